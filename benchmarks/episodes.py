@@ -20,7 +20,7 @@ from bus_schema.lsm_search import SearchEpisodes
 from config.settings import FleetSettings
 from memory.embedding.selection import open_embedder
 from memory.lsm.recorder import Utterance
-from memory.lsm.search.service import EpisodeSearch
+from memory.lsm.search.search import EpisodeSearch
 from memory.lsm.service import LongTermMemory
 from memory.lsm.tables import MIGRATIONS, TurnVectorRow
 from mindbus.bus.worker import utc_now

@@ -97,16 +97,11 @@ class SequenceVectors:
         self._resize(total)
         self._refresh(total)
         centred, known = normalized(normalized(vector) - self._mean), self._known[:total]
-        if self._prefilter is not None:
-            alone = self._prefilter.cosines(centred, total)
-            in_context = self._context.all(alone)
-            return Similarities(
-                centred, alone, in_context, known, self._prefilter.moments(centred), is_approximate=True
-            )
-        alone = self._cosines(centred, slice(total))
+        prefilter = self._prefilter
+        alone = self._cosines(centred, slice(total)) if prefilter is None else prefilter.cosines(centred, total)
         in_context = self._context.all(alone)
-        exact = (moments(alone[known]), moments(in_context[known]))
-        return Similarities(centred, alone, in_context, known, exact, is_approximate=False)
+        exact = (moments(alone[known]), moments(in_context[known])) if prefilter is None else prefilter.moments(centred)
+        return Similarities(centred, alone, in_context, known, exact, is_approximate=prefilter is not None)
 
     def refine(self, similarities: Similarities, positions: Sequence[int]) -> None:
         """Replace the approximate cosines of these items by exact ones, in place."""

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.similarity import as_floats, top
+from retrieval.similarity import as_floats, normalized, top
 
 Mask = NDArray[np.bool_]
 
@@ -72,5 +72,4 @@ class VectorMatrix:
 
 
 def _direction(vector: bytes) -> NDArray[np.float64]:
-    values = as_floats(vector).astype(np.float64)
-    return np.asarray(values / np.linalg.norm(values))
+    return normalized(as_floats(vector).astype(np.float64))

@@ -8,13 +8,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bus_schema.embeddings import Embedding
 from memory.embedding.embedder import EmbedderMissing, EmbedderRefused, EmbeddingSpace, prefixes_for
+
+R = TypeVar("R")
 
 
 class Model(Protocol):
@@ -49,23 +51,22 @@ class LocalEmbedder:
     async def passages(self, texts: Sequence[str]) -> list[Embedding]:
         embeddings: list[Embedding] = []
         for start in range(0, len(texts), self._model.batch):
-            embeddings += await self._on_thread(texts[start : start + self._model.batch])
+            embeddings += await self._on_thread(self._passages, texts[start : start + self._model.batch])
         return embeddings
 
     async def query(self, text: str) -> Embedding:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, lambda: self._embedding(self._model.query(text)))
+        return await self._on_thread(lambda: self._embedding(self._model.query(text)))
 
     async def close(self) -> None:
         if not self._is_closed:
             self._is_closed = True
             await asyncio.to_thread(self._release)
 
-    async def _on_thread(self, batch: Sequence[str]) -> list[Embedding]:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._thread, lambda: [self._embedding(row) for row in self._model.passages(batch)]
-        )
+    async def _on_thread(self, work: Callable[..., R], *args: object) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+
+    def _passages(self, batch: Sequence[str]) -> list[Embedding]:
+        return list(map(self._embedding, self._model.passages(batch)))
 
     def _embedding(self, row: NDArray[np.float32]) -> Embedding:
         return Embedding.of(self.space.model, row.tolist())
@@ -154,12 +155,10 @@ class NanoModel:
         self.space = EmbeddingSpace(MODEL, _DIM)
 
     def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        vectors: NDArray[np.float32] = self._model.passage([self._beginning(text, is_query=False) for text in texts])
-        return vectors
+        return np.asarray(self._model.passage([self._beginning(text, is_query=False) for text in texts]))
 
     def query(self, text: str) -> NDArray[np.float32]:
-        vectors: NDArray[np.float32] = self._model.query(self._beginning(text, is_query=True))
-        return vectors
+        return np.asarray(self._model.query(self._beginning(text, is_query=True)))
 
     def _beginning(self, text: str, *, is_query: bool) -> str:
         text = text[:_MOST_CHARS]
@@ -200,12 +199,10 @@ class SentenceTransformerModel:
         self.space = EmbeddingSpace(name, len(self.query("one")))
 
     def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        vectors: NDArray[np.float32] = self._model.encode_document(list(texts), show_progress_bar=False)
-        return vectors
+        return np.asarray(self._model.encode_document(list(texts), show_progress_bar=False))
 
     def query(self, text: str) -> NDArray[np.float32]:
-        vectors: NDArray[np.float32] = self._model.encode_query(text, show_progress_bar=False)
-        return vectors
+        return np.asarray(self._model.encode_query(text, show_progress_bar=False))
 
 
 def _load_sentence_transformer(name: str, threads: int) -> Any:

@@ -1,8 +1,7 @@
 """Embedder behind an OpenAI-compatible endpoint."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Self
 
 import openai
@@ -19,6 +18,7 @@ from memory.embedding.embedder import (
 )
 
 _BATCH = 64
+_NO_ANSWER = "the endpoint sent something that is no answer"
 _RETRYABLE_STATUSES = frozenset({408, 409, 429})
 
 
@@ -72,22 +72,9 @@ def _client(endpoint: Endpoint) -> openai.AsyncOpenAI:
 
 
 async def _made(client: openai.AsyncOpenAI, model: str, texts: list[str]) -> list[list[float]]:
-    with _translated_errors():
-        response = await client.embeddings.create(model=model, input=texts, encoding_format="float")
-    # The client does not validate responses: a proxy's page arrives as text, a missing field as a missing attribute.
-    is_answer = isinstance(response, CreateEmbeddingResponse)
-    if not (is_answer and "data" in response.model_fields_set):
-        raise EmbedderAway("the endpoint sent something that is no answer")
-    if sorted(each.index for each in response.data) != list(range(len(texts))):
-        raise EmbedderAway(f"the endpoint sent {len(response.data)} vectors for {len(texts)} texts")
-    return [each.embedding for each in sorted(response.data, key=lambda each: each.index)]
-
-
-@contextmanager
-def _translated_errors() -> Iterator[None]:
-    """Raise the client's errors as EmbedderFailure, without the request in them."""
+    """Vectors of the texts. Raises EmbedderFailure, without the request in it."""
     try:
-        yield
+        response = await client.embeddings.create(model=model, input=texts, encoding_format="float")
     except openai.APIStatusError as error:
         raise _by_status(error) from error
     except openai.APITimeoutError as error:
@@ -95,7 +82,14 @@ def _translated_errors() -> Iterator[None]:
     except openai.APIConnectionError as error:
         raise EmbedderAway(f"no connection: {type(error.__cause__).__name__}") from error
     except (json.JSONDecodeError, openai.APIError) as error:
-        raise EmbedderAway("the endpoint sent something that is no answer") from error
+        raise EmbedderAway(_NO_ANSWER) from error
+    # The client does not validate responses: a proxy's page arrives as text, a missing field as a missing attribute.
+    is_answer = isinstance(response, CreateEmbeddingResponse)
+    if not (is_answer and "data" in response.model_fields_set):
+        raise EmbedderAway(_NO_ANSWER)
+    if sorted(each.index for each in response.data) != list(range(len(texts))):
+        raise EmbedderAway(f"the endpoint sent {len(response.data)} vectors for {len(texts)} texts")
+    return [each.embedding for each in sorted(response.data, key=lambda each: each.index)]
 
 
 def _by_status(error: openai.APIStatusError) -> EmbedderFailure:

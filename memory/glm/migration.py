@@ -19,7 +19,7 @@ from config.settings import FleetSettings
 from memory.embedding.embedder import Embedder
 from memory.embedding.selection import configured_embedder
 from memory.errors import AnotherModel
-from memory.glm.placement import open_vector_index, space_in_use, space_row
+from memory.glm.service import open_vector_index, space_in_use, space_row
 from memory.glm.tables import KemRow, NextVectorRow, as_kem
 from memory.rights import readers_of
 from memory.vectors.index import VectorIndex, point_of

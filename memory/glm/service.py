@@ -1,23 +1,27 @@
-"""The global memory: its parts over one database and one vector index."""
+"""The global memory: its parts over one database and one vector index, its embedding space and embedder."""
 
+import hashlib
 from collections.abc import Callable
 from datetime import datetime
 
-from sqlalchemy import event
+from sqlalchemy import event, select
 
 from config.settings import FleetSettings
-from memory.embedding.embedder import Embedder
+from memory.embedding.embedder import Embedder, EmbedderFailure, EmbeddingSpace
+from memory.embedding.selection import configured_embedder
 from memory.glm.embedding_backlog import KemEmbeddingBacklog
 from memory.glm.index_sync import VectorRelay
-from memory.glm.placement import open_vector_index, placement_of, recorded_space
 from memory.glm.queries import KemQueries
 from memory.glm.search import KemSearch
 from memory.glm.store import KemStore
-from memory.glm.tables import MIGRATIONS, PRAGMAS
+from memory.glm.tables import MIGRATIONS, PRAGMAS, SpaceRow
 from memory.vectors.index import VectorIndex
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
+
+# Space and embedder; without an embedder, texts are found by their words alone.
+Placement = tuple[EmbeddingSpace, Embedder | None]
 
 
 class GlobalMemory:
@@ -63,9 +67,8 @@ def database_of(settings: FleetSettings) -> Database:
 async def open_memory(database: Database, settings: FleetSettings, clock: Callable[[], datetime]) -> GlobalMemory:
     """Memory with tables and vectors up to date. Raises IndexGone, IndexOfAnotherSpace, IndexAway, EmbedderFailure."""
     await upgrade(database, MIGRATIONS)
-    placement = await placement_of(database, settings)
-    index = open_vector_index(settings, "glm", placement.space)
-    memory = GlobalMemory(database, index, placement.embedder, clock)
+    space, embedder = await placement_of(database, settings)
+    memory = GlobalMemory(database, open_vector_index(settings, "glm", space), embedder, clock)
     try:
         await memory.start()
     except BaseException:
@@ -82,3 +85,76 @@ async def rebuild_vectors(database: Database, settings: FleetSettings) -> int:
         return await VectorRelay(database, index).rebuild()
     finally:
         await index.close()
+
+
+def open_vector_index(settings: FleetSettings, service: str, space: EmbeddingSpace) -> VectorIndex:
+    """Qdrant if there is a URL, else a file; not opened yet.
+
+    Each model has an index of its own, so that memory can migrate to another model while it goes on answering.
+    """
+    # Imported here: only one is used, and each takes time to import.
+    if settings.qdrant_url is None:
+        from memory.vectors.embedded import EmbeddedIndex
+
+        digest = hashlib.sha256(space.model.encode()).hexdigest()[:12]
+        return EmbeddedIndex(settings.vectors_folder / f"{service}-{digest}.vectors", space)
+    from qdrant_client import AsyncQdrantClient
+
+    from memory.vectors.qdrant import QdrantIndex
+
+    client = AsyncQdrantClient(url=settings.qdrant_url, api_key=settings.qdrant_api_key, check_compatibility=False)
+    return QdrantIndex(client, space, name=f"mindbus-{service}")
+
+
+async def space_in_use(database: Database) -> EmbeddingSpace | None:
+    """Space as the database has it; None before the first start. Raises DatabaseAway."""
+    async with database.reading() as session:
+        row = await session.scalar(select(SpaceRow))
+    return None if row is None else EmbeddingSpace(row.model, row.dim)
+
+
+def space_row(space: EmbeddingSpace) -> SpaceRow:
+    return SpaceRow(number=1, model=space.model, dim=space.dim)
+
+
+async def placement_of(database: Database, settings: FleetSettings) -> Placement:
+    """The space in use, by default that of the settings, which is recorded; it stays until `mindbus glm reindex`.
+
+    Raises EmbedderFailure if no space is in use yet and the embedder cannot tell its own.
+    """
+    known = await space_in_use(database)
+    if known is not None and known.model != settings.embedding_model:
+        logger().warning("memory is of another model: mindbus glm reindex", model=known.model)
+    dim = settings.embedding_dim
+    space = known or (None if dim is None else EmbeddingSpace(settings.embedding_model, dim))
+    space, embedder = await _placement(space, settings)
+    if known is None:
+        async with database.transaction() as session:
+            await session.merge(space_row(space))
+    return space, embedder
+
+
+async def recorded_space(database: Database, settings: FleetSettings) -> EmbeddingSpace:
+    """The space alone. Raises EmbedderFailure where it cannot be found out."""
+    if (known := await space_in_use(database)) is not None:
+        return known
+    space, embedder = await placement_of(database, settings)
+    if embedder is not None:
+        await embedder.close()
+    return space
+
+
+async def _placement(space: EmbeddingSpace | None, settings: FleetSettings) -> Placement:
+    try:
+        embedder = await configured_embedder(settings, space)
+    except EmbedderFailure as error:
+        if space is None:
+            raise
+        reason = str(error)
+    else:
+        if space is None or embedder.space == space:
+            return embedder.space, embedder
+        await embedder.close()
+        reason = f"the model makes {embedder.space}"
+    logger().warning("texts are found by their words alone", reason=reason)
+    return space, None

@@ -1,7 +1,8 @@
 """Histories of conversations, in OpenAI's format, as models are shown them."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 from cachetools import LRUCache
@@ -72,15 +73,15 @@ class HistoryLimits:
         return self.chat_window if subagent_of(key) is None else self.subagent_window
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Kept:
     messages: tuple[HistoryMessage, ...] = ()
     digest: str = ""
     size: int = 1
-    ids: frozenset[str] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "ids", frozenset(message.id for message in self.messages))
+    @cached_property
+    def ids(self) -> frozenset[str]:
+        return frozenset(message.id for message in self.messages)
 
 
 class HistoryRepository:

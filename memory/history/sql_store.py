@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import String, Text, case, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -90,17 +91,15 @@ class SqlStore:
         """Write the text if the stored digest is still the known one; False otherwise."""
         is_unchanged = (HistoryRow.key == change.key, HistoryRow.digest == change.known)
         if not change.text:
-            removing = delete(HistoryRow).where(*is_unchanged).returning(HistoryRow.key)
-            return not change.known or await session.scalar(removing) is not None
+            if not change.known:
+                return True
+            return await session.scalar(delete(HistoryRow).where(*is_unchanged).returning(HistoryRow.key)) is not None
         values = {"digest": digest_of(change.text), "messages": change.text.decode()}
         if change.known:
-            return (
-                await session.scalar(update(HistoryRow).where(*is_unchanged).values(values).returning(HistoryRow.key))
-                is not None
-            )
-        new = insert_or_ignore(session, HistoryRow)
-        new = new.values(key=change.key, chat_id=chat_of(change.key), **values)
-        return await session.scalar(new.returning(HistoryRow.key)) is not None
+            write: Any = update(HistoryRow).where(*is_unchanged).values(values)
+        else:
+            write = insert_or_ignore(session, HistoryRow).values(key=change.key, chat_id=chat_of(change.key), **values)
+        return await session.scalar(write.returning(HistoryRow.key)) is not None
 
     async def _mark(self, session: AsyncSession, change: HistoryChange) -> None:
         marks = {mark_of(change.key, message_id) for message_id in change.dropped}

@@ -30,17 +30,8 @@ class EpisodeErasure:
     def __init__(self, database: Database, listeners: LogListeners, erasures: ErasureCounter) -> None:
         self.database, self.listeners, self.erasures = database, listeners, erasures
 
-    async def erase(self, chat_id: str) -> dict[str, int]:
-        """Erase a chat; number of deleted rows of each kind."""
-        return await self._erase(chat_id)
-
-    async def clear(self) -> dict[str, int]:
-        """Erase everything; number of deleted rows of each kind."""
-        counts = await self._erase(None)
-        counts["weights"] = await self._deleted(delete(SearchWeightsRow))
-        return counts
-
-    async def _erase(self, chat_id: str | None) -> dict[str, int]:
+    async def erase(self, chat_id: str | None) -> dict[str, int]:
+        """Erase a chat, or everything; number of deleted rows of each kind."""
         if chat_id is not None:
             await lock_chat(self.database.session, chat_id)
         self.erasures.add(chat_id)
@@ -55,6 +46,8 @@ class EpisodeErasure:
         if not counts["turns"]:
             # The only row was the one inserted for the lock.
             counts["chats"] = 0
+        if chat_id is None:
+            counts["weights"] = await self._deleted(delete(SearchWeightsRow))
         self.listeners.notify_erased(chat_id)
         return counts
 

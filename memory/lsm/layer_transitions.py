@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -37,14 +36,12 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Due:
-    last_accessed: datetime
-    item: DueEpisode
+# Due episodes are in the order of their last access.
+_Due = tuple[datetime, DueEpisode]
 
-    @property
-    def key(self) -> tuple[datetime, str]:
-        return self.last_accessed, self.item.episode_id
+
+def _key(due: _Due) -> tuple[datetime, str]:
+    return due[0], due[1].episode_id
 
 
 class LayerSchedule:
@@ -56,13 +53,13 @@ class LayerSchedule:
     async def due(self, at: datetime, after: EpisodeId | None, limit: int) -> DueEpisodes:
         """Due episodes by ascending last access; those behind `after`, if given."""
         async with self.database.reading() as session:
-            due = {each.item.episode_id: each for each in await self._due_by_size(session, at)}
-            due |= {each.item.episode_id: each for each in await self._due_by_age(session, at)}
+            all_due = [*await self._due_by_size(session, at), *await self._due_by_age(session, at)]
             begin = await session.scalar(select(EpisodeRow.last_accessed).where(EpisodeRow.id == after))
-        ordered = sorted(due.values(), key=lambda each: each.key)
+        # One that is due by size and by age is due by age.
+        ordered = sorted({item.episode_id: (time, item) for time, item in all_due}.values(), key=_key)
         if after is not None and begin is not None:
-            ordered = [each for each in ordered if each.key > (begin, after)]
-        return DueEpisodes(items=tuple(each.item for each in ordered[:limit]))
+            ordered = [each for each in ordered if _key(each) > (begin, after)]
+        return DueEpisodes(items=tuple(item for _, item in ordered[:limit]))
 
     async def _due_by_age(self, session: AsyncSession, at: datetime) -> Sequence[_Due]:
         hot = and_(EpisodeRow.layer == Layer.HOT.value, EpisodeRow.last_accessed <= at - self.rules.warm_after)
@@ -108,7 +105,7 @@ class LayerSchedule:
             return None
         to, trigger = due
         item = DueEpisode(episode_id=row.id, version=row.version, layer=Layer(row.layer), to=to, trigger=trigger)
-        return _Due(row.last_accessed, item)
+        return row.last_accessed, item
 
 
 _ABOVE = {Layer.WARM: Layer.HOT, Layer.COLD: Layer.WARM}

@@ -90,13 +90,15 @@ class WorkingMemory:
                 kem = _next_version(draft, older, principal, self._clock())
         except Rejected as rejection:
             return rejection
-        await self._cache.put(kem)
-        return KemEvent("KEM_PUBLISHED" if cached is None else "KEM_UPDATED", kem_id, kem)
+        return await self._put(kem, cached)
 
     async def _load(self, kem: Kem) -> KemEvent | None:
         cached = await self._cache.find(kem.id)
         if cached is not None and (cached.version, cached.updated_at) == (kem.version, kem.updated_at):
             return None
+        return await self._put(kem, cached)
+
+    async def _put(self, kem: Kem, cached: Kem | None) -> KemEvent:
         await self._cache.put(kem)
         return KemEvent("KEM_PUBLISHED" if cached is None else "KEM_UPDATED", kem.id, kem)
 

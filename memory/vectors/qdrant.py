@@ -23,18 +23,9 @@ def filter_of(query: KemQuery, principal: Principal) -> models.Filter:
     if query.ids:
         must.append(models.HasIdCondition(has_id=[point_id(kem_id) for kem_id in query.ids]))
     if not principal.is_trusted:
-        must.append(_readable(principal))
+        rights = (("visibility", "public"), ("owner", principal.owner), ("readers", principal.owner))
+        must.append(models.Filter(should=[_matching(path, value) for path, value in rights]))
     return models.Filter(must=must)
-
-
-def _readable(principal: Principal) -> models.Filter:
-    return models.Filter(
-        should=[
-            _matching("visibility", "public"),
-            _matching("owner", principal.owner),
-            _matching("readers", principal.owner),
-        ]
-    )
 
 
 def _in_time(query: KemQuery) -> Iterator[models.Condition]:

@@ -18,8 +18,7 @@ from agents.people_directory import open_people_directory
 from agents.sim.scenarios import SimLibrary
 from config.settings import FleetSettings
 from memory.embedding.embedder import EmbeddingSpace
-from memory.glm.placement import open_vector_index, space_in_use
-from memory.glm.service import database_of
+from memory.glm.service import database_of, open_vector_index, space_in_use
 from memory.vectors.index import IndexAway
 from mindbus.bus.topology import commands_queue, events_queue
 from mindbus.errors import TemporaryFailure

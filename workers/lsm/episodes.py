@@ -19,7 +19,7 @@ from bus_schema.lsm_statistics import (
     LayerHistory,
 )
 from memory.embedding.embedder import EmbedderFailure
-from memory.lsm.search.service import EpisodeSearch
+from memory.lsm.search.search import EpisodeSearch
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, background, every, on_command
@@ -137,7 +137,7 @@ class EpisodeMaintenance:
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
         context.require_operator()
-        counts = await self._memory.erasure.clear()
+        counts = await self._memory.erasure.erase(None)
         await self._inbox.forget()
         return Removed.of(counts)
 
@@ -145,7 +145,7 @@ class EpisodeMaintenance:
     async def delete_user(self, command: DeleteUser, context: MessageContext) -> Removed:
         """Erase everything said with the user, outcomes in the inbox included."""
         context.require_operator()
-        counts = await self._memory.erasure.erase(command.user_id)
         user_id = command.user_id
+        counts = await self._memory.erasure.erase(user_id)
         await self._inbox.forget(user_id, conversation_trace(user_id), _UNPACKED)
         return Removed.of(counts)

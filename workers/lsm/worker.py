@@ -6,7 +6,7 @@ from datetime import timedelta
 from config.settings import FleetSettings
 from memory.embedding.embedder import Embedder
 from memory.embedding.selection import configured_embedder
-from memory.lsm.search.service import EpisodeSearch
+from memory.lsm.search.search import EpisodeSearch
 from memory.lsm.service import LongTermMemory
 from memory.lsm.tables import MIGRATIONS
 from mindbus.bus.worker import Worker, WorkerContext

@@ -1,10 +1,24 @@
 """Worker of shared working memory, composed of the routers in this folder."""
 
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
 from bus_schema.data import ClearData, DeleteUser, Removed
+from bus_schema.swm import (
+    AcquireLock,
+    Count,
+    GetCounter,
+    GetLockInfo,
+    IncrementCounter,
+    Lock,
+    LockInfo,
+    ReleaseLock,
+    RenewLock,
+)
 from config.settings import FleetSettings
 from memory.swm.cache import BufferedCache, CacheAway, EmbeddedCache, KemCache
 from memory.swm.cache_sync import CacheSync
-from memory.swm.coordination import MAX_WAITING, CoordinationStore
+from memory.swm.coordination import MAX_WAITING, CoordinationStore, LockQueue, LockRequest
 from memory.swm.redis_cache import RedisCache
 from memory.swm.redis_coordination import RedisCoordination
 from memory.swm.sql_coordination import SqlCoordination
@@ -20,7 +34,6 @@ from mindbus.sql.database import Database
 from mindbus.sql.leadership import single_writer
 from mindbus.sql.migrations import upgrade
 from workers.kem_drafts import DraftReader
-from workers.swm.coordination import CoordinationHandlers
 from workers.swm.glm_link import GlmLink
 from workers.swm.units import SharedKemHandlers, SubscriptionHandlers
 
@@ -109,3 +122,45 @@ def cache_of(settings: FleetSettings) -> KemCache:
     if settings.cache_redis_url is None:
         return EmbeddedCache(settings.swm_max_bytes, keys, settings.swm_eviction)
     return RedisCache(settings.cache_redis_url, keys, settings.swm_eviction, settings.swm_ttl_s)
+
+
+class CoordinationHandlers:
+    """Handlers of locks and counters."""
+
+    def __init__(self, store: CoordinationStore, clock: Callable[[], datetime]) -> None:
+        self._store, self._queue, self._clock = store, LockQueue(store, clock), clock
+
+    @on_command
+    async def acquire(self, command: AcquireLock, context: MessageContext) -> Lock:
+        lease = timedelta(milliseconds=command.lease_ms)
+        request = LockRequest(command.name, context.requester, lease, context.message_id)
+        until = self._clock() + timedelta(milliseconds=command.wait_ms)
+        # A lock for nobody would keep everybody waiting.
+        until = min(until, context.envelope.expirytime or until)
+        return await self._queue.acquire(request, until)
+
+    @on_command
+    async def renew(self, command: RenewLock) -> Lock:
+        return await self._store.renew(command.name, command.token, timedelta(milliseconds=command.lease_ms))
+
+    @on_command
+    async def release(self, command: ReleaseLock) -> None:
+        await self._store.release(command.name, command.token)
+        self._queue.released(command.name)
+
+    @on_command
+    async def lock_info(self, query: GetLockInfo) -> LockInfo:
+        info = await self._store.lock_info(query.name)
+        return info.model_copy(update={"waiting": self._queue.waiting(query.name)})
+
+    @on_command
+    async def increment(self, command: IncrementCounter) -> Count:
+        return Count(value=await self._store.add(command.name, command.by, command.operation_id))
+
+    @on_command
+    async def counter_value(self, query: GetCounter) -> Count:
+        return Count(value=await self._store.value(query.name))
+
+    @every(seconds=3600)
+    async def forget_old(self) -> None:
+        await self._store.forget_old()

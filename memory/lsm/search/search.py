@@ -1,7 +1,7 @@
 """Search for episodes: the turns of all layers are searched, then grouped by episode."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,13 +11,17 @@ from sqlalchemy import ColumnElement, select
 
 from bus_schema.episodes import ColdContent, Content, Layer, WarmContent
 from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, ScoreParts, SearchEpisodes
+from config.settings import FleetSettings
+from memory.embedding.embedder import Embedder
 from memory.lsm.priority import LayerRules
 from memory.lsm.rows import as_turn, packed
 from memory.lsm.search.chat_index import ChatIndexCache
-from memory.lsm.search.embeddings import QueryEmbeddings
+from memory.lsm.search.embeddings import QueryEmbeddings, TurnBacklog
 from memory.lsm.search.ranking import Weights, fit_budget, is_overview
-from memory.lsm.search.search_log import FinishedSearch
+from memory.lsm.search.search_log import FinishedSearch, SearchLog
+from memory.lsm.search.tuning import WeightTuning
 from memory.lsm.search.turn_search import ChatResult, TurnHit, match_query, search_turns
+from memory.lsm.service import LongTermMemory
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow, TurnRow
 from mindbus.sql.database import Database
 
@@ -37,11 +41,52 @@ _PACK = (EpisodeRow.content_warm, EpisodeRow.content_cold, EpisodeRow.model, Epi
 _TOUCHED = 3
 # Turns that choose the episodes of a summary.
 _TURNS_FOR_SUMMARY = 40
+_MIB = 1 << 20
 # Priority decides between episodes of nearly the same score.
 _PRIORITY_SHARE = 0.1
 
 # A hit with the row of its turn and episode.
 HitRow = tuple[TurnHit, Any]
+
+
+class EpisodeSearch:
+    """Search by words and vectors; without an embedder, or until it is open, by words alone.
+
+    It is registered for changes of the memory's log; nothing is opened yet.
+    """
+
+    def __init__(
+        self, memory: LongTermMemory, settings: FleetSettings, opening: Callable[[], Awaitable[Embedder]]
+    ) -> None:
+        database, self.opening = memory.database, opening
+        self.indexes = ChatIndexCache(database, memory.recorder.limits.gap, settings.lsm_index_mib * _MIB)
+        self.embeddings = QueryEmbeddings()
+        self.backlog = TurnBacklog(database, self.embeddings, self.indexes)
+        self.finder = EpisodeFinder(database, memory.rules, self.indexes, self.embeddings)
+        self.log = SearchLog(database, memory.reactivation)
+        self.tuning = WeightTuning(database, self.indexes, self.embeddings)
+        for listener in (self.indexes, self.backlog, self.log):
+            memory.listeners.add(listener)
+
+    async def find(self, query: SearchEpisodes, at: datetime, search_id: str, requester: str) -> FoundEpisodes:
+        """Search with the weights in use and queue the search for the log. Raises DatabaseAway."""
+        search = await self.finder.find(query, at, search_id, requester, await self.tuning.weights())
+        self.log.put(search)
+        return search.answer
+
+    async def embed(self) -> None:
+        """Wait for turns without a vector, embed a batch of them. Raises EmbedderFailure, DatabaseAway."""
+        if self.embeddings.embedder is None:
+            self.embeddings.embedder = await self.opening()
+            await self.backlog.delete_other_models()
+        await self.backlog.step()
+
+    async def close(self) -> None:
+        """Write the queued searches, close the embedder."""
+        embedder, self.embeddings.embedder = self.embeddings.embedder, None
+        if embedder is not None:
+            await embedder.close()
+        await self.log.close()
 
 
 class EpisodeFinder:

@@ -10,8 +10,8 @@ from bus_schema.kem_query import KemQuery
 from memory.embedding.embedder import EmbedderAway
 from memory.glm.index_sync import VectorRelay
 from memory.glm.migration import Reindexing
-from memory.glm.placement import space_in_use
 from memory.glm.search import KemSearch
+from memory.glm.service import space_in_use
 from memory.glm.tables import KemRow
 from memory.vectors.embedded import EmbeddedIndex
 from memory.vectors.index import IndexAway, VectorIndex, VectorPoint

@@ -16,7 +16,7 @@ from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes
 from bus_schema.messages import Event
 from config.settings import FleetSettings
 from memory.lsm.errors import NoSuchSearch, NotFoundBySearch
-from memory.lsm.search.service import EpisodeSearch
+from memory.lsm.search.search import EpisodeSearch
 from memory.lsm.tables import SearchRow, inbox_tables
 from mindbus.bus.claims import Claims
 from mindbus.bus.memory import MemoryBroker, MemoryTransport
