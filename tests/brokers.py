@@ -55,7 +55,7 @@ def some_broker(folder: Path) -> Iterator[Broker]:
             return
         do_without(missing)
     try:
-        yield Broker(node.amqp_url, node.management_url, node.username, node.password, node)
+        yield Broker(node.amqp_url, node.address.management_url, node.address.username, node.address.password, node)
     finally:
         asyncio.run(node.kill())
 

@@ -139,7 +139,8 @@ async def used_node(_spare_node: PrivateNode) -> PrivateNode:
     """A running node, emptied, which the test may kill, freeze or stop: it takes less time than one of its own."""
     if not _spare_node.is_running:
         await _spare_node.start()
-    async with Management(_spare_node.management_url, _spare_node.username, _spare_node.password) as management:
+    address = _spare_node.address
+    async with Management(address.management_url, address.username, address.password) as management:
         await management.delete_vhost("/")
         await management.create_vhost("/")
     return _spare_node

@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def doctor(as_json: Json = False) -> None:
     findings = run(examine(read_settings(FleetSettings)))
     counts = Counter(finding.status for finding in findings)
     if as_json:
-        show_json({"ok": not counts["failed"], "checks": findings})
+        show_json({"ok": not counts["failed"], "checks": [asdict(finding) for finding in findings]})
     else:
         show_table(("check", "status", "finding"), (_row(finding) for finding in findings))
         say(f"{counts['ok']} ok, {counts['warning']} warnings, {counts['failed']} failed")
@@ -79,89 +80,81 @@ async def examine(settings: FleetSettings) -> list[CheckResult]:
 
 def _python() -> CheckResult:
     is_new_enough = sys.version_info >= OLDEST_PYTHON
-    return CheckResult(check="Python", status="ok" if is_new_enough else "failed", detail=platform.python_version())
+    return CheckResult("Python", "ok" if is_new_enough else "failed", platform.python_version())
 
 
 def _versions() -> CheckResult:
     packages = ("aio-pika", "pydantic", "SQLAlchemy", "langgraph")
     detail = ", ".join([f"mindbus {__version__}", *(f"{package} {version(package)}" for package in packages)])
-    return CheckResult(check="Versions", status="ok", detail=detail)
+    return CheckResult("Versions", "ok", detail)
 
 
 def _data_dir(folder: Path) -> CheckResult:
     existing = _existing(folder)
     if os.access(existing, os.W_OK | os.X_OK):
-        return CheckResult(check="Data folder", status="ok", detail=f"{folder}")
-    detail = f"{existing} is not writable: set MINDBUS_DATA_DIR to a folder of yours"
-    return CheckResult(check="Data folder", status="failed", detail=detail)
+        return CheckResult("Data folder", "ok", f"{folder}")
+    return CheckResult(
+        "Data folder", "failed", f"{existing} is not writable: set MINDBUS_DATA_DIR to a folder of yours"
+    )
 
 
 def _disk(folder: Path) -> CheckResult:
     free_bytes = shutil.disk_usage(_existing(folder)).free
     detail = f"{free_bytes / 1024**3:.1f} GiB free"
     if free_bytes < _TOO_LITTLE_BYTES:
-        return CheckResult(check="Disk", status="failed", detail=f"{detail}: RabbitMQ stops taking messages")
+        return CheckResult("Disk", "failed", f"{detail}: RabbitMQ stops taking messages")
     if free_bytes < _LITTLE_BYTES:
-        return CheckResult(check="Disk", status="warning", detail=f"{detail}: that is little")
-    return CheckResult(check="Disk", status="ok", detail=detail)
+        return CheckResult("Disk", "warning", f"{detail}: that is little")
+    return CheckResult("Disk", "ok", detail)
 
 
 def _rabbitmq(settings: FleetSettings) -> CheckResult:
     if settings.amqp_url is not None:
-        return CheckResult(check="RabbitMQ", status="ok", detail="given by MINDBUS_AMQP_URL")
+        return CheckResult("RabbitMQ", "ok", "given by MINDBUS_AMQP_URL")
     try:
-        return CheckResult(check="RabbitMQ", status="ok", detail=str(find_rabbitmq().server))
+        return CheckResult("RabbitMQ", "ok", str(find_rabbitmq().server))
     except RabbitMQMissing as missing:
-        return CheckResult(check="RabbitMQ", status="failed", detail=str(missing))
+        return CheckResult("RabbitMQ", "failed", str(missing))
 
 
 async def _broker(settings: FleetSettings) -> list[CheckResult]:
     try:
         amqp_url = find_broker(settings)
     except NoBroker:
-        detail = "none is running here; `mindbus up` starts one"
-        return [CheckResult(check="Broker", status="warning", detail=detail)]
+        return [CheckResult("Broker", "warning", "none is running here; `mindbus up` starts one")]
     try:
         await require_reachable(amqp_url)
     except CommandError as silent:
-        return [CheckResult(check="Broker", status="failed", detail=str(silent))]
-    reachable = CheckResult(check="Broker", status="ok", detail="accepts connections")
+        return [CheckResult("Broker", "failed", str(silent))]
+    reachable = CheckResult("Broker", "ok", "accepts connections")
     try:
         async with open_management(settings, amqp_url) as management:
             overview, queues = await management.overview(), await management.queues()
     except ManagementUnavailable as unavailable:
-        return [reachable, CheckResult(check="Management API", status="warning", detail=str(unavailable))]
-    detail = f"RabbitMQ {overview.get('rabbitmq_version')}, node {overview.get('node')}"
+        return [reachable, CheckResult("Management API", "warning", str(unavailable))]
+    answers = CheckResult(
+        "Management API", "ok", f"RabbitMQ {overview.get('rabbitmq_version')}, node {overview.get('node')}"
+    )
+    dead = [queue for queue in queues if queue.name.endswith(".dead") and queue.depth]
+    # Event queues have no bound: nobody is refused while they grow.
+    deep = [queue for queue in queues if not queue.name.endswith(".dead") and queue.depth > _DEEP]
     return [
         reachable,
-        CheckResult(check="Management API", status="ok", detail=detail),
-        *_queues(queues),
+        answers,
+        _depths("Dead letters", dead, "see `mindbus dlq ls`"),
+        _depths("Deep queues", deep, "is their worker running?"),
         dialogue_queues(queues),
     ]
 
 
-def _queues(queues: Sequence[QueueState]) -> list[CheckResult]:
-    dead = [f"{queue.depth} in {queue.name}" for queue in queues if _is_dead(queue) and queue.depth]
-    # Event queues have no bound: nobody is refused while they grow.
-    deep = [f"{queue.depth} in {queue.name}" for queue in queues if not _is_dead(queue) and queue.depth > _DEEP]
-    looked = {"Dead letters": (dead, "see `mindbus dlq ls`"), "Deep queues": (deep, "is their worker running?")}
-    return [
-        CheckResult(
-            check=check,
-            status="warning" if found else "ok",
-            detail=f"{'; '.join(found)}: {advice}" if found else "none",
-        )
-        for check, (found, advice) in looked.items()
-    ]
-
-
-def _is_dead(queue: QueueState) -> bool:
-    return queue.name.endswith(".dead")
+def _depths(check: str, queues: Sequence[QueueState], advice: str) -> CheckResult:
+    depths = "; ".join(f"{queue.depth} in {queue.name}" for queue in queues)
+    return CheckResult(check, "warning" if queues else "ok", f"{depths}: {advice}" if queues else "none")
 
 
 def _files(settings: FleetSettings) -> CheckResult:
     if not has_direct_access(settings):
-        return CheckResult(check="File store", status="ok", detail="reached by addresses that storage signs; not tried")
+        return CheckResult("File store", "ok", "reached by addresses that storage signs; not tried")
     key = f"doctor/{secrets.token_hex(8)}"
     try:
         store = open_files(settings)
@@ -170,8 +163,8 @@ def _files(settings: FleetSettings) -> CheckResult:
             is_same = reader.read() == b"probe"
         store.delete(key)
     except (StoreNotSupported, OSError) as trouble:
-        return CheckResult(check="File store", status="failed", detail=f"{settings.files_url}: {trouble}")
-    return CheckResult(check="File store", status="ok" if is_same else "failed", detail=settings.files_url)
+        return CheckResult("File store", "failed", f"{settings.files_url}: {trouble}")
+    return CheckResult("File store", "ok" if is_same else "failed", settings.files_url)
 
 
 async def _database(service: str, settings: FleetSettings) -> CheckResult:
@@ -180,14 +173,14 @@ async def _database(service: str, settings: FleetSettings) -> CheckResult:
     shown = database.url.render_as_string(hide_password=True)
     try:
         if database.is_sqlite and not await asyncio.to_thread(Path(database.url.database or "").exists):
-            return CheckResult(check=check, status="ok", detail=f"{shown}: made at the first start")
+            return CheckResult(check, "ok", f"{shown}: made at the first start")
         async with database.reading() as session:
             await session.execute(text("SELECT 1"))
     except (SQLAlchemyError, OSError) as trouble:
-        return CheckResult(check=check, status="failed", detail=f"{shown}: {trouble}")
+        return CheckResult(check, "failed", f"{shown}: {trouble}")
     finally:
         await database.dispose()
-    return CheckResult(check=check, status="ok", detail=shown)
+    return CheckResult(check, "ok", shown)
 
 
 def _workers(settings: FleetSettings) -> Iterator[CheckResult]:
@@ -199,13 +192,11 @@ def _workers(settings: FleetSettings) -> Iterator[CheckResult]:
         except WorkerUnhealthy as unwell:
             # Who was never started here may run elsewhere.
             status: Status = "failed" if name in running and RunFolder(settings).is_taken() else "warning"
-            yield CheckResult(check=f"Worker {name}", status=status, detail=str(unwell))
+            yield CheckResult(f"Worker {name}", status, str(unwell))
         else:
-            yield CheckResult(
-                check=f"Worker {name}", status="ok", detail=f"{found.state.replace('_', ' ')}, process {found.pid}"
-            )
+            yield CheckResult(f"Worker {name}", "ok", f"{found.state.replace('_', ' ')}, process {found.pid}")
     for name, trouble in fleet.broken.items():
-        yield CheckResult(check=f"Worker {name}", status="warning", detail=trouble)
+        yield CheckResult(f"Worker {name}", "warning", trouble)
 
 
 def _existing(folder: Path) -> Path:

@@ -3,11 +3,11 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 
 from agents.configuration.validation import InvalidFile
@@ -37,7 +37,8 @@ _QUEUES = (
 _CHECK = "Vectors of glm"
 
 
-class CheckResult(BaseModel):
+@dataclass(frozen=True)
+class CheckResult:
     """One thing that was looked at."""
 
     check: str
@@ -60,44 +61,42 @@ def dialogue_queues(queues: Sequence[QueueState]) -> CheckResult:
     heard = {queue.name for queue in queues if queue.consumers}
     silent = [name for name in _QUEUES if name not in heard]
     if silent:
-        detail = f"nobody listens to {', '.join(silent)}: start all workers with `mindbus up`"
-        return CheckResult(check="Dialogue", status="warning", detail=detail)
-    return CheckResult(check="Dialogue", status="ok", detail="every queue on the way of a message has a consumer")
+        advice = "start all workers with `mindbus up`"
+        return CheckResult("Dialogue", "warning", f"nobody listens to {', '.join(silent)}: {advice}")
+    return CheckResult("Dialogue", "ok", "every queue on the way of a message has a consumer")
 
 
 def _model(settings: FleetSettings) -> CheckResult:
     check = "Language model"
     if not (settings.llm_base_url or settings.llm_model or settings.llm_api_key):
-        return CheckResult(check=check, status="ok", detail="the offline model")
+        return CheckResult(check, "ok", "the offline model")
     try:
         model_of(settings)
     except ModelHalfConfigured as half:
-        return CheckResult(check=check, status="failed", detail=str(half))
+        return CheckResult(check, "failed", str(half))
     where = urlsplit(settings.llm_base_url or "").hostname
-    return CheckResult(check=check, status="ok", detail=f"{settings.llm_model} at {where}; not asked")
+    return CheckResult(check, "ok", f"{settings.llm_model} at {where}; not asked")
 
 
 def _file(check: str, name: str, read: Callable[[], object]) -> CheckResult:
     try:
         read()
     except InvalidFile as bad:
-        return CheckResult(check=check, status="failed", detail=str(bad))
+        return CheckResult(check, "failed", str(bad))
     except OSError as unreadable:
-        return CheckResult(check=check, status="failed", detail=f"{name} cannot be read: {unreadable.strerror}")
-    return CheckResult(check=check, status="ok", detail=name)
+        return CheckResult(check, "failed", f"{name} cannot be read: {unreadable.strerror}")
+    return CheckResult(check, "ok", name)
 
 
 def _simulations(settings: FleetSettings) -> CheckResult:
     check = "Simulations"
     if settings.sim_dir is not None and not os.access(settings.sim_dir, os.R_OK | os.X_OK):
-        detail = f"{settings.sim_dir} is no folder that can be read: mend MINDBUS_SIM_DIR"
-        return CheckResult(check=check, status="failed", detail=detail)
+        return CheckResult(check, "failed", f"{settings.sim_dir} is no folder that can be read: mend MINDBUS_SIM_DIR")
     library = SimLibrary(settings.sim_dir)
     teams, scenarios = teams_of(library), scenarios_of(library)
     if problems := [f"{each.name}: {each.problem}" for each in (*teams, *scenarios) if each.problem]:
-        detail = f"{'; '.join(problems)}. See all of it: mindbus sim check FILE"
-        return CheckResult(check=check, status="warning", detail=detail)
-    return CheckResult(check=check, status="ok", detail=f"{len(teams)} teams, {len(scenarios)} scenarios")
+        return CheckResult(check, "warning", f"{'; '.join(problems)}. See all of it: mindbus sim check FILE")
+    return CheckResult(check, "ok", f"{len(teams)} teams, {len(scenarios)} scenarios")
 
 
 async def vectors_of_glm(settings: FleetSettings) -> CheckResult:
@@ -105,16 +104,16 @@ async def vectors_of_glm(settings: FleetSettings) -> CheckResult:
     try:
         space = await _space(settings)
     except (SQLAlchemyError, TemporaryFailure) as trouble:
-        return CheckResult(check=_CHECK, status="warning", detail=f"not looked for: {trouble}")
+        return CheckResult(_CHECK, "warning", f"not looked for: {trouble}")
     if space is None:
-        return CheckResult(check=_CHECK, status="ok", detail="made at the first start")
+        return CheckResult(_CHECK, "ok", "made at the first start")
     if not await _is_there(space, settings):
         detail = "the index does not answer, or is gone: bring it back, or make it anew with `mindbus glm rebuild`"
-        return CheckResult(check=_CHECK, status="failed", detail=detail)
+        return CheckResult(_CHECK, "failed", detail)
     if space.model != settings.embedding_model:
         detail = f"of {space.model}, not of {settings.embedding_model}: `mindbus glm reindex` goes over to it"
-        return CheckResult(check=_CHECK, status="warning", detail=detail)
-    return CheckResult(check=_CHECK, status="ok", detail=f"of {space.model}, {space.dim} numbers each")
+        return CheckResult(_CHECK, "warning", detail)
+    return CheckResult(_CHECK, "ok", f"of {space.model}, {space.dim} numbers each")
 
 
 async def _space(settings: FleetSettings) -> EmbeddingSpace | None:

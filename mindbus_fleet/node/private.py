@@ -8,7 +8,6 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from subprocess import Popen
-from types import TracebackType
 from typing import Self
 
 from mindbus_fleet.node.address import LOOPBACK, NodeAddress, knows_names, lets_in, speaks_amqp
@@ -47,14 +46,11 @@ class PrivateNode:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_exc: object) -> None:
         await self.stop()
 
     @property
     def folder(self) -> Path:
-        """Its data."""
         return self._folder.root
 
     @property
@@ -70,23 +66,7 @@ class PrivateNode:
         return self.address.amqp_url
 
     @property
-    def management_url(self) -> str:
-        """The management UI and API, without the password."""
-        return self.address.management_url
-
-    @property
-    def username(self) -> str:
-        """An administrator."""
-        return self.address.username
-
-    @property
-    def password(self) -> str:
-        """Random, kept in the folder."""
-        return self.address.password
-
-    @property
     def pid(self) -> int:
-        """The broker's process."""
         return self._running_broker().pid
 
     @property

@@ -100,8 +100,9 @@ class Supervisor:
         return Launch(command, settings.environment(), lock, log)
 
     def _publish_address(self, node: PrivateNode) -> None:
-        login = f"{node.username}:{node.password}@"
-        write_private(management_file(self._settings), node.management_url.replace("://", f"://{login}", 1))
+        address = node.address
+        login = f"{address.username}:{address.password}@"
+        write_private(management_file(self._settings), address.management_url.replace("://", f"://{login}", 1))
         write_private(broker_file(self._settings), node.amqp_url)
 
     def _forget_address(self) -> None:
@@ -155,7 +156,7 @@ class Supervisor:
         return ready.issuperset(child.group.workers)
 
     def _write_state(self) -> UpState:
-        node = self._node if self._node is not None and self._node.is_running else None
+        node = self._node.address if self._node is not None and self._node.is_running else None
         state = UpState(
             pid=os.getpid(),
             status="ready" if self.is_ready else "starting",

@@ -92,11 +92,11 @@ async def test_a_started_node_speaks_amqp(node: PrivateNode) -> None:
 
 
 async def test_the_management_api_lets_in_only_the_random_user(node: PrivateNode) -> None:
-    async with httpx.AsyncClient(base_url=node.management_url, verify=False, trust_env=False) as http:
-        ours = await http.get("/api/whoami", auth=(node.username, node.password))
+    async with httpx.AsyncClient(base_url=node.address.management_url, verify=False, trust_env=False) as http:
+        ours = await http.get("/api/whoami", auth=(node.address.username, node.address.password))
         guest = await http.get("/api/whoami", auth=("guest", "guest"))
 
-    assert ours.json()["name"] == node.username
+    assert ours.json()["name"] == node.address.username
     assert guest.status_code == 401
 
 
@@ -118,7 +118,7 @@ async def test_nothing_listens_beyond_loopback(node: PrivateNode) -> None:
 
 
 async def test_only_the_owner_can_read_the_password(node: PrivateNode) -> None:
-    secret = [file for file in node.folder.rglob("*") if file.is_file() and holds(file, node.password)]
+    secret = [file for file in node.folder.rglob("*") if file.is_file() and holds(file, node.address.password)]
 
     assert {file.name for file in secret} >= {"node.json", "definitions.json"}
     assert {stat.S_IMODE(file.stat().st_mode) for file in secret} == {0o600}
