@@ -25,6 +25,7 @@ from mindbus.cli.options import Json, User
 from mindbus.cli.session import on_the_bus, run
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.settings import Settings
+from mindbus.tasks import end
 from mindbus.terminal import escape_controls
 
 _MAX_INPUT_BYTES = 4 * MAX_MESSAGE_CHARS
@@ -74,8 +75,7 @@ class ChatSession:
                     await self._take(came)
                     self._prompt()
             finally:
-                hearing.cancel()
-                await asyncio.gather(hearing, return_exceptions=True)
+                await end(hearing)
 
     async def _hear(self, told: EventSubscription[NotificationSent]) -> None:
         async for sent in told:

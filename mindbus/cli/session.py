@@ -12,6 +12,7 @@ from mindbus.bus.client import Client, ResultT
 from mindbus.bus.connection import connect, find_broker
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import CommandError, valid_options
+from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.settings import Settings
 
 if TYPE_CHECKING:
@@ -105,6 +106,18 @@ async def request_pages(
         if is_last or (limit is not None and sum(len(each.items) for each in pages) >= limit):
             return pages
         query = query.model_copy(update={"cursor": page.next_cursor})
+
+
+async def answer_if_there(bus: Client, query: Command[ResultT], **where: Any) -> ResultT | None:
+    """The answer; None where the service or the broker does not answer just now. Raises ReplyError."""
+    try:
+        return await bus.request(query, **where)
+    except ReplyError as error:
+        if not error.retryable:
+            raise
+    except BusUnavailable:
+        pass
+    return None
 
 
 async def show_each(

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 from pydantic import BaseModel, ConfigDict, JsonValue
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bus_schema.artifacts import ArtifactId, ArtifactRef, Manifest, Visibility
 from bus_schema.ids import derived
@@ -21,10 +20,11 @@ from config.settings import FleetSettings
 from memory.kps.formats import CONTENT_TYPES, content_type_of
 from mindbus.bus.client import Client
 from mindbus.cli.artifacts import put_or_fail
-from mindbus.cli.console import errors, say, show_json, show_table
+from mindbus.cli.console import say, show_result, show_table
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json, Trace
+from mindbus.cli.pages import progress_of
 from mindbus.cli.session import on_the_bus, run
 from mindbus.errors import ReplyError
 from mindbus.sdk.artifacts import Artifacts, open_artifacts
@@ -112,10 +112,10 @@ def import_(
     documents = [path for path in files if content_type_of(path) is not None]
     if not documents:
         raise UsageError(f"there is nothing to learn in {folder}: no file ends in {', '.join(CONTENT_TYPES)}")
-    with _bar(len(documents)) as progress:
-        task = progress.add_task("learning", total=len(documents))
-        run(_import(documents, wanted, report, acting, lambda: progress.advance(task)))
-    _show(report, as_json=as_json)
+    with progress_of("learning") as tell:
+        run(_import(documents, wanted, report, acting, tell))
+    result = {"kems": report.kems, **report.model_dump(mode="json")}
+    show_result(result, lambda _result: _show(report), as_json=as_json)
     if report.failed:
         raise typer.Exit(1)
 
@@ -138,10 +138,11 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 async def _import(
-    documents: list[Path], wanted: Wanted, report: Report, identity: str, advance: Callable[[], None]
+    documents: list[Path], wanted: Wanted, report: Report, identity: str, tell: Callable[[int, int], None]
 ) -> None:
     settings = read_settings(FleetSettings)
     left = iter(documents)
+    tell(0, len(documents))
     async with on_the_bus(identity, settings) as bus, open_artifacts(bus, settings) as artifacts:
 
         async def work() -> None:
@@ -151,7 +152,7 @@ async def _import(
                     report.documents.append(outcome)
                 else:
                     report.failed.append(outcome)
-                advance()
+                tell(len(report.documents) + len(report.failed), len(documents))
 
         hands = [asyncio.create_task(work()) for _ in range(_AT_ONCE)]
         try:
@@ -228,17 +229,7 @@ async def _processed(ref: ArtifactRef, about: str, wanted: Wanted, bus: Client) 
     return await bus.request(command, trace=wanted.trace, timeout_s=_PATIENCE_S)
 
 
-def _bar(total: int) -> Progress:
-    """On standard error, where somebody watches."""
-    console = errors()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-
-
-def _show(report: Report, *, as_json: bool) -> None:
-    if as_json:
-        show_json({"kems": report.kems, **report.model_dump(mode="json")})
-        return
+def _show(report: Report) -> None:
     unchanged = sum(document.status == "unchanged" for document in report.documents)
     say(f"{len(report.documents)} documents, {unchanged} of them unchanged: {report.kems} units in memory")
     if report.skipped:

@@ -22,8 +22,10 @@ from mindbus.bus.client import Client, EventSubscription
 from mindbus.cli.artifacts import put_or_fail
 from mindbus.cli.console import errors, table
 from mindbus.cli.errors import CommandError
-from mindbus.errors import BusUnavailable, ReplyError
+from mindbus.cli.session import answer_if_there
+from mindbus.errors import ReplyError
 from mindbus.sdk.artifacts import Artifacts
+from mindbus.tasks import end
 
 _COLOURS = {
     StepStatus.RUNNING: "cyan",
@@ -99,13 +101,12 @@ class RunRequest:
     @classmethod
     def read(cls, card: str, briefs: Sequence[Path], params: Mapping[str, str]) -> "RunRequest":
         """Raises UnknownCard, InvalidCard, NotABrief."""
-        given = None
-        if card.endswith((".yaml", ".yml")) or "/" in card:
-            given = card_from_file(Path(card), role_names())
-        else:
+        is_file = card.endswith((".yaml", ".yml")) or "/" in card
+        own = card_from_file(Path(card), role_names()) if is_file else None
+        if own is None:
             shipped_card(card, role_names())
         texts = [(brief, read_brief(brief)) for brief in briefs]
-        return cls(given, None if given else card, texts, dict(params))
+        return cls(own, None if own else card, texts, dict(params))
 
 
 async def start(order: RunRequest, bus: Client, artifacts: Artifacts) -> None:
@@ -134,7 +135,7 @@ async def follow(run_id: str, bus: Client, seen: Callable[[Run, Mapping[str, str
         hearing = asyncio.create_task(_hear(events, notes, news))
         try:
             while True:
-                run = await _ask(run_id, bus)
+                run = await answer_if_there(bus, GetProcess(run_id=run_id), trace=run_id, timeout_s=_ASK_WITHIN_S)
                 if run is not None:
                     seen(run, notes)
                     if run.status in OVER:
@@ -144,8 +145,7 @@ async def follow(run_id: str, bus: Client, seen: Callable[[Run, Mapping[str, str
                         await news.wait()
                 news.clear()
         finally:
-            hearing.cancel()
-            await asyncio.gather(hearing, return_exceptions=True)
+            await end(hearing)
 
 
 class Progress:
@@ -193,17 +193,6 @@ async def _hear(events: EventSubscription[Envelope], notes: dict[str, str], news
         if "note" in data:
             notes[str(data.get("step_id"))] = str(data["note"])
         news.set()
-
-
-async def _ask(run_id: str, bus: Client) -> Run | None:
-    try:
-        return await bus.request(GetProcess(run_id=run_id), trace=run_id, timeout_s=_ASK_WITHIN_S)
-    except ReplyError as failed:
-        if not failed.retryable:
-            raise
-    except BusUnavailable:
-        pass
-    return None
 
 
 def read_brief(file: Path) -> bytes:

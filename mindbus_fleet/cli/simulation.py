@@ -20,8 +20,7 @@ from mindbus.cli.console import errors, local_time, say, show_json, show_result,
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import CommandError, valid_options
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.session import answer_to, on_the_bus, run
-from mindbus.errors import BusUnavailable, ReplyError
+from mindbus.cli.session import answer_if_there, answer_to, on_the_bus, run
 from mindbus_fleet.cli.simulation_files import check_file, scenarios_of, teams_of
 
 app = typer.Typer(no_args_is_help=True, help="Let simulated people talk.")
@@ -184,7 +183,7 @@ async def until_over(bus: Client, sim_id: str, limit: int | None, *, is_silent: 
     """Wait for the end of a simulation; its counts. Raises ReplyError, CommandError if it no longer exists."""
     with _progress(limit, is_silent=is_silent) as tell:
         while True:
-            state = await _look(bus)
+            state = await answer_if_there(bus, GetSimStatus())
             if state is not None:
                 if state.counts is None or state.counts.sim_id != sim_id:
                     raise CommandError(f"{sim_id} is not there any more: its data were cleared", Code.NOT_FOUND)
@@ -192,17 +191,6 @@ async def until_over(bus: Client, sim_id: str, limit: int | None, *, is_silent: 
                 if not state.is_running:
                     return state.counts
             await asyncio.sleep(_LOOKS_S)
-
-
-async def _look(bus: Client) -> SimState | None:
-    try:
-        return await bus.request(GetSimStatus())
-    except ReplyError as failed:
-        if not failed.retryable:
-            raise
-    except BusUnavailable:
-        pass
-    return None
 
 
 @contextmanager

@@ -8,11 +8,12 @@ from pydantic import BaseModel
 
 from agents.configuration.validation import InvalidFile, read_document
 from agents.sim.generator import AnotherLanguage, MessageGenerator, NobodyResponsible
-from agents.sim.scenarios import SimLibrary, UnknownScenario, parse_scenario
+from agents.sim.scenarios import Scenario, SimLibrary, UnknownScenario, parse_scenario
 from agents.sim.teams import Team, parse_team
 from mindbus.cli.errors import UsageError
 
 ListedT = TypeVar("ListedT", bound="Listed")
+PartT = TypeVar("PartT", Team, Scenario)
 
 
 class Listed(BaseModel):
@@ -60,33 +61,14 @@ class FileReport(BaseModel):
 
 def teams_of(library: SimLibrary) -> list[ListedTeam]:
     """Every team, those of no use as well."""
-
-    def listed(name: str) -> ListedTeam:
-        team = library.team(name)
-        return ListedTeam(
-            name=name,
-            language=team.language,
-            description=team.description.strip(),
-            people=len(team.people),
-            scenario=team.scenario,
-        )
-
-    return list(_each(library.team_names, listed, ListedTeam))
+    return _listed(
+        ListedTeam, library.team_names, library.team, lambda t: {"people": len(t.people), "scenario": t.scenario}
+    )
 
 
 def scenarios_of(library: SimLibrary) -> list[ListedScenario]:
     """Every scenario, those of no use as well."""
-
-    def listed(name: str) -> ListedScenario:
-        scenario = library.scenario(name)
-        return ListedScenario(
-            name=name,
-            language=scenario.language,
-            description=scenario.description.strip(),
-            triggers=len(scenario.triggers),
-        )
-
-    return list(_each(library.scenario_names, listed, ListedScenario))
+    return _listed(ListedScenario, library.scenario_names, library.scenario, lambda s: {"triggers": len(s.triggers)})
 
 
 def check_file(file: Path, library: SimLibrary) -> FileReport:
@@ -95,26 +77,26 @@ def check_file(file: Path, library: SimLibrary) -> FileReport:
         text = file.read_bytes()
     except OSError as unreadable:
         raise UsageError(f"{file} cannot be read: {unreadable.strerror}") from unreadable
-    found = FileReport(file=str(file), kind="neither")
+    report = FileReport(file=str(file), kind="neither")
     try:
         value = read_document(text, str(file)).value
         document = value if isinstance(value, dict) else {}
         if "people" in document:
-            found.kind = "team"
+            report.kind = "team"
             team = parse_team(text, str(file))
-            found.problems += _of_playing(team, str(file), library)
+            report.problems += _of_playing(team, str(file), library)
         elif "triggers" in document:
-            found.kind = "scenario"
+            report.kind = "scenario"
             parse_scenario(text, str(file))
         else:
             message = "is neither a team, which has `people`, nor a scenario, which has `triggers`"
-            found.problems.append(FileProblem(file=str(file), line=None, field="file", message=message))
+            report.problems.append(FileProblem(file=str(file), line=None, field="file", message=message))
     except InvalidFile as bad:
-        found.problems += [
+        report.problems += [
             FileProblem(file=each.source, line=each.line, field=each.field, message=each.message)
             for each in bad.problems
         ]
-    return found
+    return report
 
 
 def _of_playing(team: Team, source: str, library: SimLibrary) -> Iterable[FileProblem]:
@@ -129,9 +111,16 @@ def _of_playing(team: Team, source: str, library: SimLibrary) -> Iterable[FilePr
     yield FileProblem(file=source, line=None, field="scenario", message=message)
 
 
-def _each(names: Iterable[str], listed: Callable[[str], ListedT], kind: type[ListedT]) -> Iterable[ListedT]:
+def _listed(
+    kind: type[ListedT], names: Iterable[str], read: Callable[[str], PartT], more: Callable[[PartT], dict[str, object]]
+) -> list[ListedT]:
+    listed = []
     for name in names:
         try:
-            yield listed(name)
+            part = read(name)
         except InvalidFile as bad:
-            yield kind(name=name, problem=f"cannot be used: {bad.problems[0]}")
+            listed.append(kind(name=name, problem=f"cannot be used: {bad.problems[0]}"))
+        else:
+            fields = {"name": name, "language": part.language, "description": part.description.strip()}
+            listed.append(kind.model_validate(fields | more(part)))
+    return listed

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mindbus.logs import logger
+from mindbus.tasks import end
 
 FIRST_DELAY_S = 0.5
 LONGEST_DELAY_S = 30.0
@@ -77,8 +78,7 @@ class Child:
                     os.killpg(self._process.pid, signal.SIGKILL)
                 await self._process.wait()
         if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.gather(self._keeping, return_exceptions=True)
+            await end(self._keeping)
 
     def last_words(self, lines: int = 15) -> str:
         """The end of its log, for an error message."""

@@ -18,6 +18,7 @@ from mindbus.files.disk import write_private
 from mindbus.health import HealthFolder
 from mindbus.logs import logger
 from mindbus.management import management_file
+from mindbus.tasks import end
 from mindbus_fleet.node.installation import NodeError
 from mindbus_fleet.node.private import PrivateNode
 from mindbus_fleet.supervision.children import LONGEST_DELAY_S, Child, Group, Launch
@@ -74,9 +75,7 @@ class Supervisor:
 
     async def stop(self) -> None:
         """Drain the workers, end the broker, remove what said that they run."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(*self._tasks)
         within_s = self._settings.drain_s + _STOP_MARGIN_S
         for last in (False, True):
             stopping = [c for c in self._children if ("storage" in c.group.workers) is last]
