@@ -90,7 +90,7 @@ class S3Objects:
 
     async def list(self, prefix: str) -> AsyncIterator[StoredObject]:
         path = self.bucket.path(prefix)
-        async for page in self.bucket.pages("list_objects_v2", "ContinuationToken", Prefix=path):
+        async for page in self.bucket.pages("list_objects_v2", Prefix=path):
             for found in page.get("Contents", ()):
                 key = self.bucket.key(found["Key"])
                 yield StoredObject(key, int(found["Size"]), str(found["ETag"]), found["LastModified"])
@@ -99,7 +99,7 @@ class S3Objects:
         aborted = 0
         for folder in _UPLOAD_FOLDERS:
             path = self.bucket.path(folder)
-            async for page in self.bucket.pages("list_multipart_uploads", "KeyMarker", "UploadIdMarker", Prefix=path):
+            async for page in self.bucket.pages("list_multipart_uploads", Prefix=path):
                 for found in page.get("Uploads", ()):
                     if found["Initiated"] < before:
                         upload = MultipartUpload(self.bucket, found["Key"], found["UploadId"])

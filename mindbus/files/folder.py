@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
@@ -39,14 +40,11 @@ class FolderFiles:
         if progress is not None:
             progress(self.size_bytes(key))
 
-    def exists(self, key: str) -> bool:
-        return bool(self.fs.exists(self._path(key)))
-
     def size_bytes(self, key: str) -> int:
         return int(self.fs.size(self._path(key)))
 
     def delete(self, key: str) -> None:
-        if self.exists(key):
+        with suppress(FileNotFoundError):
             self.fs.rm_file(self._path(key))
 
     def _path(self, key: str) -> str:

@@ -87,15 +87,12 @@ class Bucket:
                     body.seek(0)
         return await self._call(operation, parameters)
 
-    async def pages(self, operation: str, *markers: str, **parameters: Any) -> AsyncIterator[dict[str, Any]]:
-        """Every page of a listing, on any loop; the next page begins where `markers` of the last one say."""
-        after: dict[str, Any] = {}
-        while True:
-            page = await self.run(self.call(operation, **parameters, **after))
+    async def pages(self, operation: str, **parameters: Any) -> AsyncIterator[dict[str, Any]]:
+        """Every page of a listing, on any loop."""
+        client = await self.run(self.fs.set_session())
+        pages = aiter(client.get_paginator(operation).paginate(Bucket=self.name, **parameters))
+        while page := await self.run(self._guarded(operation, lambda: anext(pages, None))):
             yield page
-            if not page.get("IsTruncated"):
-                return
-            after = {marker: page[f"Next{marker}"] for marker in markers}
 
     async def head(self, key: str) -> dict[str, Any] | None:
         """Description of an object, on the loop of s3fs; None where there is none."""

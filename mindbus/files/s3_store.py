@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 # What is sent in one request has a checksum of the whole, so that storage need not read it again to publish it.
 WHOLE_BYTES = 64 * 1024 * 1024
-_HASH_CHUNK_BYTES = 1024 * 1024
 
 
 class FileSlice(SeekableReader):
@@ -37,6 +36,17 @@ class FileSlice(SeekableReader):
         size = os.preadv(self._descriptor, [view], self._start + self.position)
         self.position += size
         return size
+
+    def checksum(self) -> str:
+        """SHA-256 as S3 writes it: base64."""
+        return base64.b64encode(self.digest("sha256")).decode()
+
+    def digest(self, algorithm: str) -> bytes:
+        """Digest of all the bytes; leaves the position at their beginning."""
+        self.seek(0)
+        digest = hashlib.file_digest(self, partial(hashlib.new, algorithm, usedforsecurity=False)).digest()
+        self.seek(0)
+        return digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +81,7 @@ class S3Upload:
             os.close(descriptor)
 
     async def _send_whole(self, body: FileSlice) -> None:
-        checksum = await asyncio.to_thread(_checksum, body)
+        checksum = await asyncio.to_thread(body.checksum)
         await self.bucket.call(
             "put_object",
             Key=self.bucket.path(self.key),
@@ -104,7 +114,7 @@ class S3Upload:
         if not unfinished:
             return await MultipartUpload.create(self.bucket, path, ChecksumAlgorithm="SHA256"), {}
         upload_id = max(unfinished, key=lambda each: each["Initiated"])["UploadId"]
-        pages = self.bucket.pages("list_parts", "PartNumberMarker", Key=path, UploadId=upload_id)
+        pages = self.bucket.pages("list_parts", Key=path, UploadId=upload_id)
         stored = {part["PartNumber"]: part async for page in pages for part in page.get("Parts", ())}
         return MultipartUpload(self.bucket, path, upload_id), stored
 
@@ -112,9 +122,10 @@ class S3Upload:
 async def _send_part(
     upload: MultipartUpload, number: int, body: FileSlice, stored: dict[str, Any] | None
 ) -> dict[str, Any]:
-    checksum = await asyncio.to_thread(_checksum, body)
-    etag = await _stored_etag(body, stored, checksum)
-    if etag is None:
+    checksum = await asyncio.to_thread(body.checksum)
+    if stored is not None and await asyncio.to_thread(_is_stored, body, checksum, stored):
+        etag = stored["ETag"]
+    else:
         reply = await upload.call(
             "upload_part", PartNumber=number, Body=body, ContentLength=body.size_bytes, ChecksumSHA256=checksum
         )
@@ -122,30 +133,13 @@ async def _send_part(
     return {"PartNumber": number, "ETag": etag, "ChecksumSHA256": checksum}
 
 
-async def _stored_etag(body: FileSlice, stored: dict[str, Any] | None, checksum: str) -> str | None:
-    """The ETag of a stored part that has these bytes."""
-    if stored is None or stored["Size"] != body.size_bytes:
-        return None
-    etag = str(stored["ETag"])
+def _is_stored(body: FileSlice, checksum: str, stored: dict[str, Any]) -> bool:
+    """Whether a stored part has these bytes."""
+    if stored["Size"] != body.size_bytes:
+        return False
     if "ChecksumSHA256" in stored:
-        return etag if stored["ChecksumSHA256"] == checksum else None
-    return etag if etag.strip('"') == await asyncio.to_thread(_md5, body) else None
-
-
-def _checksum(body: FileSlice) -> str:
-    return base64.b64encode(_digest(body, hashlib.sha256())).decode()
-
-
-def _md5(body: FileSlice) -> str:
-    return _digest(body, hashlib.md5(usedforsecurity=False)).hex()
-
-
-def _digest(body: FileSlice, digest: "hashlib._Hash") -> bytes:
-    body.seek(0)
-    while piece := body.read(_HASH_CHUNK_BYTES):
-        digest.update(piece)
-    body.seek(0)
-    return digest.digest()
+        return bool(stored["ChecksumSHA256"] == checksum)
+    return str(stored["ETag"]).strip('"') == body.digest("md5").hex()
 
 
 CHUNK_BYTES = 1024 * 1024
@@ -179,9 +173,6 @@ class S3Files:
 
     def upload(self, key: str, source: Path, progress: Callable[[int], None] | None = None) -> None:
         self.bucket.wait(S3Upload(self.bucket, checked_key(key), source, self._parts, progress).run())
-
-    def exists(self, key: str) -> bool:
-        return self.bucket.wait(self.bucket.head(checked_key(key))) is not None
 
     def size_bytes(self, key: str) -> int:
         return int(self.bucket.wait(self.bucket.require_object(checked_key(key)))["ContentLength"])

@@ -43,9 +43,6 @@ class FileStore(Protocol):
         `progress` is called with the bytes stored so far, from any thread.
         """
 
-    def exists(self, key: str) -> bool:
-        """Whether there is such a file."""
-
     def size_bytes(self, key: str) -> int:
         """Size of a file. Raises FileNotFoundError."""
 

@@ -131,7 +131,8 @@ async def test_a_run_that_is_still_active_keeps_what_others_lose(house: House) -
         researcher = bus.acting_as("agent.researcher")
         assert (await researcher.request(GetArtifact(artifact_id=ours))).id == ours
         assert (house.settings.data_dir / "orphans").is_dir()
-        assert not house.files.exists(abandoned)
+        with pytest.raises(FileNotFoundError):
+            house.files.size_bytes(abandoned)
 
         result = (await researcher.request(GetArtifact(artifact_id=ours))).ref
         await orchestrator.publish(ProcessCompleted(run_id=RUN, result=result), trace=RUN)
