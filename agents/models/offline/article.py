@@ -128,6 +128,6 @@ def _laid_out(passages: Iterable[Passage]) -> list[MarkdownBlock]:
         if last and passage.kind is last.kind is BlockKind.PROSE and passage.paragraph == last.paragraph:
             blocks[-1] = replace(blocks[-1], text=f"{blocks[-1].text} {passage.text}")
         else:
-            blocks.append(MarkdownBlock(passage.kind, passage.text, passage.level, passage.marker))
+            blocks.append(passage)
         last = passage
     return blocks

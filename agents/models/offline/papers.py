@@ -1,7 +1,7 @@
 """The team's working papers, made of quotes: research report, ideas, critique."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from agents.models.offline.article import (
@@ -30,20 +30,16 @@ _ROOM = 1.1
 
 @dataclass(frozen=True)
 class ReviewFinding:
-    """A flaw of a text: the key of its label, the passage or statement that it is about, values of its correction."""
+    """A flaw of a text: the key of its label, the passage or statement that it is about, values for its correction."""
 
     flaw: str
     quote: str = ""
-    about: tuple[tuple[str, object], ...] = ()
+    values: Mapping[str, object] = field(default_factory=dict)
 
 
 def write_report(source: Source) -> str:
     """Facts by section, demands of the brief, open questions."""
-    language = source.language
-    title = source.title or phrase(language, "untitled")
-    parts = [f"# {phrase(language, 'report')}: {title}", f"*{phrase(language, 'report_note')}*"]
-    if not source.passages:
-        parts.append(phrase(language, "no_facts"))
+    language, parts = source.language, _opening(source, "report")
     for section in weightiest_sections(source):
         facts = [each for each in source.of_section(section) if not each.is_question]
         strongest = sorted(facts, key=lambda passage: (-passage.weight, passage.place))[:_MOST_FACTS]
@@ -60,23 +56,20 @@ def write_report(source: Source) -> str:
 
 def facts_of(report: str) -> str:
     """The quoted facts of a report as a text again, for a writer who is not given the brief."""
-    lines: list[str] = []
+    facts: list[MarkdownBlock] = []
     for block in parse(report):
         if block.kind is BlockKind.HEADING:
             text = block.text.partition(": ")[2] or block.text if block.level == 1 else block.text
-            lines.append(f"{'#' * block.level} {text}")
+            facts.append(replace(block, text=text))
         elif block.kind is BlockKind.QUOTE:
-            lines.append(" ".join(line.removeprefix("- ") for line in block.text.split("\n") if line))
-    return "\n\n".join(lines)
+            lines = [line.removeprefix("- ") for line in block.text.split("\n") if line]
+            facts.append(MarkdownBlock(BlockKind.PROSE, " ".join(lines)))
+    return render(facts)
 
 
 def write_ideas(source: Source) -> str:
     """Up to three orders of the sections, the first recommended, each with quotes and an outline."""
-    language = source.language
-    title = source.title or phrase(language, "untitled")
-    parts = [f"# {phrase(language, 'ideas')}: {title}", f"*{phrase(language, 'ideas_note')}*"]
-    if not source.passages:
-        parts.append(phrase(language, "no_facts"))
+    language, parts = source.language, _opening(source, "ideas")
     for number, (name, sections) in enumerate(_angles(source), start=1):
         mark = f" ({phrase(language, 'recommended')})" if number == 1 else ""
         parts.append(f"## {phrase(language, 'angle')} {number}: {name}{mark}")
@@ -130,9 +123,15 @@ def review(blocks: Sequence[MarkdownBlock], source: Source | None) -> list[Revie
     long = [each for each in stated if len(words(each)) > _LONG_SENTENCE_WORDS and "\n" not in each]
     found = [
         *(ReviewFinding("repeated", each) for each in _repeated(stated)[:_MOST_OF_A_KIND]),
-        *(ReviewFinding("long", each, (("words", len(words(each))),)) for each in long[:_MOST_OF_A_KIND]),
+        *(ReviewFinding("long", each, {"words": len(words(each))}) for each in long[:_MOST_OF_A_KIND]),
     ]
     return [*found, *_missing(blocks, stated, source), *_length(stated, source)] if source else found
+
+
+def _opening(source: Source, paper: str) -> list[str]:
+    title = source.title or phrase(source.language, "untitled")
+    parts = [f"# {phrase(source.language, paper)}: {title}", f"*{phrase(source.language, f'{paper}_note')}*"]
+    return parts if source.passages else [*parts, phrase(source.language, "no_facts")]
 
 
 def _angles(source: Source) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -170,7 +169,7 @@ def _finding(number: int, finding: ReviewFinding, language: Language) -> str:
     lines = [f"{number}. **{phrase(language, finding.flaw)}**"]
     if finding.quote:
         lines += ["", *(f"    {line}" for line in quoted(finding.quote).split("\n"))]
-    fix = phrase(language, f"{finding.flaw}_fix", **dict(finding.about))
+    fix = phrase(language, f"{finding.flaw}_fix", **finding.values)
     return "\n".join([*lines, "", f"    {phrase(language, 'fix')}: {fix}"])
 
 
@@ -201,7 +200,7 @@ def _missing(blocks: Sequence[MarkdownBlock], stated: Sequence[str], source: Sou
         room -= passage.length_words
         if room >= 0:
             section = source.sections[passage.section] or phrase(source.language, "introduction")
-            yield ReviewFinding("missing", passage.text, (("section", section),))
+            yield ReviewFinding("missing", passage.text, {"section": section})
 
 
 def _is_covered(wanted: frozenset[str], by: frozenset[str]) -> bool:
@@ -211,4 +210,4 @@ def _is_covered(wanted: frozenset[str], by: frozenset[str]) -> bool:
 def _length(stated: Sequence[str], source: Source) -> Iterator[ReviewFinding]:
     asked, total = source.length_asked, sum(len(words(each)) for each in stated)
     if asked and not asked[0] * 0.9 <= total <= asked[1] * 1.1:
-        yield ReviewFinding("length", about=(("words", total), ("least", asked[0]), ("most", asked[1])))
+        yield ReviewFinding("length", values={"words": total, "least": asked[0], "most": asked[1]})

@@ -4,7 +4,7 @@ import hashlib
 
 from language.words import Language
 
-_WRITING: dict[str, tuple[str, str]] = {
+_PHRASES: dict[str, tuple[str, str]] = {
     "untitled": ("Untitled", "Без названия"),
     "introduction": ("Introduction", "Вступление"),
     "no_facts": (
@@ -69,80 +69,44 @@ _WRITING: dict[str, tuple[str, str]] = {
         "No language model is configured, and nothing was given that could be quoted.",
         "Языковая модель не настроена, а процитировать нечего.",
     ),
-}
-# Each with several wordings, so that a conversation does not sound like a form.
-_SPOKEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "greeting": (
-        ("Hello! What can I do for you?", "Hi! What's on your mind?", "Good to see you. How can I help?"),
-        ("Здравствуйте! Чем могу помочь?", "Привет! Что у вас нового?", "Здравствуйте! Слушаю вас."),
-    ),
-    "thanks": (
-        ("You're welcome!", "Any time.", "Glad to help."),
-        ("Пожалуйста!", "Всегда к вашим услугам.", "Обращайтесь."),
-    ),
-    "farewell": (("See you!", "Goodbye!"), ("До встречи!", "Всего доброго, до связи.", "До свидания!")),
-    "well": (
-        ("All is well here, thank you. And you?", "Fine, thanks. How is it going on your side?"),
-        ("Всё хорошо, спасибо. А у вас?", "Спасибо, всё в порядке. Как ваши дела?"),
-    ),
+    # Of conversation: wordings between bars, so that it does not sound like a form.
+    "greeting": ("Hello! What can I do for you?|Hi! What's on your mind?", "Здравствуйте! Чем могу помочь?|Привет!"),
+    "thanks": ("You're welcome!|Any time.|Glad to help.", "Пожалуйста!|Всегда к вашим услугам.|Обращайтесь."),
+    "farewell": ("See you!|Goodbye!", "До встречи!|Всего доброго, до связи.|До свидания!"),
+    "well": ("All is well here, thank you. And you?", "Всё хорошо, спасибо. А у вас?|Спасибо, всё в порядке."),
     "about": (
-        ("I'm your team's assistant: tell me what is going on, I keep track of tasks, dates and decisions.",),
-        ("Это ассистент вашей команды: расскажите, что происходит, — задачи, сроки и решения не потеряются.",),
+        "I'm your team's assistant: tell me what is going on, I keep track of tasks, dates and decisions.",
+        "Это ассистент вашей команды: расскажите, что происходит, — задачи, сроки и решения не потеряются.",
     ),
-    "good_news": (("That's good to hear.", "Good news!", "Nice."), ("Хорошая новость!", "Это радует.", "Отлично.")),
-    "bad_news": (
-        ("I'm sorry to hear that.", "That sounds hard.", "That's not easy."),
-        ("Сочувствую.", "Да, это непросто.", "Звучит тяжело."),
-    ),
-    "understood": (
-        ("Understood: {said}", "Got it: {said}", "All right, noted: {said}"),
-        ("Понятно: {said}", "Принято: {said}", "Хорошо, буду иметь в виду: {said}"),
-    ),
-    "known": (
-        ("As far as I know: {said}", "Here is what I have: {said}", "I have this on it: {said}"),
-        ("Насколько мне известно: {said}", "Вот что у меня есть: {said}", "Об этом известно вот что: {said}"),
-    ),
-    "you_said": (
-        ("You told me: {said}", "Earlier you said: {said}", "From what you said: {said}"),
-        ("Вы говорили: {said}", "Раньше вы сказали: {said}", "С ваших слов: {said}"),
-    ),
+    "good_news": ("That's good to hear.|Good news!|Nice.", "Хорошая новость!|Это радует.|Отлично."),
+    "bad_news": ("I'm sorry to hear that.|That sounds hard.", "Сочувствую.|Да, это непросто.|Звучит тяжело."),
+    "understood": ("Understood: {said}|Got it: {said}|All right, noted: {said}", "Понятно: {said}|Принято: {said}"),
+    "known": ("As far as I know: {said}|Here is what I have: {said}", "Насколько мне известно: {said}"),
+    "you_said": ("You told me: {said}|Earlier you said: {said}", "Вы говорили: {said}|С ваших слов: {said}"),
     "unknown": (
-        ("I don't know that yet. If you tell me, I'll remember it.", "I have nothing on that so far."),
-        ("Этого я пока не знаю. Расскажите — буду иметь в виду.", "Об этом у меня пока ничего нет."),
+        "I don't know that yet. If you tell me, I'll remember it.|I have nothing on that so far.",
+        "Этого я пока не знаю. Расскажите — буду иметь в виду.|Об этом у меня пока ничего нет.",
     ),
-    "related": (
-        ("By the way, I know this about it: {said}", "This may matter here: {said}"),
-        ("Кстати, об этом известно: {said}", "Здесь может быть важно: {said}"),
-    ),
-    "listening": (
-        ("I see. Go on.", "All right.", "I'm listening."),
-        ("Понимаю. Продолжайте.", "Хорошо.", "Слушаю вас."),
-    ),
+    "related": ("By the way, I know this about it: {said}", "Кстати, об этом известно: {said}"),
+    "listening": ("I see. Go on.|All right.|I'm listening.", "Понимаю. Продолжайте.|Хорошо.|Слушаю вас."),
     "reminder": (
-        ("A note for you: {said}", "Something you should know: {said}", "Just so you know: {said}"),
-        ("Для вас есть новость: {said}", "Вам стоит знать: {said}", "Обратите внимание: {said}"),
+        "A note for you: {said}|Just so you know: {said}",
+        "Вам стоит знать: {said}|Обратите внимание: {said}",
     ),
-    "time_now": (("It is {time} ({zone}).",), ("Сейчас {time} ({zone}).",)),
-    "day_today": (("Today is {day}.",), ("Сегодня {day}",)),
-    "day_tomorrow": (("Tomorrow is {day}.",), ("Завтра {day}",)),
-    "day_yesterday": (("Yesterday was {day}.",), ("Вчера было: {day}",)),
-    "your_zone": (("Your time zone is {said}.",), ("Ваш часовой пояс — {said}.",)),
-    "your_role": (("Your role: {said}.",), ("Ваша роль: {said}.",)),
-    "your_projects": (("Your projects: {said}.",), ("Ваши проекты: {said}.",)),
-    "your_name": (("Your name is {said}.",), ("Вас зовут {said}.",)),
-    "name_noted": (
-        ("I'll remember it: your name is {said}.", "Noted: your name is {said}."),
-        ("Буду помнить: вас зовут {said}.", "Принято: вас зовут {said}."),
-    ),
-    "subagent_said": (("The sub-agent {name} says: {said}",), ("Подагент {name} отвечает: {said}",)),
+    "time_now": ("It is {time} ({zone}).", "Сейчас {time} ({zone})."),
+    "day_today": ("Today is {day}.", "Сегодня {day}"),
+    "day_tomorrow": ("Tomorrow is {day}.", "Завтра {day}"),
+    "day_yesterday": ("Yesterday was {day}.", "Вчера было: {day}"),
+    "your_zone": ("Your time zone is {said}.", "Ваш часовой пояс — {said}."),
+    "your_role": ("Your role: {said}.", "Ваша роль: {said}."),
+    "your_projects": ("Your projects: {said}.", "Ваши проекты: {said}."),
+    "your_name": ("Your name is {said}.", "Вас зовут {said}."),
+    "name_noted": ("I'll remember it: your name is {said}.", "Буду помнить: вас зовут {said}."),
+    "subagent_said": ("The sub-agent {name} says: {said}", "Подагент {name} отвечает: {said}"),
 }
 
 
-def phrase(language: Language, key: str, **values: object) -> str:
-    return _WRITING[key][language is Language.RUSSIAN].format(**values)
-
-
-def spoken(language: Language, key: str, of: str, **values: object) -> str:
-    """A phrase of conversation, filled in; its wording is always the same for the same words that it answers."""
-    wordings = _SPOKEN[key][language is Language.RUSSIAN]
+def phrase(language: Language, key: str, of: str = "", /, **values: object) -> str:
+    """A phrase, filled in; its wording is always the same for the same words that it answers."""
+    wordings = _PHRASES[key][language is Language.RUSSIAN].split("|")
     return wordings[hashlib.sha256(of.encode()).digest()[0] % len(wordings)].format(**values)

@@ -3,7 +3,7 @@
 import re
 from datetime import timedelta
 
-from agents.models.offline.phrases import spoken
+from agents.models.offline.phrases import phrase
 from agents.present import Present, day_text
 from language.words import Language
 
@@ -46,15 +46,15 @@ def answer_from_present(question: str, present: Present | None, language: Langua
         return ""
     if _ASKS_TIME.search(question):
         time, zone = f"{present.now:%H:%M}", present.zone
-        return spoken(language, "time_now", question, time=time, zone=zone)
+        return phrase(language, "time_now", question, time=time, zone=zone)
     if _ASKS_DAY.search(question):
         away = next((days for word, days in _DAYS_AWAY if re.search(word, question, re.IGNORECASE)), 0)
         key = {0: "day_today", 1: "day_tomorrow", -1: "day_yesterday"}[away]
-        return spoken(language, key, question, day=day_text(present.now + timedelta(days=away), language))
+        return phrase(language, key, question, day=day_text(present.now + timedelta(days=away), language))
     told = (
         (_ASKS_ZONE, "your_zone", present.zone),
         (_ASKS_ROLE, "your_role", present.role),
         (_ASKS_PROJECTS, "your_projects", ", ".join(present.projects)),
     )
     key, said = next(((key, said) for asks, key, said in told if said and asks.search(question)), ("", ""))
-    return spoken(language, key, question, said=said) if key else ""
+    return phrase(language, key, question, said=said) if key else ""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from agents.keywords import inverse_document_frequency, weighted_overlap
 from agents.models.conversation import TALK, Conversation
 from agents.models.language_model import ModelMessage
-from agents.models.offline.phrases import spoken
+from agents.models.offline.phrases import phrase
 from agents.models.offline.present import answer_from_present
 from agents.models.offline.tool_calls import DELEGATE, SEARCH
 from agents.tone import analyse_tone
@@ -69,7 +69,7 @@ def reply_to(conversation: Conversation) -> str:
     language = _language(said, conversation)
     if conversation.instruction:
         instructed = _INSTRUCTED.search(conversation.instruction)
-        return spoken(language, "reminder", said, said=instructed[1] if instructed else conversation.instruction)
+        return phrase(language, "reminder", said, said=instructed[1] if instructed else conversation.instruction)
     if reported := _reported(conversation.results, language):
         return reported
     if current := answer_from_present(said, conversation.present, language):
@@ -96,7 +96,7 @@ def _reported(results: Sequence[ModelMessage], language: Language) -> str:
         name = result.name or ""
         if name.startswith(DELEGATE):
             about = {"name": name.removeprefix(DELEGATE), "said": result.content}
-            lines.append(spoken(language, "subagent_said", result.content, **about))
+            lines.append(phrase(language, "subagent_said", result.content, **about))
         elif name != SEARCH:
             lines.append(first_words(result.content, _REPORTED_WORDS))
     return "\n\n".join(lines)
@@ -105,10 +105,10 @@ def _reported(results: Sequence[ModelMessage], language: Language) -> str:
 def _about_name(said: str, conversation: Conversation, language: Language) -> str:
     if asks_name(said):
         name = name_told([*_told(conversation), *_remembered(conversation)]) or _name_on_record(conversation)
-        return spoken(language, "your_name" if name else "unknown", said, said=name)
+        return phrase(language, "your_name" if name else "unknown", said, said=name)
     rest = _NAME_TOLD.sub("", said)
     name = name_told([said]) if rest != said and not re.search(r"\w{4,}", rest) else None
-    return spoken(language, "name_noted", said, said=name) if name else ""
+    return phrase(language, "name_noted", said, said=name) if name else ""
 
 
 def _name_on_record(conversation: Conversation) -> str | None:
@@ -132,7 +132,7 @@ def _small_talk(said: str, language: Language) -> str:
     if len(words(said)) > _SMALL_TALK_WORDS:
         return ""
     kind = next((kind for kind, pattern in _SMALL_TALK.items() if re.search(pattern, said, re.IGNORECASE)), None)
-    return spoken(language, kind, said) if kind else ""
+    return phrase(language, kind, said) if kind else ""
 
 
 def _told(conversation: Conversation) -> list[str]:
@@ -164,22 +164,22 @@ def _is_question(said: str) -> bool:
 def _answer(question: str, conversation: Conversation, language: Language) -> str:
     for key, candidates in (("known", _remembered(conversation)), ("you_said", _told(conversation))):
         if found := _best(question, candidates, _ANSWERS):
-            return spoken(language, key, question, said=" ".join(map(_quoted, found)))
-    return spoken(language, "unknown", question)
+            return phrase(language, key, question, said=" ".join(map(_quoted, found)))
+    return phrase(language, "unknown", question)
 
 
 def _acknowledged(said: str, conversation: Conversation, language: Language) -> str:
     parts = []
     tone = analyse_tone(said).value
     if abs(tone) >= _FELT:
-        parts.append(spoken(language, "good_news" if tone > 0 else "bad_news", said))
+        parts.append(phrase(language, "good_news" if tone > 0 else "bad_news", said))
     matter = sorted(sentences(said), key=lambda each: (not _is_definite(each), -len(set(terms(each)))))
     if matter and terms(matter[0]):
-        parts.append(spoken(language, "understood", said, said=_quoted(matter[0])))
+        parts.append(phrase(language, "understood", said, said=_quoted(matter[0])))
     related = [each for each in _best(said, _remembered(conversation), _RELATES) if each not in said]
     if related:
-        parts.append(spoken(language, "related", said, said=_quoted(related[0])))
-    return " ".join(parts) or spoken(language, "listening", said)
+        parts.append(phrase(language, "related", said, said=_quoted(related[0])))
+    return " ".join(parts) or phrase(language, "listening", said)
 
 
 def _is_definite(sentence: str) -> bool:

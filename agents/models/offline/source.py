@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import zip_longest
 
 from agents.keywords import centrality
 from agents.models.offline.demands import is_demand, is_demand_heading, length_asked
@@ -25,8 +26,8 @@ _FIGURE_BONUS, _OPENING_BONUS = 0.15, 0.25
 _BULKY_LINES, _BULKY_CHARS = 16, 4000
 
 
-@dataclass(frozen=True)
-class Passage:
+@dataclass(frozen=True, kw_only=True)
+class Passage(MarkdownBlock):
     """A sentence, a list item, a table or a code block, verbatim.
 
     `leans_on` is the place of the passage without which this one makes no sense: the antecedent of its pronoun, or the
@@ -34,12 +35,8 @@ class Passage:
     """
 
     place: int
-    text: str
-    kind: BlockKind
     section: int
     paragraph: int
-    level: int = 0
-    marker: str = ""
     leans_on: int | None = None
     introduces: bool = False
     is_question: bool = False
@@ -132,11 +129,8 @@ class _Reader:
         before = len(self.passages)
         self.sections.append(heading)
         self._part()
-        for at, block in enumerate(blocks):
-            if at and block.kind is not blocks[at - 1].kind is BlockKind.ITEM:
-                self._introducer = None
-            following = blocks[at + 1].kind if at + 1 < len(blocks) else BlockKind.PROSE
-            self._block(block, following)
+        for block, following in zip_longest(blocks, blocks[1:]):
+            self._block(block, following.kind if following else BlockKind.PROSE)
         if len(self.passages) == before:
             self.sections.pop()
 
@@ -153,57 +147,47 @@ class _Reader:
             self.demands.append(plain(block.text))
         elif not _BARE_LINK.fullmatch(block.text):
             is_question = block.kind is BlockKind.ITEM and block.text.endswith("?")
-            self._add(block, block.text, leans_on=self._introducer, is_question=is_question)
+            self._add(block, block.text, self._introducer, is_question=is_question)
+        if block.kind is BlockKind.ITEM is not following:
+            self._introducer = None
 
     def _prose(self, block: MarkdownBlock, following: BlockKind) -> None:
         self._paragraph += 1
         self._introducer = None
-        found = sentences(block.text)
-        for sentence in found:
-            is_last = sentence is found[-1]
-            opens_list = is_last and following in _INTRODUCED and sentence[-1] in ":?"
+        parts = sentences(block.text)
+        for sentence in parts:
             if is_demand(sentence):
                 self.demands.append(plain(sentence))
                 continue
-            before = [each for each in self.passages[self._start :] if each.kind in (BlockKind.PROSE, BlockKind.ITEM)]
-            added = self._add(
-                block,
-                sentence,
-                leans_on=before[-1].place if before and leans_back(sentence) else None,
-                introduces=opens_list,
-                is_question=is_last and not opens_list and sentence.rstrip('*_»”"')[-1:] == "?",
-            )
-            if added and opens_list:
+            is_last = sentence is parts[-1]
+            opens_list = is_last and following in _INTRODUCED and sentence[-1] in ":?"
+            is_question = is_last and not opens_list and sentence.rstrip('*_»”"')[-1:] == "?"
+            before = self._last_statement() if leans_back(sentence) else None
+            if self._add(block, sentence, before, introduces=opens_list, is_question=is_question) and opens_list:
                 self._introducer = len(self.passages) - 1
 
-    def _add(
-        self,
-        block: MarkdownBlock,
-        text: str,
-        *,
-        leans_on: int | None,
-        introduces: bool = False,
-        is_question: bool = False,
-    ) -> bool:
+    def _last_statement(self) -> int | None:
+        part = reversed(self.passages[self._start :])
+        return next((each.place for each in part if each.kind in (BlockKind.PROSE, BlockKind.ITEM)), None)
+
+    def _add(self, block: MarkdownBlock, text: str, leans_on: int | None, **traits: bool) -> bool:
         key = statement_key(text)
-        if key in self._known:
-            return False
-        self._known.add(key)
-        self.passages.append(
-            Passage(
+        is_new = key not in self._known
+        if is_new:
+            self._known.add(key)
+            passage = Passage(
+                block.kind,
+                text,
+                block.level,
+                block.marker,
                 place=len(self.passages),
-                text=text,
-                kind=block.kind,
                 section=len(self.sections) - 1,
                 paragraph=self._paragraph,
-                level=block.level,
-                marker=block.marker,
                 leans_on=leans_on,
-                introduces=introduces,
-                is_question=is_question,
+                **traits,
             )
-        )
-        return True
+            self.passages.append(passage)
+        return is_new
 
 
 def _sections(blocks: Sequence[MarkdownBlock]) -> dict[str, list[MarkdownBlock]]:
@@ -222,15 +206,17 @@ def _sections(blocks: Sequence[MarkdownBlock]) -> dict[str, list[MarkdownBlock]]
 
 
 def _title(blocks: list[MarkdownBlock]) -> tuple[str, list[MarkdownBlock]]:
+    """The title and the blocks without it: the one heading of the highest level, else a short first line."""
     levels = [block.level for block in blocks if block.kind is BlockKind.HEADING]
     at = next((at for at, block in enumerate(blocks[:_LATEST_TITLE]) if block.kind is BlockKind.HEADING), None)
-    if at is not None and levels.count(blocks[at].level) == 1 and blocks[at].level == min(levels):
-        return _TITLE_LABEL.sub("", plain(blocks[at].text)), [*blocks[:at], *blocks[at + 1 :]]
-    if not levels and len(blocks) > 1 and blocks[0].kind is BlockKind.PROSE:
+    if at is None and not levels and len(blocks) > 1 and blocks[0].kind is BlockKind.PROSE:
         text = blocks[0].text
-        if len(text) <= _LONGEST_TITLE_CHARS and text[-1] not in ".!?…:;,":
-            return _TITLE_LABEL.sub("", plain(text)), blocks[1:]
-    return "", blocks
+        at = 0 if len(text) <= _LONGEST_TITLE_CHARS and text[-1] not in ".!?…:;," else None
+    elif at is not None and (levels.count(blocks[at].level) > 1 or blocks[at].level > min(levels)):
+        at = None
+    return (
+        ("", blocks) if at is None else (_TITLE_LABEL.sub("", plain(blocks[at].text)), blocks[:at] + blocks[at + 1 :])
+    )
 
 
 def _weighted(passages: Sequence[Passage]) -> list[Passage]:

@@ -68,21 +68,12 @@ class Writer:
         is_measured = self._is_article and source and source.passages
         return self._form_remarks(parse(attempt.text), source)[:_MOST_REMARKS] if source and is_measured else []
 
-    def _research(self) -> str:
-        return write_report(self._source)
-
-    def _ideas(self) -> str:
-        return write_ideas(self._source)
-
     def _draft(self) -> str:
         source = self._source
         sections = sections_of(recommended_outline(self._newest("idea")), source)
         asked = source.length_asked
         length = asked[1] if asked else DEFAULT_LENGTH_WORDS
         return render(compose(source, sections, select(source, sections, length)))
-
-    def _critique(self) -> str:
-        return write_critique(self._text, self._material_beside_text)
 
     def _edit(self) -> str:
         source, critique = self._material_beside_text, self._newest("critique")
@@ -165,10 +156,10 @@ def _headings(blocks: list[MarkdownBlock]) -> list[str]:
 
 
 _TASKS: Mapping[str, Callable[[Writer], str]] = {
-    "research_report": Writer._research,
-    "idea": Writer._ideas,
+    "research_report": lambda writer: write_report(writer._source),
+    "idea": lambda writer: write_ideas(writer._source),
     "draft": Writer._draft,
-    "critique": Writer._critique,
+    "critique": lambda writer: write_critique(writer._text, writer._material_beside_text),
     "edited": Writer._edit,
     "final": Writer._finish,
 }
