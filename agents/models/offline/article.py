@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from agents.models.offline.phrases import phrase
-from agents.models.offline.source import Passage, Source, are_alike, statement_key
+from agents.models.offline.source import Passage, Source, are_alike, heaviest, statement_key
 from language.markdown import BlockKind, MarkdownBlock
 from language.sentences import sentences
 
@@ -55,7 +55,7 @@ def select(source: Source, sections: Sequence[int], length_words: int) -> set[in
     candidates = [each for each in source.passages if each.section in sections and not each.introduces]
     total = sum(passage.length_words for passage in candidates)
     limit = length_words if total <= _SHORT_SOURCE_WORDS else min(length_words, int(total * _DRAFT_SHARE))
-    ranked = sorted(candidates, key=lambda passage: (-passage.weight, passage.place))
+    ranked = heaviest(candidates)
     first = [next((each for each in ranked if each.section == section), None) for section in sections]
     questions = [each for each in candidates if each.is_question]
     order = [*filter(None, first), *questions[:3], *ranked]

@@ -22,7 +22,7 @@ from agents.models.language_model import (
 )
 from agents.models.offline.phrases import phrase
 from agents.models.offline.replies import knows_answer, reply_to
-from agents.models.offline.source import read_source
+from agents.models.offline.source import heaviest, read_source
 from agents.models.offline.tool_calls import next_delegation, next_tool
 from agents.models.offline.writer import TASKS, Writer
 from agents.models.prompt import Verdict
@@ -110,7 +110,7 @@ def answer(messages: Sequence[ModelMessage], schema: type[BaseModel] | None = No
 def _digest(request: prompt.Prompt) -> str:
     """The weightiest sentences of a prompt without a known task, under a line that says so."""
     given = "\n\n".join([request.instructions, *(piece.text for piece in request.materials)])
-    passages = sorted(read_source([given]).passages, key=lambda passage: (-passage.weight, passage.place))
+    passages = heaviest(read_source([given]).passages)
     best = sorted(passages[:_DIGEST_QUOTES], key=lambda passage: passage.place)
     if not best:
         return phrase(language_of(given), "nothing_given")

@@ -12,7 +12,7 @@ from agents.models.offline.article import (
     weightiest_sections,
 )
 from agents.models.offline.phrases import phrase
-from agents.models.offline.source import Passage, Source, are_alike, read_source
+from agents.models.offline.source import Passage, Source, are_alike, heaviest, read_source
 from language.markdown import BlockKind, MarkdownBlock, parse, quoted, render
 from language.words import Language, terms, words
 
@@ -42,7 +42,7 @@ def write_report(source: Source) -> str:
     language, parts = source.language, _opening(source, "report")
     for section in weightiest_sections(source):
         facts = [each for each in source.of_section(section) if not each.is_question]
-        strongest = sorted(facts, key=lambda passage: (-passage.weight, passage.place))[:_MOST_FACTS]
+        strongest = heaviest(facts)[:_MOST_FACTS]
         supported = {each.place: each for fact in strongest for each in source.with_support(fact)}
         if supported:
             heading = source.sections[section] or phrase(language, "introduction")
@@ -140,8 +140,8 @@ def _angles(source: Source) -> Iterator[tuple[str, tuple[int, ...]]]:
     sections = sections_of((), source)
     yield phrase(source.language, "whole_story"), sections
     named = [at for at in sections if source.sections[at]]
-    heaviest = sorted(named[1:], key=lambda at: -sum(passage.weight for passage in source.of_section(at)))
-    for first in heaviest[: _MOST_ANGLES - 1]:
+    weightiest = sorted(named[1:], key=lambda at: -sum(passage.weight for passage in source.of_section(at)))
+    for first in weightiest[: _MOST_ANGLES - 1]:
         name = phrase(source.language, "section_first", heading=source.sections[first])
         yield name, (*(at for at in sections if at not in named), first, *(at for at in named if at != first))
 
@@ -149,7 +149,7 @@ def _angles(source: Source) -> Iterator[tuple[str, tuple[int, ...]]]:
 def _best_quotes(source: Source, sections: Sequence[int]) -> list[Passage]:
     named = [at for at in sections if source.sections[at]] or sections
     free = [each for each in source.of_section(named[0]) if each.leans_on is None and each.is_quotable]
-    best = sorted(free, key=lambda passage: (-passage.weight, passage.place))[:_QUOTES_OF_ANGLE]
+    best = heaviest(free)[:_QUOTES_OF_ANGLE]
     return sorted(best, key=lambda passage: passage.place)
 
 
@@ -196,7 +196,7 @@ def _missing(blocks: Sequence[MarkdownBlock], stated: Sequence[str], source: Sou
         and each.place not in carried
         and not (_is_covered(each.terms, known) and any(_is_covered(each.terms, other) for other in stated_terms))
     ]
-    for passage in sorted(left, key=lambda each: (-each.weight, each.place))[:_MOST_MISSING]:
+    for passage in heaviest(left)[:_MOST_MISSING]:
         room -= passage.length_words
         if room >= 0:
             section = source.sections[passage.section] or phrase(source.language, "introduction")

@@ -1,14 +1,13 @@
-"""Material of an article, read into sections of passages that may be quoted."""
+"""Material of an article: sections of passages that may be quoted, and demands on its writer (length, tone, readers)."""
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 
 from agents.keywords import centrality
-from agents.models.offline.demands import is_demand, is_demand_heading, length_asked
 from language.markdown import BlockKind, MarkdownBlock, parse, plain
 from language.sentences import leans_back, sentences
 from language.words import Language, first_words, language_of, terms, words
@@ -24,6 +23,39 @@ _KIND_WEIGHTS = {BlockKind.TABLE: 0.6, BlockKind.CODE: 0.3}
 _FIGURE_BONUS, _OPENING_BONUS = 0.15, 0.25
 # A listing of this size is left in the material.
 _BULKY_LINES, _BULKY_CHARS = 16, 4000
+# Headings and sentences that address the writer.
+_DEMAND_HEADINGS = frozenset(
+    heading.strip()
+    for heading in """
+    audience|readers|readership|target audience|for whom|tone|style|tone and style|format|length|requirements|task|
+    assignment|the task|what to write|what we need|instructions|guidelines|for the writer|for the author|constraints|
+    deadline|audience and tone|length and format|request|brief|
+    аудитория|читатели|для кого|целевая аудитория|тон|стиль|тон и стиль|формат|объем|объём|объем и формат|
+    объём и формат|требования|требования к тексту|задача|задание|техническое задание|что написать|что нужно|
+    инструкции|указания|для автора|автору|ограничения|срок|сроки|пожелания|аудитория и тон|просьба
+    """.replace("\n", "").split("|")
+)
+_ORDER = re.compile(
+    r"^(?:please|write|prepare an? |draft an? |пожалуйста|напиши|напишите|написать|подготовь|подготовьте|составьте|"
+    r"нужно написать|требуется написать|нужна статья|нужен текст|нужен материал)\b",
+    re.IGNORECASE,
+)
+_WISH = re.compile(
+    r"^(?:avoid|use|keep|include|mention|do not|don't|make sure|begin|start|end|close|explain|aim|be |focus|"
+    r"the (?:article|text|piece|story|tone|title|headline)|we (?:need|want)|"
+    r"избегай|избегайте|не |используй|используйте|упомян|укаж|сделай|сделайте|начн|закончи|объясни|тон|стиль|"
+    r"объ[её]м|стат|текст|материал|заголовок|нам нуж|хотим|нужно)",
+    re.IGNORECASE,
+)
+_ABOUT_WRITING = re.compile(
+    r"\b(?:article|text|piece|story|reader\w*|audience|tone|jargon|headline|title|paragraphs?|words|sections?|"
+    r"стать[яюеи]|текст\w?|материала?|читател\w*|аудитори\w*|тоне?|жаргон\w*|заголов\w*|абзац\w*|слов|раздел\w*)\b",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(r"^\*{0,2}([^\W\d][\w /-]{0,24}):\*{0,2}\s+\S")
+_LENGTH = re.compile(
+    r"(\d[\d  ]{1,6})(?:\s*(?:[-–—]|to|and|до|и)\s*(\d[\d  ]{1,6}))?\s*(?:words\b|слов\b)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +130,11 @@ def read_source(texts: Sequence[str]) -> Source:
         passages=tuple(_weighted(reader.passages)),
         demands=tuple(reader.demands),
     )
+
+
+def heaviest(passages: Iterable[Passage]) -> list[Passage]:
+    """Passages by weight, the heaviest first."""
+    return sorted(passages, key=lambda passage: (-passage.weight, passage.place))
 
 
 def statement_key(text: str) -> str:
@@ -214,9 +251,9 @@ def _title(blocks: list[MarkdownBlock]) -> tuple[str, list[MarkdownBlock]]:
         at = 0 if len(text) <= _LONGEST_TITLE_CHARS and text[-1] not in ".!?…:;," else None
     elif at is not None and (levels.count(blocks[at].level) > 1 or blocks[at].level > min(levels)):
         at = None
-    return (
-        ("", blocks) if at is None else (_TITLE_LABEL.sub("", plain(blocks[at].text)), blocks[:at] + blocks[at + 1 :])
-    )
+    if at is None:
+        return "", blocks
+    return _TITLE_LABEL.sub("", plain(blocks[at].text)), blocks[:at] + blocks[at + 1 :]
 
 
 def _weighted(passages: Sequence[Passage]) -> list[Passage]:
@@ -228,3 +265,26 @@ def _weighted(passages: Sequence[Passage]) -> list[Passage]:
         bonus = _FIGURE_BONUS * any(map(str.isdigit, passage.text)) + _OPENING_BONUS * is_opening
         weighted.append(replace(passage, weight=(weight / highest + bonus) * _KIND_WEIGHTS.get(passage.kind, 1.0)))
     return weighted
+
+
+def is_demand_heading(heading: str) -> bool:
+    """Check whether the section under this heading addresses the writer."""
+    return " ".join(words(heading)).lower() in _DEMAND_HEADINGS
+
+
+def is_demand(sentence: str) -> bool:
+    """Check whether a sentence addresses the writer."""
+    label = _LABEL.match(sentence)
+    bare = sentence.lstrip("*_> ")
+    if _ORDER.match(bare) or (label and is_demand_heading(label[1])):
+        return True
+    return bool(_WISH.match(bare) and _ABOUT_WRITING.search(bare))
+
+
+def length_asked(demands: Iterable[str]) -> tuple[int, int] | None:
+    """Least and greatest length in words, from the first demand that names one."""
+    for demand in demands:
+        if length := _LENGTH.search(demand):
+            first, second = (int("".join(filter(str.isdigit, part or "0"))) for part in length.groups())
+            return (first, second) if second else (first * 3 // 4, first)
+    return None

@@ -24,7 +24,7 @@ from agents.models.offline.papers import (
     write_report,
 )
 from agents.models.offline.phrases import phrase
-from agents.models.offline.source import Source, read_source, statement_key
+from agents.models.offline.source import Source, heaviest, read_source, statement_key
 from agents.models.prompt import ATTEMPT, REMARKS, Prompt
 from language.markdown import BlockKind, MarkdownBlock, parse, render
 from language.words import first_words, words
@@ -54,7 +54,7 @@ class Writer:
         places = quoted_places(blocks, source)
         if not places:
             return self.write()
-        ranked = sorted(source.passages, key=lambda passage: (-passage.weight, passage.place))
+        ranked = heaviest(source.passages)
         if asked := source.length_asked:
             quotable = (passage for passage in ranked if passage.is_quotable)
             places = extended(places, source, quotable, least_words=asked[0], most_words=asked[1])

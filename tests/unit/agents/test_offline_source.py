@@ -2,9 +2,8 @@
 
 import pytest
 
-from agents.models.offline.demands import is_demand, length_asked
 from agents.models.offline.papers import facts_of, missing_in, review, write_critique, write_report
-from agents.models.offline.source import read_source
+from agents.models.offline.source import is_demand, length_asked, read_source
 from language.markdown import parse
 from language.words import Language
 from tests.unit.agents.briefs import BULLETS, ENGLISH, MARKS, ONE_SENTENCE, RUSSIAN
