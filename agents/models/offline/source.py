@@ -1,4 +1,4 @@
-"""Material of an article: sections of passages that may be quoted, and demands on its writer (length, tone, readers)."""
+"""Material of an article: sections of passages that may be quoted, and demands on the writer (length, tone, reader)."""
 
 import re
 from collections import Counter
