@@ -1,6 +1,6 @@
 """Worker of the context agent: decides which notifications users get, and when."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -25,7 +25,6 @@ from bus_schema.envelope import Envelope
 from bus_schema.messages import Message
 from bus_schema.notification import NotificationDeferred, NotificationGenerated, NotificationIgnored
 from bus_schema.processing import ContextUpdated, MoodAssessed, TasksFound
-from bus_schema.users import User
 from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, Send, every, on_command, on_event
@@ -39,6 +38,7 @@ _TALK_MESSAGES = 12
 _LOOKS_S = 0.5
 _LOOKS_THROUGH_ALL = timedelta(seconds=60)
 _ASKS_AGAIN = timedelta(seconds=30)
+Rule = Callable[[ContextAgent, NotificationState, DecisionContext, Sequence[DialogueMessage]], Awaitable[Rulings]]
 
 
 class ContextWorker(Worker):
@@ -85,25 +85,16 @@ class ContextWorker(Worker):
         self, notification: NotificationGenerated, message_context: MessageContext
     ) -> list[OutgoingMessage]:
         """Deliver, defer, merge or ignore."""
-        user_id = notification.to_user
-        talk, user = await self._talks.recent(user_id, _TALK_MESSAGES), await self._users.of(user_id)
-
-        async def decided(state: NotificationState) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
-            ruling = await self._agent_for(user).handle(notification, state, self._moment(user, talk), talk)
-            return self._ruled(user_id, ruling)
-
-        return await self._states.process_once(user_id, message_context.message_id, decided)
+        return await self._decide(
+            notification.to_user,
+            lambda agent, state, moment, talk: agent.handle(notification, state, moment, talk),
+            message_context,
+        )
 
     @on_command
     async def review(self, command: ReviewDesk, message_context: MessageContext) -> list[OutgoingMessage]:
         """Decide anew about what has waited long enough."""
-        user_id = command.user_id
-        talk, user = await self._talks.recent(user_id, _TALK_MESSAGES), await self._users.of(user_id)
-
-        async def decided(state: NotificationState) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
-            return self._ruled(user_id, await self._agent_for(user).review(state, self._moment(user, talk), talk))
-
-        return await self._states.process_once(user_id, message_context.message_id, decided)
+        return await self._decide(command.user_id, ContextAgent.review, message_context)
 
     @on_command
     async def delete_user(self, command: DeleteUser, message_context: MessageContext) -> Removed:
@@ -141,20 +132,20 @@ class ContextWorker(Worker):
             self._due[user_id] = now + _ASKS_AGAIN
             await self._bus.send(ReviewDesk(user_id=user_id), trace=conversation_trace(user_id))
 
-    def _agent_for(self, user: User) -> ContextAgent:
-        return ContextAgent(PresentModel(self._model, Present.of(user, self._clock())))
-
-    def _moment(self, user: User, talk: Iterable[DialogueMessage]) -> DecisionContext:
+    async def _decide(self, user_id: str, rule: Rule, message_context: MessageContext) -> list[OutgoingMessage]:
+        talk, user = await self._talks.recent(user_id, _TALK_MESSAGES), await self._users.of(user_id)
         spoken = [message.time for message in talk if message.role == "user" and message.kind != "hidden"]
-        return DecisionContext(self._clock(), self._habits.of(user.user_id, user.zone), max(spoken, default=None))
 
-    def _ruled(self, user_id: str, ruling: Rulings) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
-        state, decisions, delivery = ruling
-        self._note_due(user_id, state)
-        said: list[OutgoingMessage] = [each for decision in decisions for each in _news(user_id, decision)]
-        if delivery is not None:
-            said.append(_order(delivery))
-        return state, said
+        async def decided(state: NotificationState) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
+            agent = ContextAgent(PresentModel(self._model, Present.of(user, self._clock())))
+            habits = self._habits.of(user.user_id, user.zone)
+            moment = DecisionContext(self._clock(), habits, max(spoken, default=None))
+            state, decisions, delivery = await rule(agent, state, moment, talk)
+            self._note_due(user_id, state)
+            news = [each for decision in decisions for each in _news(user_id, decision)]
+            return state, news if delivery is None else [*news, _order(delivery)]
+
+        return await self._states.process_once(user_id, message_context.message_id, decided)
 
     def _note_due(self, user_id: str, state: NotificationState) -> None:
         if state.next_due is None:

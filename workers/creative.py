@@ -1,6 +1,7 @@
 """Workers of the creative roles: execute the steps of a run."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
@@ -133,24 +134,11 @@ class CreativeWorker(Worker):
         )
 
 
-def researcher(context: WorkerContext) -> CreativeWorker:
-    return CreativeWorker(context, shipped_role("researcher"))
+def _worker_of(role: str) -> Callable[[WorkerContext], CreativeWorker]:
+    return lambda context: CreativeWorker(context, shipped_role(role))
 
 
-def ideator(context: WorkerContext) -> CreativeWorker:
-    return CreativeWorker(context, shipped_role("ideator"))
-
-
-def critic(context: WorkerContext) -> CreativeWorker:
-    return CreativeWorker(context, shipped_role("critic"))
-
-
-def editor(context: WorkerContext) -> CreativeWorker:
-    return CreativeWorker(context, shipped_role("editor"))
-
-
-def pushkin(context: WorkerContext) -> CreativeWorker:
-    return CreativeWorker(context, shipped_role("pushkin"))
+researcher, ideator, critic, editor, pushkin = map(_worker_of, ("researcher", "ideator", "critic", "editor", "pushkin"))
 
 
 async def _input(hands: StepArtifacts, given: NamedInput) -> Input:
@@ -159,13 +147,8 @@ async def _input(hands: StepArtifacts, given: NamedInput) -> Input:
 
 
 def _cost_of(state: LoopState) -> dict[str, int]:
-    return {
-        "rounds": state["rounds"],
-        "model_calls": state["calls"],
-        "prompt_tokens": state["prompt_tokens"],
-        "completion_tokens": state["completion_tokens"],
-        "took_ms": state["took_ms"],
-    }
+    tokens = {"prompt_tokens": state["prompt_tokens"], "completion_tokens": state["completion_tokens"]}
+    return {"rounds": state["rounds"], "model_calls": state["calls"], **tokens, "took_ms": state["took_ms"]}
 
 
 def _failed(order: ExecuteStep, reason: str, *, retryable: bool) -> StepFailed:

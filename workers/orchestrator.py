@@ -117,18 +117,11 @@ class OrchestratorWorker(Worker):
 
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> tuple[Removed | Send | Publish, ...]:
-        context.require_operator()
-        forgotten = await self._forget(None, context)
-        await self.remembered.forget()
-        return forgotten
+        return await self._forget(None, context)
 
     @on_command
     async def delete_user(self, command: DeleteUser, context: MessageContext) -> tuple[Removed | Send | Publish, ...]:
-        context.require_operator()
-        starter = f"user.{command.user_id}"
-        forgotten = await self._forget(starter, context)
-        await self.remembered.forget(starter)
-        return forgotten
+        return await self._forget(f"user.{command.user_id}", context)
 
     @on_event
     async def complete_step(self, event: StepCompleted, context: MessageContext) -> Sent:
@@ -174,15 +167,17 @@ class OrchestratorWorker(Worker):
 
     async def _forget(self, started_by: str | None, context: MessageContext) -> tuple[Removed | Send | Publish, ...]:
         """Delete runs; those still running are cancelled first, so that no role works for nothing."""
+        context.require_operator()
         context.begin_anew()
         session = self.database.session
-        found = await runs.runs_to_forget(session, started_by)
-        running = (run.run_id for run in found if run.status not in saga.OVER)
+        removed = await runs.runs_to_forget(session, started_by)
+        running = (run.run_id for run in removed if run.status not in saga.OVER)
         cancelled = saga.CancelRequested("its data were removed", context.owner)
         with _one_after_another():
             messages = await self._move_all((run_id, cancelled) for run_id in running)
-        await runs.forget_runs(session, [run.run_id for run in found])
-        return (Removed.of({"runs": len(found)}), *messages)
+        await runs.forget_runs(session, [run.run_id for run in removed])
+        await self.remembered.forget(*(() if started_by is None else (started_by,)))
+        return (Removed.of({"runs": len(removed)}), *messages)
 
     async def _advance(self, run_id: str, event: saga.RunEvent, context: MessageContext) -> Sent:
         # A card has no circles and a limited number of attempts, but it may be long.
@@ -212,14 +207,11 @@ class OrchestratorWorker(Worker):
         command = SetTraceMembers(trace_id=run.run_id, members=saga.members_of(run), retention=run.retention)
         try:
             await self._bus.request(command, trace=run.run_id, timeout_s=_ASK_WITHIN_S)
-        except BusUnavailable as error:
+        except (BusUnavailable, ReplyError) as error:
+            if isinstance(error, ReplyError) and not error.retryable and error.code is not Code.EXPIRED:
+                return saga.MembersRefused(f"storage refuses the run's members: {error}")
             logger().warning("run waits to start", run_id=run.run_id, reason=str(error))
             return None
-        except ReplyError as error:
-            if error.retryable or error.code is Code.EXPIRED:
-                logger().warning("run waits to start", run_id=run.run_id, reason=str(error))
-                return None
-            return saga.MembersRefused(f"storage refuses the run's members: {error}")
         return saga.MembersConfirmed()
 
     async def _look_up(self, run_id: str, awaited: ArtifactRef) -> saga.ArtifactFound | None:

@@ -48,29 +48,26 @@ class RetrievedMemory:
         return tuple(each.id for each in shown if each.id in units)
 
 
+@dataclass(frozen=True, slots=True)
 class MemoryLookup:
     """Retrieves memory on a message; memory that is unavailable is no failure. Raises what UserContexts raises."""
 
-    def __init__(self, pictures: UserContexts, recall: KemRecall, episodes: EpisodeRecall) -> None:
-        self._pictures, self._recall, self._episodes = pictures, recall, episodes
+    contexts: UserContexts
+    kems: KemRecall
+    episodes: EpisodeRecall
 
-    async def about(self, said: DialogueMessage) -> RetrievedMemory:
-        pictured, found, said_before = await asyncio.gather(
-            self._pictures.of(said.user_id), self._found(said), self._said_before(said)
+    async def about(self, message: DialogueMessage) -> RetrievedMemory:
+        user_id, text = message.user_id, message.content
+        # An instruction is self-contained.
+        if message.kind is MessageKind.HIDDEN or text is None:
+            return _remembered((), (), await self.contexts.of(user_id))
+        kems, said_before, summary = await asyncio.gather(
+            self.kems.about(text, f"user.{user_id}"),
+            # Later turns are shown to the model anyway.
+            self.episodes.about(text, user_id, message.time - _JUST_NOW),
+            self.contexts.of(user_id),
         )
-        return _remembered(found, said_before, pictured)
-
-    async def _found(self, said: DialogueMessage) -> Sequence[FoundKem]:
-        """Units of shared memory; none for an instruction, which is self-contained."""
-        if said.kind is MessageKind.HIDDEN or said.content is None:
-            return ()
-        return await self._recall.about(said.content, f"user.{said.user_id}")
-
-    async def _said_before(self, said: DialogueMessage) -> Sequence[RecalledText]:
-        """Turns of the same chat more than 10 minutes ago; later ones are shown to the model anyway."""
-        if said.kind is MessageKind.HIDDEN or said.content is None:
-            return ()
-        return await self._episodes.about(said.content, said.user_id, said.time - _JUST_NOW)
+        return _remembered(kems, said_before, summary)
 
 
 @dataclass(frozen=True)
@@ -82,10 +79,15 @@ class DialogueExchange:
     buffered: int | None = None
 
 
-@dataclass(frozen=True)
-class Assistant:
-    """The answering agent with its memory, its sub-agents and the clock."""
+@dataclass(frozen=True, slots=True)
+class ExchangeProcessor:
+    """Has the agent answer messages, with its memory and its sub-agents.
 
+    Raises what Conversations or Histories raise; PermanentFailure where the model has nothing to say.
+    """
+
+    conversations: Conversations
+    histories: HistoryClient
     agent: DialogueAgent
     memory: MemoryLookup
     users: UserDirectory
@@ -93,23 +95,15 @@ class Assistant:
     most_rounds: int
     clock: Callable[[], datetime]
 
-
-class ExchangeProcessor:
-    """Raises what Conversations or Histories raise; PermanentFailure where the model has nothing to say."""
-
-    def __init__(self, talks: Conversations, histories: HistoryClient, assistant: Assistant) -> None:
-        self._talks, self._histories, self._assistant = talks, histories, assistant
-
     async def process(
         self, draft: DialogueMessage, on_stored: Callable[[DialogueMessage], Awaitable[object]], on_piece: OnPiece
     ) -> DialogueExchange:
         """Keep what is said, report it to `on_stored`, answer it; what was kept before a crash is not thought again."""
-        assistant = self._assistant
         recent, remembered, earlier, user = await asyncio.gather(
-            self._talks.recent(draft.user_id, _RECENT_MESSAGES),
-            assistant.memory.about(draft),
-            self._histories.window(chat_key(draft.user_id)),
-            assistant.users.of(draft.user_id),
+            self.conversations.recent(draft.user_id, _RECENT_MESSAGES),
+            self.memory.about(draft),
+            self.histories.window(chat_key(draft.user_id)),
+            self.users.of(draft.user_id),
         )
         said, is_new = _within(recent, draft.message_id), False
         if said is None:
@@ -118,24 +112,24 @@ class ExchangeProcessor:
             raise Rejected(Code.CONFLICT, f"{said.message_id} was said with other words; mint a new id")
         await on_stored(said)
         answer_id = f"msg_{derived(said.message_id, 'answer')}"
-        known = None if is_new else _within(recent, answer_id) or await self._talks.find(said.user_id, answer_id)
+        known = None if is_new else _within(recent, answer_id) or await self.conversations.find(said.user_id, answer_id)
         if known:
             return DialogueExchange(said, known)
-        worded = await self._talks.worded(said)
+        worded = await self.conversations.worded(said)
         if draft.ref is not None:
-            remembered = await assistant.memory.about(worded)
-        record = ExchangeRecord(self._histories, worded, answer_id, assistant.clock, earlier)
+            remembered = await self.memory.about(worded)
+        record = ExchangeRecord(self.histories, worded, answer_id, self.clock, earlier)
         if not is_new:
             await record.resume()
-        shown = assistant.agent.shown(remembered.snippets)
-        present = Present.of(user, assistant.clock())
+        shown = self.agent.shown(remembered.snippets)
+        present = Present.of(user, self.clock())
         answer = DialogueMessage(
             message_id=answer_id,
             user_id=said.user_id,
             role="assistant",
             kind=MessageKind.NOTIFICATION if said.kind is MessageKind.HIDDEN else MessageKind.NATIVE,
             content=record.answered or await self._thought(record, shown, present, on_piece),
-            time=assistant.clock(),
+            time=self.clock(),
             kem_ids=remembered.kem_ids(shown),
         )
         await record.conclude(answer)
@@ -143,10 +137,12 @@ class ExchangeProcessor:
 
     async def _heard(self, said: DialogueMessage) -> tuple[DialogueMessage, bool]:
         try:
-            return said, (await self._talks.keep(said)).is_new
+            return said, (await self.conversations.keep(said)).is_new
         except Rejected as error:
             # Said again long afterwards, it need not come right after a notification any more.
-            known = await self._talks.find(said.user_id, said.message_id) if error.code is Code.CONFLICT else None
+            known = (
+                await self.conversations.find(said.user_id, said.message_id) if error.code is Code.CONFLICT else None
+            )
             if known is None or (known.role, known.content, known.ref) != (said.role, said.content, said.ref):
                 raise
             return known, False
@@ -155,7 +151,7 @@ class ExchangeProcessor:
         self, record: ExchangeRecord, remembered: Sequence[MemorySnippet], present: Present, on_piece: OnPiece
     ) -> str:
         pieces = []
-        async for piece in self._assistant.agent.answer(record.talk, remembered, self._help(record), present):
+        async for piece in self.agent.answer(record.talk, remembered, self._help(record), present):
             pieces.append(piece)
             await on_piece(piece)
         return sanitise_text("".join(pieces))[:MAX_MESSAGE_CHARS]
@@ -164,14 +160,18 @@ class ExchangeProcessor:
         """An instruction says all that it takes to follow it."""
         if record.said.kind is MessageKind.HIDDEN:
             return None
-        return DelegationRounds(self._assistant.subagents, self._histories, record, self._assistant.most_rounds)
+        return DelegationRounds(self.subagents, self.histories, record, self.most_rounds)
 
     async def _kept(self, said: DialogueMessage, answer: DialogueMessage) -> DialogueExchange:
         try:
-            return DialogueExchange(said, answer, (await self._talks.keep(answer)).buffered)
+            return DialogueExchange(said, answer, (await self.conversations.keep(answer)).buffered)
         except Rejected as error:
             # An instance that died meanwhile had other words on their way: those are what was answered.
-            other = await self._talks.find(answer.user_id, answer.message_id) if error.code is Code.CONFLICT else None
+            other = (
+                await self.conversations.find(answer.user_id, answer.message_id)
+                if error.code is Code.CONFLICT
+                else None
+            )
             if other is None:
                 raise
             return DialogueExchange(said, other)

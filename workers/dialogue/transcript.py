@@ -77,31 +77,28 @@ class ExchangeRecord:
             )
             for place, message in enumerate(completed.messages)
         ]
-        await self._append([*([] if self.rounds else [self._said()]), *kept])
+        await self._append(kept)
         self.rounds.append(completed)
 
     async def conclude(self, answer: DialogueMessage) -> None:
         """Keep the answer, without what was said before sub-agents were asked, which is there already."""
-        content = answer.content or ""
-        content = content.removeprefix("".join(_spoken(self.rounds)))
+        content = (answer.content or "").removeprefix("".join(_spoken(self.rounds)))
         closing = HistoryMessage(
             id=self.answer_id, timestamp=answer.time, role="assistant", content=content or answer.content
         )
-        await self._append([*([] if self.rounds else [self._said()]), closing])
+        await self._append([closing])
 
     async def _append(self, messages: Sequence[HistoryMessage]) -> None:
-        await self._histories.append(chat_key(self.said.user_id), messages)
+        """Append to the history, after the user's message where nothing of the exchange is there yet."""
+        first = () if self.rounds else (self._said(),)
+        await self._histories.append(chat_key(self.said.user_id), [*first, *messages])
 
     def _said(self) -> HistoryMessage:
-        role, text = ("system" if self.said.kind is MessageKind.HIDDEN else "user"), self.said.content or ""
-        return HistoryMessage.model_validate(
-            {
-                "id": self.said.message_id,
-                "timestamp": self.said.time,
-                "role": role,
-                "content": text.removeprefix(HIDDEN_MARK) if role == "system" else text,
-            }
-        )
+        said, text = self.said, self.said.content or ""
+        if said.kind is MessageKind.HIDDEN:
+            text = text.removeprefix(HIDDEN_MARK)
+            return HistoryMessage(id=said.message_id, timestamp=said.time, role="system", content=text)
+        return HistoryMessage(id=said.message_id, timestamp=said.time, role="user", content=text)
 
 
 def _spoken(rounds: Sequence[DelegationRound]) -> list[str]:

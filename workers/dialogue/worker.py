@@ -17,7 +17,6 @@ from bus_schema.dialogue import (
     DeliverNotification,
     DialogueFragment,
     DialogueMessage,
-    DialogueState,
     EndDialogue,
     Ended,
     ExpiredDialogue,
@@ -45,7 +44,7 @@ from mindbus.sdk.recall import EpisodeRecall, KemRecall, UserContexts
 from mindbus.sdk.requests import in_id_scope
 from mindbus.sdk.users import UserDirectory
 from workers.dialogue.delegation import Subagents, known_subagents
-from workers.dialogue.exchange import Assistant, DialogueExchange, ExchangeProcessor, MemoryLookup
+from workers.dialogue.exchange import DialogueExchange, ExchangeProcessor, MemoryLookup
 
 _TICK_S = 0.5
 # Silence is longer than the timeout, not as long (spec 004 §4.2).
@@ -74,7 +73,9 @@ class DialogueWorker(Worker):
         self._model = model or model_of(settings)
         self._artifacts = open_artifacts(context.bus, settings, context.clock)
         self._talks = Conversations(context.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
-        assistant = Assistant(
+        self._exchanges = ExchangeProcessor(
+            self._talks,
+            HistoryClient(context.bus),
             DialogueAgent(self._model),
             MemoryLookup(
                 UserContexts(context.bus),
@@ -86,8 +87,6 @@ class DialogueWorker(Worker):
             settings.delegation_rounds,
             context.clock,
         )
-        self._exchanges = ExchangeProcessor(self._talks, HistoryClient(context.bus), assistant)
-        self._closing = FragmentCloser(self._talks)
         self._timeout = timedelta(minutes=settings.dialogue_timeout_minutes)
         self._check = timedelta(seconds=settings.dialogue_check_s)
         self._most_messages = settings.dialogue_max_messages
@@ -149,12 +148,8 @@ class DialogueWorker(Worker):
     @on_command
     async def end(self, command: EndDialogue, context: MessageContext) -> tuple[Ended | Publish, ...]:
         """Make a fragment of the buffer, if there is anything in it."""
-        fragment = await self._closing.close(
-            command.user_id,
-            f"frag_{derived(context.message_id, 'end')}",
-            command.reason,
-            silent_since=command.silent_since,
-        )
+        fragment_id = f"frag_{derived(context.message_id, 'end')}"
+        fragment = await self._close(command.user_id, fragment_id, command.reason, silent_since=command.silent_since)
         if fragment is None:
             return (Ended(),)
         return Ended(fragment_id=fragment.fragment_id), Publish(fragment, conversation_trace(command.user_id))
@@ -206,10 +201,37 @@ class DialogueWorker(Worker):
         events = [Publish(sent, answer.trace_id)]
         if exchange.buffered is None or exchange.buffered >= self._most_messages:
             fragment_id = f"frag_{derived(context.message_id, 'size')}"
-            most = self._most_messages
-            fragment = await self._closing.close(answer.user_id, fragment_id, "size", at_least=most)
+            fragment = await self._close(answer.user_id, fragment_id, "size", at_least=self._most_messages)
             events += [Publish(fragment, answer.trace_id)] if fragment else []
         return events
+
+    async def _close(
+        self,
+        user_id: str,
+        fragment_id: str,
+        reason: Literal["timeout", "ended", "size"],
+        *,
+        at_least: int = 1,
+        silent_since: datetime | None = None,
+    ) -> DialogueFragment | None:
+        """The buffer as a fragment under this id, also one stored before a crash; None where there is none to make."""
+        if (stored := await self._talks.fragment(fragment_id)) is not None:
+            return stored
+        state = await self._talks.buffer(user_id)
+        if state is None or len(state.buffer) < at_least:
+            return None
+        if silent_since is not None and state.last_activity > silent_since:
+            return None
+        fragment = DialogueFragment(
+            fragment_id=fragment_id,
+            user_id=user_id,
+            message_ids=tuple(message.message_id for message in state.buffer),
+            messages=state.buffer,
+            started_at=state.buffer[0].time,
+            ended_at=state.buffer[-1].time,
+            reason=reason,
+        )
+        return await self._talks.keep_fragment(fragment)
 
 
 async def _nobody(_said: object) -> None:
@@ -225,46 +247,4 @@ def open_dialogue(context: WorkerContext) -> DialogueWorker:
     """The assistant, with the sub-agents that are installed here or that the settings name."""
     return DialogueWorker(
         context, known_subagents=known_subagents(context.settings_as(FleetSettings), installed_workers().checked())
-    )
-
-
-ClosingReason = Literal["timeout", "ended", "size"]
-
-
-class FragmentCloser:
-    """Closes a dialogue's buffer as a fragment. Raises what Conversations raises."""
-
-    def __init__(self, talks: Conversations) -> None:
-        self._talks = talks
-
-    async def close(
-        self,
-        user_id: str,
-        fragment_id: str,
-        reason: ClosingReason,
-        *,
-        at_least: int = 1,
-        silent_since: datetime | None = None,
-    ) -> DialogueFragment | None:
-        """The fragment under this id, also one stored before a crash; None where there is nothing to close."""
-        made = await self._talks.fragment(fragment_id)
-        if made is not None:
-            return made
-        state = await self._talks.buffer(user_id)
-        if state is None or len(state.buffer) < at_least:
-            return None
-        if silent_since is not None and state.last_activity > silent_since:
-            return None
-        return await self._talks.keep_fragment(_fragment_of(state, fragment_id, reason))
-
-
-def _fragment_of(state: DialogueState, fragment_id: str, reason: ClosingReason) -> DialogueFragment:
-    return DialogueFragment(
-        fragment_id=fragment_id,
-        user_id=state.user_id,
-        message_ids=tuple(message.message_id for message in state.buffer),
-        messages=state.buffer,
-        started_at=state.buffer[0].time,
-        ended_at=state.buffer[-1].time,
-        reason=reason,
     )

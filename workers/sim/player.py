@@ -34,9 +34,6 @@ class SimProgress:
     beyond: set[int] = field(default_factory=set)
     failed: set[int] = field(default_factory=set)
 
-    def begin(self, number: int) -> None:
-        self.begun = max(self.begun, number)
-
     def settle(self, number: int, *, is_answered: bool) -> None:
         if not is_answered:
             self.failed.add(number)
@@ -99,7 +96,7 @@ class SimPlayer:
         return False
 
     def _begin(self, message: SimMessage) -> None:
-        self.progress.begin(message.number)
+        self.progress.begun = max(self.progress.begun, message.number)
         self._people[message.user_id].put_nowait(message)
         if message.user_id not in self._speaking:
             speaking = self._speak(message.user_id, self._people[message.user_id])

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
+from typing import TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
@@ -22,6 +23,8 @@ from mindbus.logs import logger
 from mindbus.sdk.agent_state import AgentStateStore, OutgoingMessage
 from mindbus.tasks import end
 from workers.sim.player import SimPlayer, SimProgress
+
+T = TypeVar("T")
 
 _ONLY = "simulation"
 _LOOKS_AGAIN_S = 1.0
@@ -83,7 +86,8 @@ class SimWorker(Worker):
         said = await self._states.process_once(_ONLY, context.message_id, begun)
         record = await self._states.state(_ONLY)
         if self._player is None and record.is_running:
-            self._start_playing(record)
+            self._player = self._player_from(record)
+            self._task = asyncio.create_task(self._run(self._player, record), name="simulation")
         return [sim.Simulation(sim_id=sim_id), *said]
 
     @on_command
@@ -119,36 +123,16 @@ class SimWorker(Worker):
         if order is None:
             return SimState()
         live = self._player.progress.counts(record.sim_id) if self._player and record.is_running else record.counts
-        return SimState(
-            is_running=record.is_running,
-            profiles=order.profiles,
-            scenario=record.scenario,
-            speed=order.speed,
-            seed=order.seed,
-            limit=order.limit,
-            started_at=record.started_at,
-            counts=live,
-        )
+        state = order.model_dump() | {"is_running": record.is_running, "scenario": record.scenario}
+        return SimState.model_validate(state | {"started_at": record.started_at, "counts": live})
 
     async def _resume(self) -> None:
-        record = await self._last()
+        record = await _until_stored(lambda: self._states.state(_ONLY))
         if record.is_running and self._player is None:
             self._player = self._player_from(record)
             await self._run(self._player, record)
         elif not record.is_running:
-            await self._written(lambda: self._states.publish_due(_ONLY, lambda last: (last, ()), self._bus.publish))
-
-    async def _last(self) -> SimRecord:
-        while True:
-            try:
-                return await self._states.state(_ONLY)
-            except TemporaryFailure as error:
-                logger().info("simulation waits for storage", reason=str(error))
-                await asyncio.sleep(_LOOKS_AGAIN_S)
-
-    def _start_playing(self, record: SimRecord) -> None:
-        self._player = self._player_from(record)
-        self._task = asyncio.create_task(self._run(self._player, record), name="simulation")
+            await _until_stored(lambda: self._states.publish_due(_ONLY, lambda last: (last, ()), self._bus.publish))
 
     def _player_from(self, record: SimRecord) -> SimPlayer:
         assert record.order is not None
@@ -167,7 +151,7 @@ class SimWorker(Worker):
             stopped = SimStopped(counts=player.progress.counts(record.sim_id), reason=reason)
             return last.model_copy(update=_changes(player.progress, record.sim_id) | {"is_running": False}), (stopped,)
 
-        await self._written(lambda: self._states.publish_due(_ONLY, ended, self._bus.publish))
+        await _until_stored(lambda: self._states.publish_due(_ONLY, ended, self._bus.publish))
         self._player = None
 
     async def _save(self, player: SimPlayer, sim_id: str) -> None:
@@ -178,20 +162,21 @@ class SimWorker(Worker):
         except TemporaryFailure as error:
             logger().warning("simulation not written down", reason=str(error))
 
-    async def _written(self, write: Callable[[], Awaitable[None]]) -> None:
-        """Retry a write until storage accepts it."""
-        while True:
-            try:
-                return await write()
-            except TemporaryFailure as error:
-                logger().warning("simulation not written down", reason=str(error))
-                await asyncio.sleep(_LOOKS_AGAIN_S)
-
     def _generator(self, order: StartSim) -> tuple[MessageGenerator, str]:
         """The generator of the messages with the scenario's name. Raises Rejected where it cannot be played."""
         team = self._library.team(order.profiles)
         scenario = self._library.scenario(order.scenario or team.scenario)
         return MessageGenerator(team, scenario, order.seed), scenario.name
+
+
+async def _until_stored(call: Callable[[], Awaitable[T]]) -> T:
+    """Repeat a call until storage answers."""
+    while True:
+        try:
+            return await call()
+        except TemporaryFailure as error:
+            logger().warning("simulation waits for storage", reason=str(error))
+            await asyncio.sleep(_LOOKS_AGAIN_S)
 
 
 def _changes(progress: SimProgress, sim_id: str) -> dict[str, object]:
