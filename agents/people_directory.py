@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.validation import InvalidFile, read_file
 from agents.people import KnownPeople, Person
-from agents.sim.teams import shipped_team, team_names
+from agents.sim.scenarios import SimLibrary
 from bus_schema.identities import UserId
 from bus_schema.users import User
 
@@ -74,5 +74,6 @@ def open_people_directory(file: str | None) -> PeopleDirectory:
         read = read_file(Path(file).read_bytes(), file, PeopleFile, InvalidPeopleFile)
         known = [Person(person.user_id, person.names) for person in read.people]
     taken = {person.user_id for person in known}
-    simulated = (person for name in team_names() for person in shipped_team(name).persons)
+    library = SimLibrary()
+    simulated = (person for name in library.team_names for person in library.team(name).persons)
     return PeopleDirectory(known, (person for person in simulated if person.user_id not in taken))

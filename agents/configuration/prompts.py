@@ -1,15 +1,15 @@
 """Prompts of the creative roles and of the dialogue runtime's agents, from YAML."""
 
-from functools import cache
-from importlib import resources
+from functools import cache, partial
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agents.configuration.validation import InvalidFile, YamlProblem, read_file
+from agents.configuration.validation import InvalidFile, UnknownFile, YamlProblem, load_shipped, read_file
 from agents.models.language_model import ModelParams
 from bus_schema.artifacts import ArtifactType
 from bus_schema.identities import ServiceName
+from config.shipped import shipped_file, shipped_names
 from mindbus.errors import Rejected
 
 
@@ -25,20 +25,25 @@ class UnsupportedArtifactType(Rejected, ValueError):
     """A card asks a role for something that it does not make; give the step to another role."""
 
 
-class Role(BaseModel):
-    """A member of the team; `prompt_version` changes with every word that the model is told.
-
-    One that `remembers` is shown what memory has on the matter, beside what it is given.
-    """
+class Guide(BaseModel):
+    """Instructions for one kind of thinking; `prompt_version` changes with every word of them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
     name: ServiceName
     description: str = Field(min_length=1, max_length=500)
     prompt_version: str = Field(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$", max_length=20)
-    max_rounds: int = Field(default=2, ge=0, le=10)
-    remembers: bool = False
     model: ModelParams = ModelParams()
     system: str = Field(min_length=1, max_length=8000)
+
+
+class Role(Guide):
+    """A member of the team; `prompt_version` changes with every word that the model is told.
+
+    One that `remembers` is shown what memory has on the matter, beside what it is given.
+    """
+
+    max_rounds: int = Field(default=2, ge=0, le=10)
+    remembers: bool = False
     produces: dict[ArtifactType, Craft] = Field(min_length=1, max_length=20)
 
     def require_craft(self, artifact_type: str) -> None:
@@ -61,44 +66,28 @@ class InvalidRole(InvalidFile):
     """The role cannot be played; each line says where, what is wrong, what to do."""
 
 
-class UnknownRole(Rejected, LookupError):
+class UnknownRole(UnknownFile):
     """There is no such role; add a file to config/roles."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(message=f"there is no role {name!r}; there are {', '.join(role_names())}")
+    kind = "role"
 
 
-@cache
-def role_names() -> tuple[str, ...]:
-    files = (resources.files("config") / "roles").iterdir()
-    return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
+role_names = partial(shipped_names, "roles")
 
 
 def shipped_role(name: str) -> Role:
     """A role that comes with MindBus. Raises UnknownRole, InvalidRole."""
-    if name not in role_names():
-        raise UnknownRole(name)
-    source = f"config/roles/{name}.yaml"
-    role = parse_role((resources.files("config") / "roles" / f"{name}.yaml").read_bytes(), source)
+    role = load_shipped("roles", name, parse_role, UnknownRole)
     if role.name != name:
-        raise InvalidRole([YamlProblem(source, None, ("name",), f"must be {name!r}, like the file")])
+        raise InvalidRole(
+            [YamlProblem(f"config/roles/{name}.yaml", None, ("name",), f"must be {name!r}, like the file")]
+        )
     return role
 
 
 def parse_role(text: bytes, source: str) -> Role:
     """Read a role from YAML; errors name it `source`. Raises InvalidRole with every problem."""
     return read_file(text, source, Role, InvalidRole)
-
-
-class Guide(BaseModel):
-    """Instructions for one kind of thinking; `prompt_version` changes with every word of them."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
-    name: ServiceName
-    description: str = Field(min_length=1, max_length=500)
-    prompt_version: str = Field(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$", max_length=20)
-    model: ModelParams = ModelParams()
-    system: str = Field(min_length=1, max_length=8000)
 
 
 class InvalidGuide(InvalidFile):
@@ -108,8 +97,7 @@ class InvalidGuide(InvalidFile):
 @cache
 def shipped_guide(name: str) -> Guide:
     """A guide that comes with MindBus. Raises InvalidGuide."""
-    source = f"config/guides/{name}.yaml"
-    return parse_guide((resources.files("config") / "guides" / f"{name}.yaml").read_bytes(), source)
+    return parse_guide(shipped_file("guides", name), f"config/guides/{name}.yaml")
 
 
 def parse_guide(text: bytes, source: str) -> Guide:

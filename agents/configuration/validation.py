@@ -1,19 +1,21 @@
 """YAML files: reading with line numbers, and validation against a schema with problems that name line and remedy."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from config.shipped import shipped_file, shipped_names
 from mindbus.errors import Rejected
 
 YamlPath = tuple[str | int, ...]
 _DEEPEST = 10
+T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 _OUT_OF_RANGE = "{given!r} is out of range; {said}"
 _PLAINLY = {
@@ -90,6 +92,22 @@ class InvalidFile(Rejected, ValueError):
     def __init__(self, problems: Sequence[YamlProblem]) -> None:
         super().__init__(message="\n".join(map(str, problems)))
         self.problems = tuple(problems)
+
+
+class UnknownFile(Rejected, LookupError):
+    """There is no such file."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(message=f"there is no {self.kind} {name!r}; there are {', '.join(known)}")
+
+
+def load_shipped(folder: str, name: str, parse: Callable[[bytes, str], T], unknown: type[UnknownFile]) -> T:
+    """A file under config/. Raises the error for an unknown name, and whatever `parse` raises."""
+    if name not in shipped_names(folder):
+        raise unknown(name, shipped_names(folder))
+    return parse(shipped_file(folder, name), f"config/{folder}/{name}.yaml")
 
 
 def read_file(text: bytes, source: str, schema: type[M], refusal: type[InvalidFile] = InvalidFile) -> M:

@@ -1,8 +1,8 @@
 """Process Cards, from YAML."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
-from importlib import resources
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -10,38 +10,36 @@ from pydantic import ValidationError
 from agents.configuration.validation import (
     InvalidFile,
     LocatedDocument,
+    UnknownFile,
     YamlPath,
     YamlProblem,
+    load_shipped,
     read_document,
     schema_problems,
     suggestion,
 )
 from bus_schema.process import BRIEF, Card, CardStep, StartProcess
+from config.shipped import shipped_names
 from mindbus.errors import Rejected
 
 _MAX_BYTES = 256 * 1024
 
 
-class UnknownCard(Rejected, LookupError):
+class UnknownCard(UnknownFile):
     """There is no such card; name a shipped one or give the path of a YAML file."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            message=f"there is no card {name!r}; shipped are {', '.join(card_names())}, or give a YAML file"
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        Rejected.__init__(
+            self, message=f"there is no card {name!r}; shipped are {', '.join(known)}, or give a YAML file"
         )
 
 
-def card_names() -> tuple[str, ...]:
-    files = (resources.files("config") / "cards").iterdir()
-    return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
+card_names = partial(shipped_names, "cards")
 
 
 def shipped_card(name: str, roles: Collection[str]) -> Card:
     """A card that comes with MindBus. Raises UnknownCard, InvalidCard."""
-    if name not in card_names():
-        raise UnknownCard(name)
-    file = resources.files("config") / "cards" / f"{name}.yaml"
-    return parse_card(file.read_bytes(), f"config/cards/{name}.yaml", roles)
+    return load_shipped("cards", name, partial(parse_card, roles=roles), UnknownCard)
 
 
 def card_of(command: StartProcess, roles: Collection[str]) -> Card:
@@ -57,7 +55,7 @@ def card_from_file(path: Path, roles: Collection[str]) -> Card:
     try:
         text = path.read_bytes()
     except FileNotFoundError:
-        raise UnknownCard(str(path)) from None
+        raise UnknownCard(str(path), card_names()) from None
     except OSError as error:
         raise InvalidCard([YamlProblem(str(path), 1, "file", f"cannot be read: {error.strerror}")]) from error
     return parse_card(text, str(path), roles)

@@ -1,38 +1,29 @@
 """Scenarios of a simulation from YAML, and the library of shipped and own ones."""
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agents.configuration.validation import (
     InvalidFile,
+    UnknownFile,
     YamlPath,
     YamlProblem,
+    load_shipped,
     read_document,
     suggestion,
     validate_document,
 )
-from agents.sim.teams import (
-    Feeling,
-    Language,
-    Team,
-    UnknownTeam,
-    names_in,
-    parse_team,
-    read_shipped,
-    shipped_team,
-    team_names,
-)
+from agents.sim.teams import Feeling, Language, Team, UnknownTeam, parse_team
 from agents.sim.templates import Template, Value, placeholders
 from bus_schema.replies import Code
 from bus_schema.sim import SimFile
-from mindbus.errors import Rejected
+from config.shipped import shipped_names
 
-_FOLDER = "sim/scenarios"
+T = TypeVar("T")
 _FEWEST_FACTS = 2
 # Filled by whoever speaks.
 SPEAKERS_OWN = frozenset({"colleague"})
@@ -93,23 +84,10 @@ class InvalidScenario(InvalidFile):
     """The scenario cannot be played; each line says where, what is wrong, what to do."""
 
 
-class UnknownScenario(Rejected, LookupError, code=Code.NOT_FOUND):
+class UnknownScenario(UnknownFile, code=Code.NOT_FOUND):
     """There is no such scenario; add a file to config/sim/scenarios."""
 
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(message=f"there is no scenario {name!r}; there are {', '.join(known)}")
-
-
-@cache
-def scenario_names() -> tuple[str, ...]:
-    return names_in(_FOLDER)
-
-
-def shipped_scenario(name: str) -> Scenario:
-    """A scenario that comes with MindBus. Raises UnknownScenario, InvalidScenario."""
-    if name not in scenario_names():
-        raise UnknownScenario(name, scenario_names())
-    return parse_scenario(read_shipped(_FOLDER, name), f"config/{_FOLDER}/{name}.yaml")
+    kind = "scenario"
 
 
 def parse_scenario(text: bytes, source: str) -> Scenario:
@@ -159,43 +137,38 @@ def _wordings(trigger: Trigger) -> Iterator[tuple[YamlPath, str]]:
 
 
 class SimLibrary:
-    """Looks a name up; names are plain words, so that they lead nowhere else."""
+    """Teams and scenarios by name: those of a folder of one's own, then those that come with MindBus.
+
+    Names are plain words, so that they lead nowhere else.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
 
     def team(self, name: str) -> Team:
-        """Raises UnknownTeam, BadTeam."""
-        own = self._own("profiles", name)
-        if own is not None:
-            return parse_team(own.read_bytes(), str(own))
-        if name not in team_names():
-            raise UnknownTeam(name, self.team_names)
-        return shipped_team(name)
+        """Raises UnknownTeam, InvalidTeam."""
+        return self._read("profiles", name, parse_team, UnknownTeam)
 
     def scenario(self, name: str) -> Scenario:
         """Raises UnknownScenario, InvalidScenario."""
-        own = self._own("scenarios", name)
-        if own is not None:
-            return parse_scenario(own.read_bytes(), str(own))
-        if name not in scenario_names():
-            raise UnknownScenario(name, self.scenario_names)
-        return shipped_scenario(name)
+        return self._read("scenarios", name, parse_scenario, UnknownScenario)
 
     @property
     def team_names(self) -> tuple[str, ...]:
-        return self._names("profiles", team_names())
+        return self._names("profiles")
 
     @property
     def scenario_names(self) -> tuple[str, ...]:
-        return self._names("scenarios", scenario_names())
+        return self._names("scenarios")
 
-    def _own(self, kind: str, name: str) -> Path | None:
-        if self._folder is None:
-            return None
-        file = self._folder / kind / f"{name}.yaml"
-        return file if file.is_file() else None
+    def _read(self, kind: str, name: str, parse: Callable[[bytes, str], T], unknown: type[UnknownFile]) -> T:
+        own = self._folder / kind / f"{name}.yaml" if self._folder else None
+        if own and own.is_file():
+            return parse(own.read_bytes(), str(own))
+        if name not in shipped_names(f"sim/{kind}"):
+            raise unknown(name, self._names(kind))
+        return load_shipped(f"sim/{kind}", name, parse, unknown)
 
-    def _names(self, kind: str, shipped: tuple[str, ...]) -> tuple[str, ...]:
+    def _names(self, kind: str) -> tuple[str, ...]:
         own = (file.stem for file in (self._folder / kind).glob("*.yaml")) if self._folder else ()
-        return tuple(sorted({*own, *shipped}))
+        return tuple(sorted({*own, *shipped_names(f"sim/{kind}")}))

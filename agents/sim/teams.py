@@ -1,23 +1,18 @@
 """Simulated teams, from YAML."""
 
-from collections.abc import Iterable
-from functools import cache
-from importlib import resources
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.configuration.validation import InvalidFile, YamlProblem, read_file
+from agents.configuration.validation import InvalidFile, UnknownFile, YamlProblem, read_file
 from agents.people import Person
 from agents.sim.templates import Gender, Template
 from bus_schema.identities import UserId
 from bus_schema.replies import Code
 from bus_schema.sim import SimFile
-from mindbus.errors import Rejected
 
 Language = Literal["ru", "en"]
 Feeling = Literal["glad", "upset", "calm"]
-_FOLDER = "sim/profiles"
 
 
 class Profile(BaseModel):
@@ -64,23 +59,10 @@ class InvalidTeam(InvalidFile):
     """These people cannot be simulated; each line says where, what is wrong, what to do."""
 
 
-class UnknownTeam(Rejected, LookupError, code=Code.NOT_FOUND):
+class UnknownTeam(UnknownFile, code=Code.NOT_FOUND):
     """There is no such team; add a file to config/sim/profiles."""
 
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(message=f"there is no team {name!r}; there are {', '.join(known)}")
-
-
-@cache
-def team_names() -> tuple[str, ...]:
-    return names_in(_FOLDER)
-
-
-def shipped_team(name: str) -> Team:
-    """A team that comes with MindBus. Raises UnknownTeam, InvalidTeam."""
-    if name not in team_names():
-        raise UnknownTeam(name, team_names())
-    return parse_team(read_shipped(_FOLDER, name), f"config/{_FOLDER}/{name}.yaml")
+    kind = "team"
 
 
 def parse_team(text: bytes, source: str) -> Team:
@@ -95,13 +77,3 @@ def parse_team(text: bytes, source: str) -> Team:
     if doubles:
         raise InvalidTeam(doubles)
     return team
-
-
-def names_in(folder: str) -> tuple[str, ...]:
-    """The YAML files of a folder under config, by name."""
-    files = resources.files("config").joinpath(folder).iterdir()
-    return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
-
-
-def read_shipped(folder: str, name: str) -> bytes:
-    return resources.files("config").joinpath(folder, f"{name}.yaml").read_bytes()

@@ -13,12 +13,11 @@ from agents.sim.generator import AnotherLanguage, MessageGenerator, NobodyRespon
 from agents.sim.scenarios import (
     InvalidScenario,
     Scenario,
+    SimLibrary,
     UnknownScenario,
     parse_scenario,
-    scenario_names,
-    shipped_scenario,
 )
-from agents.sim.teams import InvalidTeam, Team, UnknownTeam, parse_team, shipped_team, team_names
+from agents.sim.teams import InvalidTeam, Team, UnknownTeam, parse_team
 from agents.sim.templates import fill_template, pluralise
 from agents.task_manager.agent import TaskManager
 from agents.task_manager.tasks import TaskList
@@ -30,7 +29,8 @@ from tests.fragments import MORNING, a_fragment
 SEEDS = (0, 7, 2**40)
 
 
-read_team, read_scenario = cache(shipped_team), cache(shipped_scenario)
+SHIPPED = SimLibrary()
+read_team, read_scenario = cache(SHIPPED.team), cache(SHIPPED.scenario)
 
 
 def said(team: str = "team_ru", seed: int = 7, count: int = 200) -> list[SimMessage]:
@@ -38,21 +38,21 @@ def said(team: str = "team_ru", seed: int = 7, count: int = 200) -> list[SimMess
     return list(islice(MessageGenerator(who, read_scenario(who.scenario), seed).messages(), count))
 
 
-@pytest.mark.parametrize("name", team_names())
+@pytest.mark.parametrize("name", SHIPPED.team_names)
 def test_a_shipped_team_is_eight_people_with_a_scenario_of_their_language(name: str) -> None:
-    team = shipped_team(name)
+    team = SHIPPED.team(name)
 
     assert team.name == name
     assert len(team.people) == 8
     assert len({person.user_id for person in team.people}) == 8
-    assert shipped_scenario(team.scenario).language == team.language
-    assert {"team_ru", "team_en"} <= set(team_names())
+    assert SHIPPED.scenario(team.scenario).language == team.language
+    assert {"team_ru", "team_en"} <= set(SHIPPED.team_names)
 
 
-@pytest.mark.parametrize("name", scenario_names())
+@pytest.mark.parametrize("name", SHIPPED.scenario_names)
 def test_every_event_of_a_shipped_scenario_is_somebodys_business(name: str) -> None:
-    scenario = shipped_scenario(name)
-    teams = [team for team in map(shipped_team, team_names()) if team.scenario == name]
+    scenario = SHIPPED.scenario(name)
+    teams = [team for team in map(SHIPPED.team, SHIPPED.team_names) if team.scenario == name]
 
     assert scenario.name == name
     assert all(team.responsible_for(trigger.areas) for team in teams for trigger in scenario.triggers)
@@ -207,16 +207,16 @@ def test_who_has_nothing_new_to_say_says_so() -> None:
 
 def test_a_team_and_a_scenario_that_do_not_fit_are_refused() -> None:
     with pytest.raises(AnotherLanguage, match="ru, en"):
-        MessageGenerator(shipped_team("team_ru"), tiny(), 1)
+        MessageGenerator(SHIPPED.team("team_ru"), tiny(), 1)
     with pytest.raises(NobodyResponsible):
         MessageGenerator(duo(DUO.replace("kitchen", "garden")), tiny(), 1)
 
 
 def test_a_name_that_there_is_not_is_told_which_there_are() -> None:
     with pytest.raises(UnknownTeam, match=r"there is no team 'team_fr'; there are team_en, team_ru"):
-        shipped_team("team_fr")
+        SHIPPED.team("team_fr")
     with pytest.raises(UnknownScenario, match=r"there is no scenario '\.\./x'; there are launch_en, launch_ru"):
-        shipped_scenario("../x")
+        SHIPPED.scenario("../x")
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from agents.sim.scenarios import scenario_names
-from agents.sim.teams import team_names
+from agents.sim.scenarios import SimLibrary
 from mindbus.cli.main import app
 
 Invoke = Callable[..., Result]
@@ -95,9 +94,9 @@ def test_what_comes_with_mindbus_is_listed_beside_ones_own(mindbus: Invoke, tmp_
 
     listed = json.loads(mindbus("sim", "ls", "--json").stdout)
 
-    assert {team["name"] for team in listed["teams"]} == set(team_names())
+    assert {team["name"] for team in listed["teams"]} == set(SimLibrary().team_names)
     by_name = {scenario["name"]: scenario for scenario in listed["scenarios"]}
-    assert set(by_name) == {*scenario_names(), "fair"}
+    assert set(by_name) == {*SimLibrary().scenario_names, "fair"}
     assert "fair.yaml:13" in by_name["fair"]["problem"]
     assert "cannot be used" in mindbus("sim", "ls").stdout
 
