@@ -18,6 +18,7 @@ from bus_schema.storage_maintenance import (
     Tally,
 )
 from mindbus.errors import Rejected
+from mindbus.testing import deliver, run_task
 from storage_service.tables import BlobRow
 from tests.storage_kit import RESEARCHER, TRACE, Depot
 
@@ -63,16 +64,13 @@ class Keeper:
 
     async def hear(self, event: Event) -> None:
         """Storage hears an event."""
-        route = self.depot.worker.routes.find(event.wire.type)
-        assert route is not None
-        async with self.depot.worker.inbox.unit_of_work("storage"):
-            await route.handler(self.depot.worker)(event)
+        delivered = await deliver(self.depot.worker, event)
+        if delivered.error is not None:
+            raise delivered.error
 
     async def told(self) -> list[Event]:
         """What storage tells, by itself."""
-        async with self.depot.worker.inbox.unit_of_work("storage"):
-            told = await self.depot.worker.maintenance.publish_notices()
-        return [notice.event for notice in told]
+        return list((await run_task(self.depot.worker, "publish_notices")).published)
 
     async def keys(self, folder: str) -> list[str]:
         return sorted([found.key async for found in self.depot.storage.blobs.listing(folder)])

@@ -27,7 +27,7 @@ from bus_schema.notification import NotificationDeferred, NotificationGenerated,
 from bus_schema.processing import ContextUpdated, MoodAssessed, TasksFound
 from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext
-from mindbus.bus.handlers import Publish, Send, every, on_command, on_event
+from mindbus.bus.handlers import Publish, Send, background, on_command, on_event
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.sdk.agent_state import AgentStateStore, OutgoingMessage
 from mindbus.sdk.artifacts import open_artifacts
@@ -120,7 +120,7 @@ class ContextWorker(Worker):
     async def settle_moods(self, event: MoodAssessed, message_context: MessageContext) -> None:
         await self._settle({event.user_id}, settled_by_moods(event.items), message_context)
 
-    @every(seconds=_LOOKS_S)
+    @background(pause_s=_LOOKS_S)
     async def request_reviews(self) -> None:
         """Request a review of every user with a notification that is due."""
         now = self._clock()

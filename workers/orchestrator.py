@@ -29,7 +29,7 @@ from bus_schema.storage import ArtifactRegistered, GetArtifact, SetTraceMembers
 from config.settings import FleetSettings
 from mindbus.bus.client import Client
 from mindbus.bus.context import MessageContext
-from mindbus.bus.handlers import Publish, Send, every, on_command, on_event
+from mindbus.bus.handlers import Publish, Send, background, every, on_command, on_event
 from mindbus.bus.worker import Worker, WorkerContext, utc_now
 from mindbus.errors import BusUnavailable, Rejected, ReplyError, TemporaryFailure
 from mindbus.logs import logger
@@ -141,7 +141,7 @@ class OrchestratorWorker(Worker):
             return ()
         return await self._advance(event.trace_id, saga.ArtifactFound(event.artifact), context)
 
-    @every(seconds=0.5)
+    @background(pause_s=0.5)
     async def start_runs(self) -> Sent:
         async with self.database.reading() as session:
             waiting = await runs.starting_runs(session, _BATCH)

@@ -47,18 +47,21 @@ class WorkerTasks:
         self._running.clear()
         self._supervised.clear()
 
-    async def step(self, task: TaskRoute) -> None:
-        """Run the method once; what it writes through its database and what it returns take effect together."""
-        method = task.handler(self._worker)
-        if inspect.isasyncgenfunction(method):
-            async with aclosing(method()) as generator:
-                await self._run_generator(generator)
-        else:
-            await self._run_unit(method)
+    async def step(self, task: TaskRoute) -> list[Outgoing]:
+        """Run the method once; what it writes through its database and what it returns take effect together.
 
-    async def _run_generator(self, generator: AsyncGenerator[Any, None]) -> None:
+        Returns the messages that it caused.
+        """
+        method = task.handler(self._worker)
+        if not inspect.isasyncgenfunction(method):
+            return await self._run_unit(method)
+        async with aclosing(method()) as generator:
+            return await self._run_generator(generator)
+
+    async def _run_generator(self, generator: AsyncGenerator[Any, None]) -> list[Outgoing]:
         """Resume the generator after each yield once its messages are safe; else raise the error there."""
         has_yielded, is_over = False, False
+        caused: list[Outgoing] = []
 
         async def resume() -> Any:
             nonlocal has_yielded, is_over
@@ -69,13 +72,14 @@ class WorkerTasks:
 
         while not is_over:
             try:
-                await self._run_unit(resume)
+                caused += await self._run_unit(resume)
             except Exception as error:
                 if has_yielded:
                     await generator.athrow(error)
                 raise
+        return caused
 
-    async def _run_unit(self, work: Callable[[], Awaitable[Any]]) -> None:
+    async def _run_unit(self, work: Callable[[], Awaitable[Any]]) -> list[Outgoing]:
         inbox = self._worker.inbox
         async with inbox.unit_of_work(self._worker.name) as unit:
             outgoing = await addressed(await work(), self._sender, None)
@@ -83,6 +87,7 @@ class WorkerTasks:
                 await unit.publish(outgoing)
         if not inbox.publishes:
             await self._publish(outgoing)
+        return outgoing
 
     async def _publish(self, messages: Sequence[Outgoing]) -> None:
         """Publish, retrying under the same ids while the bus is away."""

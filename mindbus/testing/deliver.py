@@ -1,4 +1,4 @@
-"""Delivery of one message to a worker through its real pipeline, without a broker."""
+"""Delivery of one message to a worker through its real pipeline, and one run of a task, without a broker."""
 
 import hashlib
 from collections.abc import Sequence
@@ -21,6 +21,7 @@ from mindbus.bus.transport import Outgoing, Properties, RawCopy, properties_of
 from mindbus.bus.worker import Worker
 from mindbus.errors import ReplyError
 from mindbus.runtime.processor import Processor
+from mindbus.runtime.worker_tasks import WorkerTasks
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 EventT = TypeVar("EventT", bound=Event)
@@ -28,7 +29,7 @@ EventT = TypeVar("EventT", bound=Event)
 
 @dataclass(frozen=True)
 class DeliveryResult(Generic[ResultT]):
-    """The outcome of one delivery.
+    """The outcome of one delivery, or of one run of a task.
 
     `outcome` is `handled`, `retried`, `dead` or the code of a refusal; `error` is what the handler raised. `published`
     are the events and `sent` the commands that the message caused, with their envelopes in `outgoing`.
@@ -105,8 +106,7 @@ async def deliver(
         outgoing, queue = await requester.event(message, **where), events_queue(worker.name)
     incoming = _Delivery.of(outgoing, envelope)
     transport = _RecordingTransport()
-    sender = Sender(worker.name, "1", worker.identity, f"reply.{worker.name}.1", claims)
-    processor = Processor(worker, sender, transport, rungs_of("1s"), queue, {})
+    processor = Processor(worker, _sender(worker, claims), transport, rungs_of("1s"), queue, {})
     decoded = await processor.decode(incoming)
     if decoded is None:
         outcome = Outcome("dead", transport.sent, transport.copies[-1])
@@ -119,7 +119,23 @@ async def deliver(
     return _delivered(outcome, [*transport.sent, *caused] if decoded else caused, message)
 
 
-def _delivered(outcome: Outcome, outgoing: Sequence[Outgoing], message: Command[Any] | Event) -> DeliveryResult[Any]:
+async def run_task(worker: Worker, method: str) -> DeliveryResult[BaseModel]:
+    """Run an `@every` or `@background` method of a worker, or of one of its routers, once, in a unit of work.
+
+    Raises what the method raises.
+    """
+    task = next(task for task in worker.routes.tasks if task.method == method)
+    tasks = WorkerTasks(worker, _sender(worker, _MemoryClaims()), _RecordingTransport())
+    return _delivered(Outcome("handled"), await tasks.step(task), None)
+
+
+def _sender(worker: Worker, claims: Claims) -> Sender:
+    return Sender(worker.name, "1", worker.identity, f"reply.{worker.name}.1", claims)
+
+
+def _delivered(
+    outcome: Outcome, outgoing: Sequence[Outgoing], message: Command[Any] | Event | None
+) -> DeliveryResult[Any]:
     messages = [_message(each) for each in outgoing if each.envelope.mbkind is not Kind.REPLY]
     replies = [Reply.model_validate(each.envelope.data) for each in outgoing if each.envelope.mbkind is Kind.REPLY]
     return DeliveryResult(

@@ -33,7 +33,7 @@ from bus_schema.messages import Message
 from bus_schema.notification import NotificationSent
 from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext
-from mindbus.bus.handlers import Publish, every, on_command
+from mindbus.bus.handlers import Publish, background, on_command
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import ReplyError
 from mindbus.logs import logger
@@ -173,7 +173,7 @@ class DialogueWorker(Worker):
                 expired.append(ExpiredDialogue(user_id=user_id, fragment_id=ended.fragment_id))
         return TimeoutsChecked(expired=tuple(expired))
 
-    @every(seconds=_TICK_S)
+    @background(pause_s=_TICK_S)
     async def tick(self) -> None:
         """Request a check of timeouts when it is due; a late one may expire, since another follows."""
         now = self._clock()

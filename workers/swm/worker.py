@@ -27,7 +27,7 @@ from memory.swm.tables import MIGRATIONS
 from memory.swm.working_memory import WorkingMemory
 from memory.swm.write_queue import KemWriteQueue
 from mindbus.bus.context import MessageContext
-from mindbus.bus.handlers import every, on_command
+from mindbus.bus.handlers import background, every, on_command
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.logs import logger
 from mindbus.sql.database import Database
@@ -85,7 +85,7 @@ class SwmWorker(Worker):
         await self._close()
         await self._database.dispose()
 
-    @every(seconds=0.5)
+    @background(pause_s=0.5)
     async def catch_up(self) -> None:
         try:
             await self._cache.catch_up()

@@ -7,6 +7,7 @@ import pytest
 from bus_schema.artifacts import Manifest
 from bus_schema.replies import Code
 from mindbus.errors import Rejected
+from mindbus.testing import run_task
 from storage_service.maintenance.manifest_copies import ManifestCopy, copy_key, orphan_key
 from storage_service.maintenance.rules import MaintenanceRules
 from tests.maintenance_kit import CONTENT, Keeper
@@ -159,8 +160,7 @@ async def test_storage_audits_by_itself_round_and_round(open_depot: OpenDepot) -
     await keeper.depot.storage.blobs.delete(copy_key(manifests[2].id))
 
     for _ in range(5):
-        async with keeper.depot.worker.inbox.unit_of_work("storage"):
-            await keeper.depot.worker.maintenance.maintain()
+        await run_task(keeper.depot.worker, "maintain")
         keeper.depot.clock.advance(minutes=20)
 
     assert len(await keeper.keys("manifests")) == 3

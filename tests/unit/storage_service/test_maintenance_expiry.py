@@ -10,6 +10,7 @@ from bus_schema.replies import Code
 from bus_schema.storage import GetLineage, GetVersions, RegisterArtifact, SearchArtifacts, SetTraceMembers
 from bus_schema.storage_maintenance import ArtifactExpired, ArtifactOrphaned
 from mindbus.errors import Rejected
+from mindbus.testing import run_task
 from storage_service.maintenance.manifest_copies import ManifestCopy, copy_key
 from storage_service.maintenance.rules import MaintenanceRules
 from tests.maintenance_kit import CONTENT, Keeper, counts
@@ -211,12 +212,10 @@ async def test_an_expiry_is_told_in_the_trace_of_its_artifact(keeper: Keeper) ->
     await keeper.depot.put(CONTENT, retention="1d", step_id="research")
     await keeper.orphaned_after(days=2)
 
-    async with keeper.depot.worker.inbox.unit_of_work("storage"):
-        told = await keeper.depot.worker.maintenance.publish_notices()
+    told = (await run_task(keeper.depot.worker, "publish_notices")).outgoing
 
-    assert {(notice.trace, notice.step) for notice in told if isinstance(notice.event, ArtifactExpired)} == {
-        (TRACE, "research")
-    }
+    expired = [each.envelope for each in told if each.envelope.type == ArtifactExpired.wire.type]
+    assert [(envelope.mbtraceid, envelope.mbstepid) for envelope in expired] == [(TRACE, "research")]
 
 
 def test_the_operators_policy_is_read_by_type() -> None:

@@ -8,6 +8,7 @@ import pytest
 from bus_schema.replies import Code
 from bus_schema.storage_maintenance import ArtifactOrphaned
 from mindbus.errors import Rejected
+from mindbus.testing import run_task
 from storage_service.maintenance.manifest_copies import ManifestCopy, copy_key
 from storage_service.maintenance.registry import Removal
 from storage_service.maintenance.rules import MaintenanceRules
@@ -318,8 +319,7 @@ async def test_commands_and_the_clockwork_take_turns(keeper: Keeper) -> None:
 
 
 async def tend(keeper: Keeper) -> None:
-    async with keeper.depot.worker.inbox.unit_of_work("storage"):
-        await keeper.depot.worker.maintenance.maintain()
+    await run_task(keeper.depot.worker, "maintain")
 
 
 async def test_storage_collects_by_itself_but_not_right_after_its_start(open_depot: OpenDepot) -> None:

@@ -1,4 +1,4 @@
-"""Knowledge processing on the in-memory bus: handlers called as functions, a memory that obeys."""
+"""Knowledge processing on the in-memory bus, with a memory that obeys."""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -9,19 +9,17 @@ from typing import Any
 import pytest
 
 from bus_schema.artifacts import ArtifactRef
-from bus_schema.ids import mint
 from bus_schema.kem import KemRights
 from bus_schema.kps import Chunking, KemProcessed, KemProcessingProgress, ProcessedData, ProcessRawData
 from bus_schema.replies import Code
 from config.settings import FleetSettings
 from memory.embedding.embedder import EmbedderAway
-from mindbus import MessageContext, Rejected
+from mindbus import Rejected
 from mindbus.errors import TemporaryFailure
-from mindbus.testing.wait import until
+from mindbus.testing import deliver, until
 from tests.fleets import Fleet, fleet_of
 from tests.hashing_embedder import HashingEmbedder
 from tests.kps_kit import ObedientMemory, kps_opening, kps_with
-from tests.storage_kit import an_envelope
 from workers.kps import KpsWorker
 
 pytestmark = pytest.mark.slow
@@ -43,15 +41,11 @@ class Desk:
     def memory(self) -> ObedientMemory:
         return self.fleet[ObedientMemory]
 
-    async def process(
-        self, by: str = ANNA, attempt: int = 1, message_id: str | None = None, **fields: Any
-    ) -> ProcessedData:
+    async def process(self, by: str = ANNA, message_id: str | None = None, **fields: Any) -> ProcessedData:
         command = ProcessRawData.model_validate({"content_type": "text/plain"} | fields)
-        envelope = an_envelope(command, by, message_id=message_id or mint("msg"))
-        with MessageContext(envelope, "kps", attempt) as context:
-            done, told = await self.fleet[KpsWorker].process(command, context)
-        assert isinstance(told, KemProcessed)
-        assert told.kem_ids == done.kem_ids
+        delivered = await deliver(self.fleet[KpsWorker], command, by=by, message_id=message_id)
+        done = delivered.result
+        assert [event.kem_ids for event in delivered.events(KemProcessed)] == [done.kem_ids]
         return done
 
 
@@ -119,7 +113,7 @@ async def test_memory_away_in_the_middle_costs_nothing_that_is_done(desk: Desk) 
     kept = set(desk.memory.kems)
 
     desk.memory.fails_after = None
-    done = await desk.process(raw_content=LONG, chunking=SHORT_PIECES, message_id="msg_1", attempt=2)
+    done = await desk.process(raw_content=LONG, chunking=SHORT_PIECES, message_id="msg_1")
 
     assert kept
     assert kept < set(done.kem_ids) == set(desk.memory.kems)

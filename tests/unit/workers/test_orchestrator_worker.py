@@ -1,7 +1,7 @@
-"""The orchestrator's handlers, called as functions on a real database, by a clock that stands still."""
+"""The orchestrator's handlers on a real database, by a clock that stands still."""
 
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bus_schema.data import ClearData, DeleteUser
+from bus_schema.envelope import Kind
 from bus_schema.messages import Command, Event
 from bus_schema.process import (
     ArtifactMissing,
@@ -32,9 +33,10 @@ from bus_schema.process import (
 )
 from bus_schema.replies import Code
 from config.settings import FleetSettings
-from mindbus import MessageContext, Rejected
-from mindbus.bus.handlers import Publish, Send
+from mindbus import Rejected
+from mindbus.bus.transport import Outgoing
 from mindbus.sql.database import Database
+from mindbus.testing import DeliveryResult, deliver, run_task
 from tests.clocks import Clock
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.postgres import DatabaseOf
@@ -50,41 +52,31 @@ from tests.process_kit import (
     manifest_of,
     registered,
 )
-from tests.storage_kit import an_envelope
 from workers.orchestrator import OrchestratorWorker
 
 ANNA = "user.anna"
 
 
 class Desk:
-    """Hands the orchestrator what it hears, keeps what it says."""
+    """Hands the orchestrator messages and the time, keeps what it last published and sent."""
 
     def __init__(self, worker: OrchestratorWorker, clock: Clock, fleet: Fleet) -> None:
         self.worker, self.clock = worker, clock
         self.bus = fleet.bus.acting_as("svc.orchestrator")
         self.storage = fleet[ScriptedStorage]
-        self.hops = 0
-        self.said: list[Send | Publish] = []
+        self.last: DeliveryResult[Any]
 
     async def hear(self, message: Command[Any] | Event, by: str = ANNA, hops: int = 0) -> Any:
-        """What the handler returns, once its transaction is committed."""
-        envelope = an_envelope(message, by).model_copy(update={"mbhops": hops})  # type: ignore[arg-type]
-        context = MessageContext(envelope, self.worker.name)
-        route = self.worker.routes.find(message.wire.type)
-        assert route is not None
-        arguments = (message, context) if route.takes_context else (message,)
-        async with self.worker.inbox.unit_of_work(self.worker.name) as unit:
-            returned = await route.handler(self.worker)(*arguments)
-            await unit.record({context.message_id: ()})
-        self.said = [item for item in returned if isinstance(item, Send | Publish)] if _is_many(returned) else []
-        self.hops = context.hops
-        return returned
+        """The result of a command, or the messages that an event caused; raises what the handler raises."""
+        self.last = await deliver(self.worker, message, by=by, mbhops=hops)
+        if self.last.error is not None:
+            raise self.last.error
+        return self.last.result if isinstance(message, Command) else self.said
 
     async def tick(self, method: str, after_s: float = 0) -> None:
         """Let the time pass and the clockwork run once."""
         self.clock.advance(seconds=after_s)
-        async with self.worker.inbox.unit_of_work(self.worker.name):
-            self.said = list(await getattr(self.worker, method)())
+        self.last = await run_task(self.worker, method)
 
     async def begun(self, *steps: Any) -> StartProcess:
         """A run whose first steps have been sent."""
@@ -99,16 +91,16 @@ class Desk:
         return run
 
     @property
+    def said(self) -> list[Outgoing]:
+        return [outgoing for outgoing in self.last.outgoing if outgoing.envelope.mbkind is not Kind.REPLY]
+
+    @property
     def orders(self) -> list[ExecuteStep]:
-        return [said.command for said in self.said if isinstance(said, Send) and isinstance(said.command, ExecuteStep)]
+        return [command for command in self.last.sent if isinstance(command, ExecuteStep)]
 
     @property
     def told(self) -> list[type[Event]]:
-        return [type(said.event) for said in self.said if isinstance(said, Publish)]
-
-
-def _is_many(returned: object) -> bool:
-    return isinstance(returned, Sequence)
+        return [type(event) for event in self.last.published]
 
 
 @pytest.fixture
@@ -158,9 +150,10 @@ async def test_storage_hears_from_the_card_how_long_a_run_is_kept(desk: Desk, re
 async def test_an_order_carries_run_step_and_attempt_in_its_envelope(desk: Desk) -> None:
     start = await desk.begun(a_step("a"))
 
-    order = next(said for said in desk.said if isinstance(said, Send))
-    assert (order.service, order.trace, order.step, order.attempt) == ("critic", start.run_id, "a", 1)
-    assert {said.trace for said in desk.said if isinstance(said, Publish)} == {start.run_id}
+    (order,) = (said for said in desk.said if said.envelope.mbkind is Kind.COMMAND)
+    assert order.exchange == "mb.cmd.critic"
+    assert (order.envelope.mbstepid, order.envelope.mbattempt) == ("a", 1)
+    assert {said.envelope.mbtraceid for said in desk.said} == {start.run_id}
 
 
 async def test_a_start_that_is_repeated_is_the_same_start(desk: Desk) -> None:
@@ -214,7 +207,7 @@ async def test_each_step_begins_a_new_story(desk: Desk) -> None:
 
     await desk.hear(completed(desk.orders[0]), by="agent.critic.1", hops=15)
 
-    assert desk.hops == 0
+    assert {said.envelope.mbhops for said in desk.said} == {0}
 
 
 async def test_events_of_unknown_runs_are_passed_over(desk: Desk) -> None:
@@ -307,11 +300,11 @@ async def test_only_a_run_that_is_not_over_can_be_cancelled(desk: Desk) -> None:
     start = await desk.begun(a_step("a"))
     order = desk.orders[0]
 
-    run, *_said = await desk.hear(CancelProcess(run_id=start.run_id, reason="передумали"), by="agent.editor.7")
+    run = await desk.hear(CancelProcess(run_id=start.run_id, reason="передумали"), by="agent.editor.7")
     assert run.status is RunStatus.CANCELLED
     assert desk.told == [ProcessCancelled]
-    (again,) = await desk.hear(CancelProcess(run_id=start.run_id))
-    assert again == run
+    assert await desk.hear(CancelProcess(run_id=start.run_id)) == run
+    assert desk.said == []
     assert list(await desk.hear(completed(order))) == []
 
     done = await desk.begun(a_step("a"))
@@ -358,7 +351,7 @@ async def test_a_cleared_orchestrator_knows_no_run_and_nobody_works_on_one(desk:
     (order,) = desk.orders
     await desk.begun(a_step("one"))
 
-    removed, *_told = await desk.hear(ClearData(confirm=True))
+    removed = await desk.hear(ClearData(confirm=True))
 
     assert removed.counts == {"runs": 2}
     assert desk.told == [ProcessCancelled, ProcessCancelled]
@@ -374,7 +367,7 @@ async def test_with_a_user_go_the_runs_that_they_started_alone(desk: Desk) -> No
     his = a_start(a_step("one"))
     await desk.hear(his, by="user.boris")
 
-    removed, *_told = await desk.hear(DeleteUser(user_id="anna"))
+    removed = await desk.hear(DeleteUser(user_id="anna"))
 
     assert removed.counts == {"runs": 1}
     assert [run.run_id for run in (await desk.hear(ListProcesses())).items] == [his.run_id]
