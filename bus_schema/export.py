@@ -9,7 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from bus_schema.catalogue import commands, events
 from bus_schema.envelope import CONTENT_TYPE, Envelope
-from bus_schema.messages import Command, Event, Message
+from bus_schema.messages import Command, Message
 from bus_schema.replies import Reply
 
 _AMQP = "0.3.0"
@@ -39,13 +39,16 @@ def asyncapi(version: str) -> dict[str, Any]:
         },
         "defaultContentType": CONTENT_TYPE,
         "channels": {
-            **{command.wire.routing_key: _command_channel(command) for command in commands()},
-            **{event.wire.routing_key: _event_channel(event) for event in events()},
+            **{
+                command.wire.routing_key: _channel(command, "command", f"mb.cmd.{command.wire.service or '{role}'}")
+                for command in commands()
+            },
+            **{event.wire.routing_key: _channel(event, "event", "mb.evt") for event in events()},
             "replies": _reply_channel(),
         },
         "operations": {
-            **{command.wire.routing_key.removeprefix("cmd."): _order(command) for command in commands()},
-            **{event.wire.routing_key.removeprefix("evt."): _telling(event) for event in events()},
+            **{command.wire.routing_key.removeprefix("cmd."): _command_operation(command) for command in commands()},
+            **{event.wire.routing_key.removeprefix("evt."): _operation(event, "event", "send") for event in events()},
         },
         "components": {
             "schemas": definitions["$defs"],
@@ -57,20 +60,11 @@ def asyncapi(version: str) -> dict[str, Any]:
     }
 
 
-def _command_channel(command: type[Command[Any]]) -> dict[str, Any]:
-    service = command.wire.service or "{role}"
+def _channel(message: type[Message], kind: str, exchange: str) -> dict[str, Any]:
     return {
-        "address": command.wire.routing_key,
-        "messages": {"command": {"$ref": f"#/components/messages/{command.wire.type}"}},
-        "bindings": _routed(f"mb.cmd.{service}"),
-    }
-
-
-def _event_channel(event: type[Event]) -> dict[str, Any]:
-    return {
-        "address": event.wire.routing_key,
-        "messages": {"event": {"$ref": f"#/components/messages/{event.wire.type}"}},
-        "bindings": _routed("mb.evt"),
+        "address": message.wire.routing_key,
+        "messages": {kind: {"$ref": f"#/components/messages/{message.wire.type}"}},
+        "bindings": _routed(exchange),
     }
 
 
@@ -86,31 +80,25 @@ def _routed(exchange: str) -> dict[str, Any]:
     return {"amqp": {"is": "routingKey", "exchange": described, "bindingVersion": _AMQP}}
 
 
-def _order(command: type[Command[Any]]) -> dict[str, Any]:
-    channel = f"#/channels/{command.wire.routing_key}"
+def _operation(message: type[Message], kind: str, action: str) -> dict[str, Any]:
+    channel = f"#/channels/{message.wire.routing_key}"
+    delivery = {"mandatory": kind == "command", "deliveryMode": 2, "bindingVersion": _AMQP}
     return {
-        "action": "receive",
+        "action": action,
         "channel": {"$ref": channel},
-        "summary": _summary(command),
-        "messages": [{"$ref": f"{channel}/messages/command"}],
-        "bindings": {"amqp": {"mandatory": True, "deliveryMode": 2, "bindingVersion": _AMQP}},
-        "reply": {
-            "address": {"location": "$message.payload#/mbreplyto"},
-            "channel": {"$ref": "#/channels/replies"},
-            "messages": [{"$ref": f"#/channels/replies/messages/{_reply_type(command)}"}],
-        },
+        "summary": _summary(message),
+        "messages": [{"$ref": f"{channel}/messages/{kind}"}],
+        "bindings": {"amqp": delivery},
     }
 
 
-def _telling(event: type[Event]) -> dict[str, Any]:
-    channel = f"#/channels/{event.wire.routing_key}"
-    return {
-        "action": "send",
-        "channel": {"$ref": channel},
-        "summary": _summary(event),
-        "messages": [{"$ref": f"{channel}/messages/event"}],
-        "bindings": {"amqp": {"mandatory": False, "deliveryMode": 2, "bindingVersion": _AMQP}},
+def _command_operation(command: type[Command[Any]]) -> dict[str, Any]:
+    reply = {
+        "address": {"location": "$message.payload#/mbreplyto"},
+        "channel": {"$ref": "#/channels/replies"},
+        "messages": [{"$ref": f"#/channels/replies/messages/{_reply_type(command)}"}],
     }
+    return _operation(command, "command", "receive") | {"reply": reply}
 
 
 def _message(message: type[Message]) -> dict[str, Any]:

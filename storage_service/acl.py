@@ -1,6 +1,7 @@
 """Access control of artifacts, the only place that decides who may do what; members and retention of traces."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import BindParameter, ColumnElement, and_, exists, or_, select
@@ -59,12 +60,12 @@ def _takes_part(owner: Value, trace: Value | None) -> ColumnElement[bool]:
     return or_(listed, and_(ManifestRow.trace_id == trace, ~members))
 
 
+@dataclass(frozen=True, slots=True)
 class Traces:
     """Member lists of traces; members are only added."""
 
-    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
-        self.database = database
-        self.clock = clock
+    database: Database
+    clock: Callable[[], datetime]
 
     async def add_members(
         self, trace_id: str, members: Iterable[str], principal: Principal, retention: str | None = None

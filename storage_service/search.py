@@ -53,7 +53,7 @@ class ManifestSearch:
         while after < end and len(found) < count:
             way, until = await self._farthest_path(queries, after, stride)
             until = min(until, end)
-            places = await self._places(queries.along[way], after, until, count - len(found))
+            places = await self._all(queries.along[way], after=after, until=until, most=count - len(found))
             found += places
             after = until
             if until < end and len(found) < count:
@@ -100,9 +100,6 @@ class ManifestSearch:
         made_after, made_before = self.request.created_after, self.request.created_before
         found = await positions_of(self.session, after + 1, made_after, made_before)
         return (_END, _END) if found is None else (found[0] - 1, found[1])
-
-    async def _places(self, along: Select[int], after: int, until: int, count: int) -> Sequence[int]:
-        return await self._all(along, after=after, until=until, most=count)
 
     async def _positions(self, queries: Queries, asked: Select[Any], **values: int) -> list[list[int | None]]:
         return queries.by_path((await self.session.execute(asked, self._values | values)).one())

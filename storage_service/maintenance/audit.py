@@ -68,7 +68,7 @@ class Auditor:
             troubles.append(Trouble(artifact_id=artifact.artifact_id, key=content.key, problem=problem))
             logger().error("artifact damaged", artifact_id=artifact.artifact_id, key=content.key, problem=problem)
         if await self.blobs.size_bytes(copy_key(artifact.artifact_id)) is None:
-            await write_copy(self.manifests.copy_of, self.blobs.write, artifact.artifact_id)
+            await write_copy(self.manifests, self.blobs, artifact.artifact_id)
             page.copies_written += 1
 
     async def _examine(self, page: _Page, artifact: StoredArtifact) -> tuple[list[Trouble], str] | None:

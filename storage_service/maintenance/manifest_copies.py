@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Protocol
@@ -14,7 +14,7 @@ from bus_schema.artifacts import ArtifactId, Manifest
 from bus_schema.identities import Identity
 from mindbus.files.keys import OBJECTS, object_key
 from mindbus.logs import logger
-from storage_service.blobs import ORPHANS
+from storage_service.blobs import ORPHANS, Blobs
 
 MANIFESTS = "manifests"
 CLAIMS = "claims"
@@ -129,22 +129,12 @@ class SpentUploads(Protocol):
         """Delete the rows of removed files."""
 
 
-class CopyStore(Protocol):
-    """The part of Blobs that the clean-up needs."""
-
-    async def write(self, key: str, content: bytes) -> None:
-        """Write or replace a small file, atomically."""
-
-    async def discard(self, upload: str) -> None:
-        """Remove a staged upload, if it exists."""
-
-
-async def clean(registry: SpentUploads, blobs: CopyStore) -> None:
+async def clean(registry: SpentUploads, blobs: Blobs) -> None:
     """Copy manifests into the store, then remove their staged files; failures are tried again later."""
 
     async def settle(spent: SpentUpload) -> str | None:
         try:
-            await write_copy(registry.copy_of, blobs.write, spent.artifact_id)
+            await write_copy(registry, blobs, spent.artifact_id)
             await blobs.discard(spent.upload)
         except OSError as error:
             logger().warning("staged file stays", upload=spent.upload, reason=str(error))
@@ -158,13 +148,11 @@ async def clean(registry: SpentUploads, blobs: CopyStore) -> None:
             await registry.forget_uploads(removed)
 
 
-async def write_copy(
-    copy_of: Callable[[str], Awaitable[ManifestCopy]], write: Callable[[str, bytes], Awaitable[None]], artifact_id: str
-) -> None:
+async def write_copy(registry: SpentUploads, blobs: Blobs, artifact_id: str) -> None:
     """Write the copy of a manifest as the database has it now, if it has it. Raises OSError."""
     try:
-        copied = await copy_of(artifact_id)
+        copied = await registry.copy_of(artifact_id)
     except LookupError:
         # Erased meanwhile.
         return
-    await write(copy_key(artifact_id), copied.to_bytes())
+    await blobs.write(copy_key(artifact_id), copied.to_bytes())

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from bus_schema.artifacts import Manifest
 from bus_schema.identities import owner_of
-from bus_schema.storage_maintenance import Lost, RebuildPage
+from bus_schema.storage_maintenance import Lost, Rebuild, RebuildPage
 from mindbus.files.keys import OBJECTS
 from retrieval.cursors import InvalidCursor
 from storage_service.blobs import Blobs, StoredFile, pages_of
@@ -79,12 +79,13 @@ class Rebuilder:
     blobs: Blobs
     clock: Callable[[], datetime]
 
-    async def rebuild(self, cursor: str | None, limit: int, *, dry_run: bool, deep: bool) -> RebuildPage:
+    async def rebuild(self, command: Rebuild) -> RebuildPage:
         """Raises InvalidCursor; OSError where the store fails."""
+        cursor, limit = command.cursor, command.limit
         if cursor is not None and cursor not in _FOLDERS:
             raise InvalidCursor(cursor=cursor)
         at = _FOLDERS.index(cursor) if cursor else 0
-        page = _Page(dry_run, deep)
+        page = _Page(command.dry_run, command.deep)
         if cursor is None and await self._is_small(limit):
             for folder in (MANIFESTS, OBJECTS):
                 await self._restore_folder(page, folder)

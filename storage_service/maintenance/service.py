@@ -9,7 +9,17 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from bus_schema.storage_maintenance import Amount, ArtifactExpired, AuditPage, GarbageReport, RebuildPage, StorageStats
+from bus_schema.storage_maintenance import (
+    Amount,
+    ArtifactExpired,
+    Audit,
+    AuditPage,
+    CollectGarbage,
+    GarbageReport,
+    Rebuild,
+    RebuildPage,
+    StorageStats,
+)
 from mindbus.errors import Rejected
 from mindbus.logs import logger
 from mindbus.principal import Principal
@@ -125,26 +135,23 @@ class MaintenanceService:
     # Held while copies of manifests are written, so that an erased one is not written again.
     copying: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def collect(self, principal: Principal, *, dry_run: bool, max_objects: int | None) -> GarbageReport:
+    async def collect(self, command: CollectGarbage, principal: Principal) -> GarbageReport:
         """Raises NotAnOperator, TooMuchGarbage, DatabaseBehindStore."""
         require_operator(principal)
         async with self.running:
-            return await self._collector.collect(dry_run=dry_run, max_objects=max_objects)
+            return await self._collector.collect(dry_run=command.dry_run, max_objects=command.max_objects)
 
-    async def audit(self, principal: Principal, cursor: str | None, limit: int, *, rehash: bool) -> AuditPage:
+    async def audit(self, command: Audit, principal: Principal) -> AuditPage:
         """Raises NotAnOperator, InvalidCursor."""
         require_operator(principal)
         async with self.running:
-            return await self._auditor.audit(cursor, limit, rehash=rehash)
+            return await self._auditor.audit(command.cursor, command.limit, rehash=command.rehash)
 
-    async def rebuild(
-        self, principal: Principal, cursor: str | None, limit: int, *, dry_run: bool, deep: bool
-    ) -> RebuildPage:
+    async def rebuild(self, command: Rebuild, principal: Principal) -> RebuildPage:
         """Raises NotAnOperator, InvalidCursor."""
         require_operator(principal)
         async with self.running:
-            rebuilder = Rebuilder(self.registry, self.blobs, self.clock)
-            return await rebuilder.rebuild(cursor, limit, dry_run=dry_run, deep=deep)
+            return await Rebuilder(self.registry, self.blobs, self.clock).rebuild(command)
 
     async def stats(self, principal: Principal) -> StorageStats:
         """Raises NotAnOperator."""
@@ -160,8 +167,7 @@ class MaintenanceService:
             notices = await self.registry.notices(_MAX_PUBLISHED)
             for notice in notices:
                 if isinstance(notice.event, ArtifactExpired):
-                    artifact_id = notice.event.artifact.artifact_id
-                    await write_copy(self.manifests.copy_of, self.blobs.write, artifact_id)
+                    await write_copy(self.manifests, self.blobs, notice.event.artifact.artifact_id)
         if notices:
             await self.registry.delete_notifications([notice.seq for notice in notices])
         return notices

@@ -19,15 +19,7 @@ from storage_service.rows import (
     insert_unless_taken,
     locked_or_new_blob,
 )
-from storage_service.tables import (
-    DELETING,
-    LIVE,
-    BlobRow,
-    ManifestRow,
-    NotificationRow,
-    ProgressRow,
-    TraceMemberRow,
-)
+from storage_service.tables import DELETING, LIVE, BlobRow, ManifestRow, NotificationRow, ProgressRow, TraceMemberRow
 
 
 class SqlMaintenanceRegistry(SqlRemovals):

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from bus_schema.storage_maintenance import Audit, CollectGarbage
 from mindbus.bus.claims import Claims
 from mindbus.bus.inbox import Inbox
 from mindbus.bus.outcomes import addressed
@@ -90,12 +91,12 @@ class Storage:
 
     async def collect(self) -> None:
         """Collect garbage."""
-        report = await self.worker.storage.maintenance.collect(OPERATOR, dry_run=False, max_objects=None)
+        report = await self.worker.storage.maintenance.collect(CollectGarbage(), OPERATOR)
         assert report.refusal is None
 
     async def audit(self) -> None:
         """Look whether every artifact has its bytes."""
-        page = await self.worker.storage.maintenance.audit(OPERATOR, None, 1000, rehash=True)
+        page = await self.worker.storage.maintenance.audit(Audit(limit=1000), OPERATOR)
         if page.missing or page.damaged or page.restored:
             raise AuditTroubled(page)
 

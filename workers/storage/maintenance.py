@@ -28,21 +28,15 @@ class StorageMaintenance:
 
     @on_command
     async def collect_garbage(self, command: CollectGarbage, context: MessageContext) -> GarbageReport:
-        return await self._storage.maintenance.collect(
-            principal_of(context), dry_run=command.dry_run, max_objects=command.max_objects
-        )
+        return await self._storage.maintenance.collect(command, principal_of(context))
 
     @on_command
     async def audit(self, command: Audit, context: MessageContext) -> AuditPage:
-        return await self._storage.maintenance.audit(
-            principal_of(context), command.cursor, command.limit, rehash=command.rehash
-        )
+        return await self._storage.maintenance.audit(command, principal_of(context))
 
     @on_command
     async def rebuild(self, command: Rebuild, context: MessageContext) -> RebuildPage:
-        return await self._storage.maintenance.rebuild(
-            principal_of(context), command.cursor, command.limit, dry_run=command.dry_run, deep=command.deep
-        )
+        return await self._storage.maintenance.rebuild(command, principal_of(context))
 
     @on_command
     async def stats(self, _query: GetStorageStats, context: MessageContext) -> StorageStats:
@@ -62,10 +56,8 @@ class StorageMaintenance:
 
     @every(seconds=2)
     async def publish_notices(self) -> list[Publish]:
-        return [
-            Publish(notice.event, notice.trace_id, notice.step_id)
-            for notice in await self._storage.maintenance.due_notifications()
-        ]
+        notices = await self._storage.maintenance.due_notifications()
+        return [Publish(notice.event, notice.trace_id, notice.step_id) for notice in notices]
 
     @every(seconds=2)
     async def clean(self) -> None:
