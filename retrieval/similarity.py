@@ -73,16 +73,13 @@ def fuse(lexical: Mapping[str, float], cosines: Mapping[str, float]) -> dict[str
     `lexical` is the share of the highest BM25 score; a candidate without a vector counts as one of average cosine.
     """
     semantic = standard_scores(cosines)
-    return {
-        key: _sigmoid(_BIAS + LEXICAL_WEIGHT * lexical.get(key, 0.0) + SEMANTIC_WEIGHT * semantic.get(key, 0.0))
+    logits = {
+        key: _BIAS + LEXICAL_WEIGHT * lexical.get(key, 0.0) + SEMANTIC_WEIGHT * semantic.get(key, 0.0)
         for key in lexical.keys() | cosines.keys()
     }
+    return {key: 1 / (1 + math.exp(-logit)) for key, logit in logits.items()}
 
 
 def best_first(scores: Mapping[str, float]) -> list[str]:
     """Keys by descending score; equal scores by key, so that the order is reproducible."""
     return sorted(scores, key=lambda key: (-scores[key], key))
-
-
-def _sigmoid(value: float) -> float:
-    return 1 / (1 + math.exp(-value))

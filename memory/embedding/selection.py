@@ -19,11 +19,11 @@ async def open_embedder(
         if dims is not None:
             return EndpointEmbedder(endpoint, EmbeddingSpace(model, dims))
         return await EndpointEmbedder.discover(endpoint, model)
-    return await shared_embedder(model, threads, lambda: _load(model, threads))
 
+    def load() -> Model:
+        return NanoModel(threads) if model == MODEL else SentenceTransformerModel(model, threads)
 
-def _load(model: str, threads: int) -> Model:
-    return NanoModel(threads) if model == MODEL else SentenceTransformerModel(model, threads)
+    return await shared_embedder(model, threads, load)
 
 
 async def configured_embedder(settings: FleetSettings, space: EmbeddingSpace | None = None) -> Embedder:

@@ -38,8 +38,10 @@ class VectorRelay:
 
     async def open(self) -> None:
         """Raises IndexGone, IndexAway, IndexOfAnotherSpace."""
-        if not await self.index.exists() and await self._has_vectors():
-            raise IndexGone(IndexGone.__doc__)
+        if not await self.index.exists():
+            async with self.database.reading() as session:
+                if await session.scalar(select(KemRow.id).where(KemRow.vector.is_not(None)).limit(1)) is not None:
+                    raise IndexGone
         await self.index.open()
 
     async def relay(self) -> int:
@@ -128,10 +130,6 @@ class VectorRelay:
             # By number: a change since then has an outbox row of its own.
             await session.execute(delete(VectorWriteRow).where(VectorWriteRow.seq.in_([each.seq for each in writes])))
         return len(writes)
-
-    async def _has_vectors(self) -> bool:
-        async with self.database.reading() as session:
-            return await session.scalar(select(KemRow.id).where(KemRow.vector.is_not(None)).limit(1)) is not None
 
     def _is_indexable(self) -> ColumnElement[bool]:
         """True of units with a vector of this model; others wait for one and are found by words until then."""

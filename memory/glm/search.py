@@ -10,7 +10,7 @@ from sqlalchemy import and_, select
 from bus_schema.embeddings import Embedding
 from bus_schema.glm import Explanation, FoundKem, KemPage, RetrieveKems
 from bus_schema.kem_match import meets_filter
-from bus_schema.kem_query import KemQuery, OrderBy
+from bus_schema.kem_query import KemQuery
 from memory.embedding.embedder import Embedder, EmbedderFailure
 from memory.glm.index_sync import VectorRelay
 from memory.glm.lexical import LexicalSearch
@@ -81,7 +81,11 @@ class KemSearch:
             results = RankedKems([])
         if query.order_by is None:
             return results
-        return RankedKems(_in_order(results, query.order_by)[:limit], results.is_degraded)
+        name, direction = query.order_by.split()
+        items = sorted(
+            results.items, key=lambda item: (getattr(item.kem, name), item.kem.id), reverse=direction == "desc"
+        )
+        return RankedKems(items[:limit], results.is_degraded)
 
     async def nearest(self, vector: Embedding, query: KemQuery, principal: Principal, limit: int) -> list[FoundKem]:
         """Up to `limit` units, the nearest first: the index proposes, rows decide, since the index may lag behind.
@@ -159,8 +163,3 @@ class KemSearch:
             for row in rows
             if len(row.vector) == space.bytes_of_vector and meets_filter(row.facts, query.metadata_filters)
         }
-
-
-def _in_order(ranked: RankedKems, order_by: OrderBy) -> list[FoundKem]:
-    name, direction = order_by.split()
-    return sorted(ranked.items, key=lambda item: (getattr(item.kem, name), item.kem.id), reverse=direction == "desc")

@@ -157,13 +157,13 @@ class KemStore:
         older = rows.get(kem_id)
         try:
             self.space.require(draft.embeddings)
-            row = self._first(kem_id, draft, principal) if older is None else self._next(older, draft, principal)
+            row = self._new(kem_id, draft, principal) if older is None else self._next(older, draft, principal)
         except Rejected as rejection:
             return RejectedDraft(kem_id, rejection)
         rows[kem_id] = row
         return StoredKem(row, is_new=older is None)
 
-    def _first(self, kem_id: str, draft: KemDraft, principal: Principal) -> KemRow:
+    def _new(self, kem_id: str, draft: KemDraft, principal: Principal) -> KemRow:
         owner, now = owner_of_new(draft, principal), self.clock()
         return KemRow(id=kem_id, owner=owner, **body_columns(draft), created_at=now, updated_at=now, version=1)
 

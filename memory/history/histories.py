@@ -115,7 +115,8 @@ class HistoryRepository:
         """Last messages for a model, and the number of all. Raises BrokenHistory."""
         kept = await self._read(key)
         shown = shown_end(kept.messages, window or self._limits.window_of(key))
-        return tuple(_for_a_model(message) for message in shown), len(kept.messages)
+        fields = ({name: getattr(message, name) for name in ChatMessage.model_fields} for message in shown)
+        return tuple(ChatMessage.model_construct(**each) for each in fields), len(kept.messages)
 
     async def whole(self, key: str) -> tuple[HistoryMessage, ...]:
         """All messages. Raises BrokenHistory."""
@@ -187,7 +188,3 @@ def _new(messages: Iterable[HistoryMessage], known: Collection[str]) -> tuple[Hi
         if message.id not in known:
             new.setdefault(message.id, message)
     return tuple(new.values())
-
-
-def _for_a_model(message: HistoryMessage) -> ChatMessage:
-    return ChatMessage.model_construct(**{name: getattr(message, name) for name in ChatMessage.model_fields})

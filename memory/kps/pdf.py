@@ -45,7 +45,8 @@ def extract_pdf(content: bytes) -> Document:
 
 def _read(reader: PdfReader) -> Document:
     composer, levels = Composer(), _headings(reader)
-    pages = [_lines(page.extract_text()) for page in reader.pages[:_MOST_PAGES]]
+    texts = (page.extract_text().translate(_LETTERS).strip() for page in reader.pages[:_MOST_PAGES])
+    pages = [[" ".join(line.split()) for line in text.splitlines()] for text in texts]
     for number, lines in enumerate(_without_furniture(pages), 1):
         titles = {heading.title for heading in levels if heading.page == number}
         for paragraph in _paragraphs(lines, titles):
@@ -55,10 +56,6 @@ def _read(reader: PdfReader) -> Document:
             else:
                 composer.heading(paragraph, level, number)
     return composer.document()
-
-
-def _lines(text: str) -> list[str]:
-    return [" ".join(line.split()) for line in text.translate(_LETTERS).strip().splitlines()]
 
 
 def _without_furniture(pages: Sequence[list[str]]) -> Iterator[list[str]]:

@@ -199,7 +199,8 @@ def _unit(command: ProcessRawData, identity: str, number: int, document: Documen
         content=content,
         metadata=_metadata(command, number, piece),
         source=KemSource(artifact=command.source, start=piece.start, end=piece.end, links=command.links),
-        **_rights(command.rights),
+        # Without rights that differ from the default, units that exist keep theirs.
+        **(command.rights.model_dump() if command.rights != KemRights() else {}),
     )
     return Unit(draft, "\n".join([*(title for title in piece.section if title not in content), content]))
 
@@ -219,11 +220,6 @@ def _known(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 def _revision(metadata: Mapping[str, JsonValue]) -> float:
     found = metadata.get(_REVISION, 0)
     return found if isinstance(found, int | float) else 0
-
-
-def _rights(rights: KemRights) -> Mapping[str, object]:
-    """Rights that differ from the default; without them, units that exist keep theirs."""
-    return rights.model_dump() if rights != KemRights() else {}
 
 
 def _identity(command: ProcessRawData, owner: str) -> str:

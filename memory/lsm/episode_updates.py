@@ -97,16 +97,14 @@ class EpisodeLimits:
 
     def choose(self, turn: TurnRow, near: Sequence[EpisodeRow]) -> EpisodeRow | None:
         """The hot episode with room for the turn that is nearest in time, if any; packed ones are closed."""
-        fitting = [row for row in near if self._fits(turn, row)]
+        hot = (row for row in near if row.layer == Layer.HOT)
+        fitting = [row for row in hot if self._is_near(turn, row) and self._has_room(turn, row)]
         return min(fitting, key=lambda row: (distance(turn.time, row), -row.ended_at.timestamp()), default=None)
 
     def predecessor(self, turn: TurnRow, near: Sequence[EpisodeRow]) -> EpisodeRow | None:
         """The full episode that the turn would have belonged to, which its new one continues."""
         full = [row for row in near if self._is_near(turn, row) and not self._has_room(turn, row)]
         return max(full, key=lambda row: row.ended_at, default=None)
-
-    def _fits(self, turn: TurnRow, row: EpisodeRow) -> bool:
-        return row.layer == Layer.HOT and self._is_near(turn, row) and self._has_room(turn, row)
 
     def _is_near(self, turn: TurnRow, row: EpisodeRow) -> bool:
         return distance(turn.time, row) <= self.gap

@@ -123,12 +123,9 @@ class Recorder:
             placed = await self._place(chat_id, [turn for turn in turns if turn.kind != MessageKind.HIDDEN], result)
             self.listeners.notify_recorded(chat_id)
         last = next(reversed(ids), None)
-        result.episode_id = placed[last] if last in placed else await self._episode_of(last)
+        of_turn = select(EpisodeOfTurnRow.episode_id).where(EpisodeOfTurnRow.raw_log_id == last)
+        result.episode_id = placed[last] if last in placed else await self.database.session.scalar(of_turn)
         return result
-
-    async def _episode_of(self, raw_log_id: str | None) -> str | None:
-        of_turn = select(EpisodeOfTurnRow.episode_id).where(EpisodeOfTurnRow.raw_log_id == raw_log_id)
-        return await self.database.session.scalar(of_turn)
 
     async def _known(self, chat_id: str, utterances: Sequence[Utterance]) -> dict[str, TurnRow]:
         query = select(TurnRow).where(TurnRow.id.in_([each.id_in(chat_id) for each in utterances]))

@@ -71,14 +71,11 @@ class _Rating:
         bare = _SPEAKER.sub("", text)
         terms, key = meaningful_stems(bare) - self._speakers, f" {stem_key(bare)} "
         # fsum: a plain sum over a set depends on its order, which differs between processes.
-        centrality = math.fsum(math.log1p(self._frequencies[term]) * _term_weight(term) for term in terms)
+        weights = {term: _SMALL_TALK_WEIGHT if term in small_talk_stems() else 1.0 for term in terms}
+        centrality = math.fsum(math.log1p(self._frequencies[term]) * weight for term, weight in weights.items())
         score = centrality / math.sqrt(max(len(terms), _MIN_NORM_TERMS))
         score += _NAME_BONUS * math.fsum(math.log1p(n) for name, n in self._names.items() if f" {name} " in key)
         return score * self_containedness(bare) * (_CLAUSES if text.endswith("…") else 1.0)
-
-
-def _term_weight(term: str) -> float:
-    return _SMALL_TALK_WEIGHT if term in small_talk_stems() else 1.0
 
 
 def _candidates(warm: WarmContent) -> Iterator[tuple[str, float]]:

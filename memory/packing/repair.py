@@ -1,6 +1,6 @@
 """Repair of a proposed pack: what it dropped is put back, what it invented is struck out."""
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from bus_schema.episodes import ColdContent, Decision, Entity, RawLogIds, RawTurn, WarmContent
@@ -86,8 +86,11 @@ class _WarmBuilder:
 
     def add_points(self, more: Iterable[tuple[str, RawLogIds]]) -> None:
         decided = [meaningful_stems(each.text) for each in self._decisions]
-        new = (each for each in more if not any(_repeats(meaningful_stems(each[0]), terms) for terms in decided))
-        self._points += [each for each in new if self._take(each[0])]
+        for point, sources in more:
+            terms = meaningful_stems(point)
+            is_repeated = any(len(terms & others) >= _REPETITION * len(terms) for others in decided)
+            if not is_repeated and self._take(point):
+                self._points.append((point, sources))
 
     def fill(self, least: int) -> None:
         """Add points by rules until there are at least so many words."""
@@ -109,10 +112,6 @@ class _WarmBuilder:
         fits = self._words + count_words(text) <= self._most
         self._words += count_words(text) if fits else 0
         return fits
-
-
-def _repeats(terms: Set[str], others: Set[str]) -> bool:
-    return len(terms & others) >= _REPETITION * len(terms)
 
 
 def _further_entities(proposed: WarmContent, source: SourceText, repairs: Repairs) -> Iterable[Entity]:

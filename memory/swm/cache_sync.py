@@ -31,7 +31,8 @@ class CacheSync:
         """Send the first queued writes; units that the global memory refuses leave the cache. Raises GlmAway."""
         writes = await self._writes.next("glm")
         events: list[KemEvent] = []
-        for publisher, batch in _by_publisher(writes):
+        # Runs of consecutive writes of one publisher: the order of writes to a unit is kept.
+        for publisher, batch in groupby(writes, key=lambda write: write.publisher):
             settled = await self._send(publisher, list(batch))
             events += [each for write, item in settled for each in await self._settle(write, item)]
             await self._writes.remove([write.seq for write, _ in settled])
@@ -98,11 +99,6 @@ class CacheSync:
                 return [KemEvent("KEM_EVICTED", write.kem_id)]
             await self._cache.put(_as_stored(cached, item))
         return []
-
-
-def _by_publisher(writes: Sequence[QueuedWrite]) -> "groupby[str, QueuedWrite]":
-    """Runs of consecutive writes of one publisher: the order of writes to a unit is kept."""
-    return groupby(writes, key=lambda write: write.publisher)
 
 
 def _as_stored(kem: Kem, item: BatchItem) -> Kem:

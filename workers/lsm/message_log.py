@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from bus_schema.conversations import Dialogue, GetMessages, ListDialogues, MessageStored
+from bus_schema.conversations import GetMessages, ListDialogues, MessageStored
 from bus_schema.dialogue import DialogueFragment, DialogueMessage, conversation_trace
 from bus_schema.lsm import Recorded, RecordExchange
 from bus_schema.lsm_events import EpisodePacked, EpisodeReactivated, EpisodeTouched
@@ -87,16 +87,13 @@ class Gaps:
         cursor: str | None = None
         while True:
             page = await request(self.bus, ListDialogues(cursor=cursor, limit=_PAGE))
-            self._gaps += await self._lacking(page.items)
+            heard = await self.memory.queries.stored_counts([each.user_id for each in page.items])
+            self._gaps += [_Gap(each.user_id) for each in page.items if heard.get(each.user_id, 0) < each.messages]
             cursor = page.next_cursor
             if cursor is None:
                 break
         if self._gaps:
             logger().info("gaps in the log", chats=len(self._gaps))
-
-    async def _lacking(self, dialogues: Sequence[Dialogue]) -> list[_Gap]:
-        heard = await self.memory.queries.stored_counts([each.user_id for each in dialogues])
-        return [_Gap(each.user_id) for each in dialogues if heard.get(each.user_id, 0) < each.messages]
 
 
 class MessageLogHandlers:

@@ -105,14 +105,14 @@ class PackerWorker(Worker):
         number = packed_before = -1
         while packed_before < _packed_in(totals):
             packed_before, number, after = _packed_in(totals), number + 1, None
-            while items := await self._batch(at, after, number):
+            while True:
+                query = GetDueEpisodes(at=at, after=after, limit=_BATCH)
+                items = (await self._transition.request(f"due/{number}/{after}", query)).items
                 for due in items:
                     yield due
+                if not items:
+                    break
                 after = items[-1].episode_id
-
-    async def _batch(self, at: datetime | None, after: str | None, number: int) -> tuple[DueEpisode, ...]:
-        query = GetDueEpisodes(at=at, after=after, limit=_BATCH)
-        return (await self._transition.request(f"due/{number}/{after}", query)).items
 
     async def _apply(self, due: DueEpisode, at: datetime | None) -> TransitionResult:
         try:

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from itertools import starmap
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,7 +209,7 @@ class ChatIndexCache:
             )
             rows = await session.stream(query.execution_options(yield_per=_BATCH))
             async for batch in rows.partitions():
-                await asyncio.to_thread(_add, entry.index, batch)
+                await asyncio.to_thread(entry.index.add, starmap(IndexedTurn, batch))
         entry.next_position = last + 1
 
     def _evict(self) -> None:
@@ -220,7 +221,3 @@ class ChatIndexCache:
             if not self._entries[chat_id].lock.locked():
                 del self._entries[chat_id]
                 total -= sizes[chat_id]
-
-
-def _add(index: ChatIndex, rows: Any) -> None:
-    index.add(IndexedTurn(*row) for row in rows)

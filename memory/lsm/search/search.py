@@ -183,6 +183,11 @@ class _Group:
     def score(self) -> float:
         return self.best.score + self.priority
 
+    @property
+    def score_parts(self) -> ScoreParts:
+        words = dict.fromkeys(word for hit, _ in self.hits for word in hit.words)
+        return ScoreParts(signals={**self.best.signals, "priority": self.priority}, words=tuple(words))
+
 
 def group_by_episode(
     hits: Sequence[HitRow], query: SearchEpisodes, rules: LayerRules, at: datetime, *, is_summary: bool
@@ -220,13 +225,8 @@ def _episode(group: _Group, members: Sequence[HitRow], text: str | None, *, is_e
         turns=tuple(map(as_turn, turns)),
         text=text,
         score=group.score,
-        explain=_score_parts(group) if is_explained else None,
+        explain=group.score_parts if is_explained else None,
     )
-
-
-def _score_parts(group: _Group) -> ScoreParts:
-    words = dict.fromkeys(word for hit, _ in group.hits for word in hit.words)
-    return ScoreParts(signals=dict(group.best.signals) | {"priority": group.priority}, words=tuple(words))
 
 
 def _layer_text(row: Any, query: SearchEpisodes) -> str | None:
