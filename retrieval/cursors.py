@@ -1,8 +1,4 @@
-"""Page cursors: opaque text that says where a page ended, and whose page it was.
-
-cursor = encode_cursor(key.time.isoformat(), key.id, scope=digest_of(query.model_dump_json()))
-time, item_id = decode_cursor(cursor, scope=...)
-"""
+"""Page cursors: opaque text that says where a page ended, and whose page it was."""
 
 import base64
 import binascii

@@ -1,18 +1,10 @@
-"""Interface of the embedding models.
-
-    embedder = await open_embedder(settings.embedding_model)   # memory.embedding.selection
-    vectors = await embedder.passages(texts)                   # one Embedding per text, in their order
-    vector = await embedder.query(text)                        # of a search text
-    embedder.space                                             # EmbeddingSpace(model, dim)
-
-Work is done off the event loop; every failure is an EmbedderFailure (memory.embedding.embedder).
-"""
+"""Interface of the embedding models, which `memory.embedding.selection` opens; their errors, spaces and prefixes."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from bus_schema.embeddings import FLOAT_BYTES, Embedding
 from bus_schema.replies import Code
@@ -59,7 +51,7 @@ class EmbeddingSpace:
 
 
 class Embedder(Protocol):
-    """Vectors of one model; one embedder serves a whole process."""
+    """Vectors of one model, made off the event loop; one embedder serves a whole process."""
 
     @property
     def space(self) -> EmbeddingSpace:
@@ -79,17 +71,10 @@ class Embedder(Protocol):
 _E5 = re.compile(r"(?:^|[/_.-])e5(?:[/_.-]|$)")
 
 
-class Prefixes(NamedTuple):
-    """Instruction prefixes that a model expects before search texts and passages."""
-
-    query: str = ""
-    passage: str = ""
-
-
-def prefixes_for(model: str) -> Prefixes:
-    """Prefixes of the model family that the name tells; none for unknown families."""
+def prefixes_for(model: str) -> tuple[str, str]:
+    """Prefixes that the model family expects before search texts and passages; empty for unknown families."""
     name = model.lower()
-    return Prefixes("query: ", "passage: ") if _E5.search(name) and "instruct" not in name else Prefixes()
+    return ("query: ", "passage: ") if _E5.search(name) and "instruct" not in name else ("", "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,8 +212,8 @@ def _load_sentence_transformer(name: str, threads: int) -> Any:
     except ImportError as error:
         raise EmbedderMissing(f"{name}: {error}") from error
     torch.set_num_threads(threads)
-    prefixes = prefixes_for(name)
-    prompts = {"query": prefixes.query, "document": prefixes.passage} if prefixes.query else None
+    query, passage = prefixes_for(name)
+    prompts = {"query": query, "document": passage} if query else None
     try:
         return SentenceTransformer(name, prompts=prompts, device="cpu")
     except (OSError, ValueError) as error:

@@ -27,7 +27,7 @@ class EndpointEmbedder:
 
     def __init__(self, endpoint: Endpoint, space: EmbeddingSpace) -> None:
         self.space = space
-        self._prefixes = prefixes_for(space.model)
+        self._query_prefix, self._passage_prefix = prefixes_for(space.model)
         self._client = _client(endpoint)
 
     @classmethod
@@ -40,12 +40,12 @@ class EndpointEmbedder:
     async def passages(self, texts: Sequence[str]) -> list[Embedding]:
         embeddings: list[Embedding] = []
         for start in range(0, len(texts), _BATCH):
-            batch = [self._prefixes.passage + text for text in texts[start : start + _BATCH]]
+            batch = [self._passage_prefix + text for text in texts[start : start + _BATCH]]
             embeddings += await self._embedded(batch)
         return embeddings
 
     async def query(self, text: str) -> Embedding:
-        (embedding,) = await self._embedded([self._prefixes.query + text])
+        (embedding,) = await self._embedded([self._query_prefix + text])
         return embedding
 
     async def close(self) -> None:

@@ -1,10 +1,4 @@
-"""Migration to another embedding model while the older one goes on answering.
-
-reindexing = Reindexing(database, embedder, index)     # the new model's embedder and index; both open
-async for progress in reindexing.run():                # ReindexProgress(model, done, total) after each batch
-    ...                                                # may be stopped or killed anywhere: run() resumes
-# Afterwards rows and `space_in_use(database)` are the new model's.
-"""
+"""Migration to another embedding model while the older one goes on answering."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
@@ -38,6 +32,8 @@ async def own_text(row: KemRow) -> str | None:
 
 class Reindexing:
     """Collects new vectors beside the units until all have one; then one transaction replaces the older ones.
+
+    `embedder` and `index` are the new model's, both open. It may be stopped anywhere: the next run resumes.
 
     The new index is filled before, so that it is never searched half full; later changes reach it by the relay's
     reconcile. One reindexing runs at a time; with another model than the last attempt's it starts from the beginning.

@@ -14,6 +14,8 @@ from bus_schema.envelope import explain
 from bus_schema.glm import KemChanges, UpdateKem
 from bus_schema.ids import mint
 from bus_schema.kem import Kem, KemDraft
+from bus_schema.kem_match import facets
+from language.words import stems
 from memory.embedding.embedder import EmbeddingSpace
 from memory.errors import (
     ChangesDoNotFit,
@@ -22,19 +24,8 @@ from memory.errors import (
     NotYoursToShare,
     NotYoursToWrite,
 )
-from memory.glm.tables import (
-    FacetRow,
-    KemRow,
-    ReaderRow,
-    TextRow,
-    VectorWriteRow,
-    as_kem,
-    body_columns,
-    facet_rows,
-    reader_rows,
-    text_rows,
-)
-from memory.rights import RIGHTS, is_readable, is_writable, owner_of_new, owns, rights_of_replacement
+from memory.glm.tables import FacetRow, KemRow, ReaderRow, TextRow, VectorWriteRow, as_kem, body_columns
+from memory.rights import RIGHTS, is_readable, is_writable, owner_of_new, owns, readers_of, rights_of_replacement
 from mindbus.errors import Rejected
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
@@ -184,9 +175,10 @@ async def save(session: AsyncSession, rows: Sequence[KemRow], older: Mapping[str
         for table in (FacetRow, ReaderRow, TextRow):
             await session.execute(delete(table).where(table.kem_id.in_(ids)))
     saved = [row for row in rows if row.id not in overtaken]
-    await _insert(session, ReaderRow, [each for row in saved for each in reader_rows(row)])
-    await _insert(session, FacetRow, [each for row in saved for each in facet_rows(row)])
-    await _insert(session, TextRow, await asyncio.to_thread(text_rows, saved))
+    readers = [{"kem_id": row.id, "reader": reader} for row in saved for reader in readers_of(row)]
+    await _insert(session, ReaderRow, readers)
+    await _insert(session, FacetRow, [each for row in saved for each in _facet_rows(row)])
+    await _insert(session, TextRow, await asyncio.to_thread(_text_rows, saved))
     await note_vector_writes(session, (row.id for row in saved if row.vector is not None or row.id in older))
     return overtaken
 
@@ -242,3 +234,23 @@ def _changed(kem: Kem, changes: KemChanges) -> Kem:
         return Kem.model_validate({name: getattr(kem, name) for name in Kem.model_fields} | fields)
     except ValidationError as invalid:
         raise ChangesDoNotFit(reason=explain(invalid)) from invalid
+
+
+def _facet_rows(row: KemRow) -> list[dict[str, Any]]:
+    return [
+        {
+            "kem_id": row.id,
+            "ordinal": ordinal,
+            "key": key,
+            "text": value if isinstance(value, str) else None,
+            "number": value if not isinstance(value, bool | str) else None,
+            "flag": value if isinstance(value, bool) else None,
+        }
+        for ordinal, (key, value) in enumerate(facets(row.facts))
+    ]
+
+
+def _text_rows(rows: Iterable[KemRow]) -> list[dict[str, Any]]:
+    """A row of stems per unit that has words; slow for many long texts, so run it in a thread."""
+    texts = ((row.id, " ".join(stems(row.content.decode()))) for row in rows if row.content is not None)
+    return [{"kem_id": kem_id, "stems": text} for kem_id, text in texts if text]

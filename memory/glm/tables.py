@@ -1,6 +1,5 @@
 """Tables of the global memory (spec 000 §4.1.1), and the conversion between rows and KEMs."""
 
-from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,6 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.embeddings import Embedding
 from bus_schema.kem import Kem, KemBody, KemSource
-from bus_schema.kem_match import facets
-from language.words import stems
-from memory.rights import readers_of
 from mindbus.sql.tables import Utc, add_inbox_tables, named_metadata
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations" / "glm"
@@ -167,27 +163,3 @@ def as_kem(row: KemRow, *, has_vector: bool = True) -> Kem:
         updated_at=row.updated_at,
         version=row.version,
     )
-
-
-def reader_rows(row: KemRow) -> list[dict[str, Any]]:
-    return [{"kem_id": row.id, "reader": reader} for reader in readers_of(row)]
-
-
-def facet_rows(row: KemRow) -> list[dict[str, Any]]:
-    return [
-        {
-            "kem_id": row.id,
-            "ordinal": ordinal,
-            "key": key,
-            "text": value if isinstance(value, str) else None,
-            "number": value if not isinstance(value, bool | str) else None,
-            "flag": value if isinstance(value, bool) else None,
-        }
-        for ordinal, (key, value) in enumerate(facets(row.facts))
-    ]
-
-
-def text_rows(rows: Iterable[KemRow]) -> list[dict[str, Any]]:
-    """A row of stems per unit that has words; slow for many long texts, so run it in a thread."""
-    texts = ((row.id, " ".join(stems(row.content.decode()))) for row in rows if row.content is not None)
-    return [{"kem_id": kem_id, "stems": text} for kem_id, text in texts if text]

@@ -2,40 +2,51 @@
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Protocol
 
 from sqlalchemy import event
 
 from mindbus.sql.database import Database
 
 
-class LogListener(Protocol):
+class LogListener:
     """Called after the commit of a change, so that it may read the tables; it must not block."""
 
     def on_recorded(self, chat_id: str) -> None:
         """Turns of this chat were added or moved to other episodes."""
-        ...
 
     def on_erased(self, chat_id: str | None) -> None:
         """This chat was erased; without an id, all were."""
-        ...
 
 
 class LogListeners:
-    """All listeners of the log."""
+    """All listeners of the log, and the number of erasures of each chat: complete, since one instance writes.
+
+    To record what was read elsewhere, note the number of erasures before reading; in the transaction that records it,
+    under the lock on the chat, it must be the same.
+    """
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self._listeners: list[LogListener] = []
+        self._erasures: Counter[str | None] = Counter()
 
     def add(self, listener: LogListener) -> None:
         self._listeners.append(listener)
+
+    def erasures(self, chat_id: str) -> int:
+        """Number of erasures that concerned this chat."""
+        return self._erasures[chat_id] + self._erasures[None]
+
+    def count_erasure(self, chat_id: str | None) -> None:
+        """Count an erasure of this chat, or of all, before it begins."""
+        self._erasures[chat_id] += 1
 
     def notify_recorded(self, chat_id: str) -> None:
         """Notify all once the current transaction is committed."""
         self._after_commit(lambda listener: listener.on_recorded(chat_id))
 
     def notify_erased(self, chat_id: str | None) -> None:
+        """Notify all once the current transaction is committed."""
         self._after_commit(lambda listener: listener.on_erased(chat_id))
 
     def _after_commit(self, notify: Callable[[LogListener], None]) -> None:
@@ -44,24 +55,3 @@ class LogListeners:
                 notify(listener)
 
         event.listen(self.database.session.sync_session, "after_commit", committed, once=True)
-
-
-class ErasureCounter:
-    """Counts the erasures of each chat; complete, since one instance writes.
-
-    To record what was read elsewhere, note the count before reading; in the transaction that records it, under the
-    lock on the chat, it must be the same.
-    """
-
-    def __init__(self) -> None:
-        self._of_chats: Counter[str] = Counter()
-        self._of_all = 0
-
-    def count(self, chat_id: str) -> int:
-        return self._of_chats[chat_id] + self._of_all
-
-    def add(self, chat_id: str | None) -> None:
-        if chat_id is None:
-            self._of_all += 1
-        else:
-            self._of_chats[chat_id] += 1

@@ -12,7 +12,7 @@ from bus_schema.lsm import SaidMessage
 from bus_schema.lsm_events import EpisodeAnchored, EpisodeOpened, EpisodeRecorded
 from memory.lsm.episode_updates import EpisodeLimits, anchor_reason, extend, make_anchor, new_episode
 from memory.lsm.errors import MessageDiffers
-from memory.lsm.log_changes import ErasureCounter, LogListeners
+from memory.lsm.log_changes import LogListeners
 from memory.lsm.priority import LayerRules
 from memory.lsm.rows import delete_empty_chat, lock_chat
 from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow
@@ -81,7 +81,6 @@ class Recorder:
     ) -> None:
         self.database, self.listeners, self.clock = database, listeners, clock
         self.rules, self.limits = rules, limits
-        self.erasures = ErasureCounter()
 
     async def record(self, chat_id: str, utterances: Sequence[Utterance]) -> RecordingResult:
         """Record all or nothing; known ones change nothing. Raises MessageDiffers."""
@@ -98,7 +97,7 @@ class Recorder:
         Where texts differ, the log's stay.
         """
         chat = await lock_chat(self.database.session, chat_id)
-        if self.erasures.count(chat_id) != erasures:
+        if self.listeners.erasures(chat_id) != erasures:
             await delete_empty_chat(self.database.session, chat_id)
             return RecordingResult(())
         known = await self._known(chat_id, utterances)

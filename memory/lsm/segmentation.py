@@ -13,7 +13,7 @@ from bus_schema.episodes import Layer
 from bus_schema.ids import derived
 from bus_schema.lsm_events import EpisodeOpened, EpisodeRecorded
 from memory.lsm.episode_updates import EpisodeLimits, first_headline
-from memory.lsm.log_changes import LogListeners
+from memory.lsm.log_changes import LogListener, LogListeners
 from memory.lsm.rows import lacking_vectors, lock_chat
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow
 from memory.lsm.topics import EpisodeText, Topic, TopicSimilarity, episode_text, mean_vector, topic_boundary
@@ -35,8 +35,8 @@ SegmentationEvent = EpisodeOpened | EpisodeRecorded
 Links = tuple[str | None, list[str]]
 
 
-class Segmentation:
-    """Splits hot episodes of two topics and links all; never joins any. A `LogListener`."""
+class Segmentation(LogListener):
+    """Splits hot episodes of two topics and links all; never joins any."""
 
     def __init__(self, database: Database, listeners: LogListeners, limits: EpisodeLimits) -> None:
         self.database, self.listeners, self.limits = database, listeners, limits
@@ -44,10 +44,7 @@ class Segmentation:
         self._topics: LRUCache[tuple[str, int, str | None], Topic] = LRUCache(_CACHED_TOPICS)
         self._first_seen: dict[str, datetime] = {}
 
-    def on_recorded(self, _chat_id: str) -> None:
-        """Ignored: topics are cached by the number of turns."""
-
-    def on_erased(self, _chat_id: str | None) -> None:
+    def on_erased(self, chat_id: str | None) -> None:
         self._topics.clear()
         self._first_seen.clear()
 

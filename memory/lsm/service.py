@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from config.settings import FleetSettings
 from memory.lsm.episode_updates import EpisodeLimits
-from memory.lsm.erasure import EpisodeErasure, SearchRetention
+from memory.lsm.erasure import EpisodeErasure
 from memory.lsm.layer_transitions import LayerSchedule, Packs, Reactivation
 from memory.lsm.log_changes import LogListeners
 from memory.lsm.priority import LayerRules
@@ -37,5 +37,4 @@ class LongTermMemory:
         self.queries, self.statistics = EpisodeQueries(database, self.rules), EpisodeStatistics(database)
         self.schedule = LayerSchedule(database, self.rules, limits)
         self.packs, self.reactivation = Packs(database, self.rules), Reactivation(database, self.rules)
-        self.erasure = EpisodeErasure(database, self.listeners, self.recorder.erasures)
-        self.search_retention = SearchRetention(database, timedelta(days=settings.lsm_searches_days))
+        self.erasure = EpisodeErasure(database, self.listeners, timedelta(days=settings.lsm_searches_days))

@@ -132,7 +132,7 @@ class EpisodeMaintenance:
 
     @every(seconds=60)
     async def forget_searches(self) -> None:
-        await self._memory.search_retention.step(self._memory.clock())
+        await self._memory.erasure.forget_searches(self._memory.clock())
 
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:

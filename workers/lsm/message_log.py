@@ -65,7 +65,7 @@ class Gaps:
         if not self._gaps:
             return None
         gap = self._gaps[0]
-        note = self.memory.recorder.erasures.count(gap.user_id)
+        note = self.memory.listeners.erasures(gap.user_id)
         query = GetMessages(user_id=gap.user_id, cursor=gap.cursor, limit=_PAGE)
         page = await request(self.bus, query)
         worded = [each for message in page.items if (each := await self._worded(message)) is not None]
@@ -114,7 +114,7 @@ class MessageLogHandlers:
     @on_event
     async def record_message(self, event: MessageStored) -> tuple[Publish, ...]:
         """Record a message as soon as storage has it."""
-        note = self._memory.recorder.erasures.count(event.user_id)
+        note = self._memory.listeners.erasures(event.user_id)
         if await self._is_gone(event.user_id, event.message_id):
             logger().info("message was erased meanwhile", message_id=event.message_id)
             return ()
@@ -125,7 +125,7 @@ class MessageLogHandlers:
     async def end_fragment(self, fragment: DialogueFragment) -> tuple[Publish, ...]:
         """Record the messages of a fragment that are missing, then end its episode."""
         chat_id = fragment.user_id
-        note = self._memory.recorder.erasures.count(chat_id)
+        note = self._memory.listeners.erasures(chat_id)
         if await self._is_gone(chat_id, fragment.message_ids[-1]):
             return ()
         whole = await self._conversations.whole(fragment)

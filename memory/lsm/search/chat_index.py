@@ -17,6 +17,7 @@ from sqlalchemy import and_, func, select
 
 from bus_schema.dialogue import MessageKind
 from language.words import stems
+from memory.lsm.log_changes import LogListener
 from memory.lsm.tables import TurnRow, TurnVectorRow
 from mindbus.sql.database import Database
 from retrieval.bm25 import SequencePostings
@@ -136,8 +137,8 @@ class _Entry:
     vectors: dict[str, bytes] = field(default_factory=dict)
 
 
-class ChatIndexCache:
-    """One index per chat, built when first used and extended as turns are recorded; a `LogListener`.
+class ChatIndexCache(LogListener):
+    """One index per chat, built when first used and extended as turns are recorded.
 
     The least recently used are dropped while all together exceed `limit_bytes`; the latest always stays.
     """

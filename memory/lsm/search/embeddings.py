@@ -10,6 +10,7 @@ from cachetools import LRUCache
 from sqlalchemy import delete, func, insert, select
 
 from memory.embedding.embedder import Embedder, EmbedderFailure
+from memory.lsm.log_changes import LogListener
 from memory.lsm.rows import resettle
 from memory.lsm.search.chat_index import ChatIndexCache
 from memory.lsm.tables import TurnRow, TurnVectorRow, wants_vector
@@ -74,8 +75,8 @@ class _PendingTurn(NamedTuple):
         return f"{self.speaker}: {self.content}" if self.speaker else self.content
 
 
-class TurnBacklog:
-    """Turns that have no vector yet, embedded in batches; a `LogListener`."""
+class TurnBacklog(LogListener):
+    """Turns that have no vector yet, embedded in batches."""
 
     def __init__(self, database: Database, embeddings: QueryEmbeddings, indexes: ChatIndexCache) -> None:
         self.database, self.embeddings, self.indexes = database, embeddings, indexes
@@ -89,7 +90,7 @@ class TurnBacklog:
         if all(each.chat_id != chat_id for each in self._pending):
             self._pending.clear()
 
-    def on_erased(self, _chat_id: str | None) -> None:
+    def on_erased(self, chat_id: str | None) -> None:
         """Select the pending turns anew; vectors that are being made find their turns gone."""
         self._pending.clear()
 

@@ -12,6 +12,7 @@ from bus_schema.lsm_events import EpisodeReactivated, EpisodeTouched
 from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes
 from memory.lsm.errors import NoSuchSearch, NotFoundBySearch
 from memory.lsm.layer_transitions import Reactivation
+from memory.lsm.log_changes import LogListener
 from memory.lsm.tables import ChatRow, SearchRow
 from mindbus.logs import logger
 from mindbus.sql.database import Database, DatabaseAway
@@ -31,8 +32,8 @@ class FinishedSearch:
     touched: Sequence[str]
 
 
-class SearchLog:
-    """Write-behind log, so that no answer waits for a write; a `LogListener`.
+class SearchLog(LogListener):
+    """Write-behind log, so that no answer waits for a write.
 
     A process that dies loses the searches not yet written: no feedback on them, no access of what they found.
     """
@@ -43,9 +44,6 @@ class SearchLog:
         self._events: list[EpisodeTouched | EpisodeReactivated] = []
         self._has_work = asyncio.Event()
         self._lock = asyncio.Lock()
-
-    def on_recorded(self, _chat_id: str) -> None:
-        """Ignored: new turns do not change what was found."""
 
     def on_erased(self, chat_id: str | None) -> None:
         """Drop the pending searches of the chat, or all."""

@@ -116,7 +116,7 @@ async def test_the_offline_model_understands_both_languages_across_each_other() 
     ],
 )
 def test_models_hear_what_they_are_used_to(model: str, prefix: str) -> None:
-    assert prefixes_for(model).query == prefix
+    assert prefixes_for(model)[0] == prefix
 
 
 async def test_an_endpoint_is_asked_as_it_wants_to_be() -> None:

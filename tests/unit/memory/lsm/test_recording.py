@@ -9,6 +9,7 @@ from bus_schema.dialogue import MessageKind
 from bus_schema.episodes import AnchorReason, Layer
 from bus_schema.lsm_events import EpisodeAnchored, EpisodeOpened, EpisodeRecorded
 from memory.lsm.errors import MessageDiffers
+from memory.lsm.log_changes import LogListener
 from memory.lsm.tables import TurnRow
 from tests.clocks import NOON
 from tests.lsm_kit import ANNA, Archive, said, talk
@@ -144,7 +145,7 @@ async def test_what_the_assistant_says_makes_no_anchor(archive: Archive) -> None
 
 
 async def test_listeners_of_the_log_are_called_after_the_commit(archive: Archive) -> None:
-    class Listener:
+    class Listener(LogListener):
         def __init__(self) -> None:
             self.changes: list[tuple[str, str | None]] = []
 

@@ -28,8 +28,8 @@ async def test_a_search_without_feedback_is_forgotten_after_ninety_days(archive:
     await search(archive, "srch_silent")
     await search(archive, "srch_useful", {"used": []})
     for days in (0, 89):
-        assert await archive.work(partial(archive.memory.search_retention.step, NOON + days * DAY)) == 0
+        assert await archive.work(partial(archive.memory.erasure.forget_searches, NOON + days * DAY)) == 0
     await search(archive, "srch_new")
 
-    assert await archive.work(partial(archive.memory.search_retention.step, NOON + 91 * DAY)) == 1
+    assert await archive.work(partial(archive.memory.erasure.forget_searches, NOON + 91 * DAY)) == 1
     assert await kept(archive) == {"srch_useful", "srch_new"}
