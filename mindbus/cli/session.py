@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from bus_schema.lsm import EpisodePage
     from bus_schema.storage import ManifestPage
     from bus_schema.timeline import TimelinePage
+    from bus_schema.users import UserPage
 
 T = TypeVar("T")
-PageT = TypeVar("PageT", "DialoguePage", "EpisodePage", "HistoryPage", "ManifestPage", "MessagePage", "TimelinePage")
+PageT = TypeVar(
+    "PageT", "DialoguePage", "EpisodePage", "HistoryPage", "ManifestPage", "MessagePage", "TimelinePage", "UserPage"
+)
 _REACH_WITHIN_S = 3.0
 _AMQP_PORT = {"amqp": 5672, "amqps": 5671}
 

@@ -1,17 +1,17 @@
 """The commands `users`: who people are, in which zone and language, with which role and projects."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 
-from bus_schema.envelope import explain
 from bus_schema.replies import Code
 from bus_schema.users import GetUser, ListUsers, PutUser, User, UserRecord
-from mindbus.cli.console import say, show_json, show_table
-from mindbus.cli.errors import CommandError, UsageError
+from mindbus.cli.console import say, show_result, show_table
+from mindbus.cli.errors import CommandError, UsageError, valid_options
 from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
-from mindbus.cli.session import on_the_bus, run
+from mindbus.cli.session import answer_to, pages_to
 from mindbus.errors import ReplyError
 
 app = typer.Typer(no_args_is_help=True, help="Add, list, show and change users.")
@@ -58,7 +58,9 @@ def add(
         User(user_id=user, name=user),
         {"zone": zone, "language": language, "name": name, "names": also, "role": role, "projects": project},
     )
-    _show(run(_put(added, _NEW, acting)), as_json)
+    with _explained(Code.CONFLICT, f"{user!r} is a user already; change them with: mindbus users set {user}"):
+        record = answer_to(lambda: PutUser(user=added, expected_version=_NEW), acting)
+    show_result(record, _show, as_json=as_json)
 
 
 @app.command("set")
@@ -84,7 +86,10 @@ def change(
     options = {"zone": zone, "language": language, "name": name, "names": also, "role": role, "projects": project}
     if all(value is None for value in options.values()):
         raise UsageError("say what to change: --tz, --lang, --name, --also, --role or --project")
-    _show(run(_change(user, options, acting)), as_json)
+    before = _record(user, acting)
+    changed = _checked(before, options)
+    record = answer_to(lambda: PutUser(user=changed, expected_version=before.version), acting)
+    show_result(record, _show, as_json=as_json)
 
 
 @app.command("ls")
@@ -101,14 +106,11 @@ def list_(
 
     mindbus users ls --project Сайт --json
     """
-    users = run(_users(project, acting))
-    if as_json:
-        show_json({"items": users})
-        return
-    show_table(
-        ("user", "name", "role", "zone", "language", "projects"),
-        ((u.user_id, u.name, u.role, u.zone, u.language, ", ".join(u.projects)) for u in users),
-    )
+    pages = pages_to(lambda: ListUsers(project=project, limit=_PAGE), acting)
+    users = [user for page in pages for user in page.items]
+    columns = ("user", "name", "role", "zone", "language", "projects")
+    rows = ((u.user_id, u.name, u.role, u.zone, u.language, ", ".join(u.projects)) for u in users)
+    show_result({"items": users}, lambda _users: show_table(columns, rows), as_json=as_json)
 
 
 @app.command()
@@ -119,13 +121,10 @@ def show(user: UserArgument, acting: As = LOCAL_USER, as_json: Json = False) -> 
 
     mindbus users show anna --json
     """
-    _show(run(_get(user, acting)), as_json)
+    show_result(_record(user, acting), _show, as_json=as_json)
 
 
-def _show(user: UserRecord, as_json: bool) -> None:
-    if as_json:
-        show_json(user)
-        return
+def _show(user: UserRecord) -> None:
     say(f"{user.user_id}: {user.name}" + (f" (also {', '.join(user.names)})" if user.names else ""))
     say(f"  role {user.role or '—'}, zone {user.zone or 'default'}, language {user.language or 'either'}")
     say(f"  projects {', '.join(user.projects) or '—'}")
@@ -138,48 +137,21 @@ def _checked(user: User, options: dict[str, str | list[str] | None]) -> User:
         for field, value in options.items()
         if value is not None
     }
-    try:
+    with valid_options():
         return User.model_validate(user.model_dump(include=set(User.model_fields)) | given)
-    except ValidationError as error:
-        raise UsageError(explain(error)) from error
 
 
-async def _change(user_id: str, options: dict[str, str | list[str] | None], identity: str) -> UserRecord:
-    before = await _get(user_id, identity)
-    return await _put(_checked(before, options), before.version, identity)
+def _record(user_id: str, identity: str) -> UserRecord:
+    with _explained(Code.NOT_FOUND, f"there is no user {user_id!r}; add them with: mindbus users add {user_id}"):
+        return answer_to(lambda: GetUser(user_id=user_id), identity)
 
 
-async def _get(user_id: str, identity: str) -> UserRecord:
-    async with on_the_bus(identity) as bus:
-        try:
-            return await bus.request(GetUser(user_id=user_id))
-        except ReplyError as error:
-            if error.code is not Code.NOT_FOUND:
-                raise
-            raise CommandError(
-                f"there is no user {user_id!r}; add them with: mindbus users add {user_id}", Code.NOT_FOUND
-            ) from error
-
-
-async def _put(user: User, version: int, identity: str) -> UserRecord:
-    async with on_the_bus(identity) as bus:
-        try:
-            return await bus.request(PutUser(user=user, expected_version=version))
-        except ReplyError as error:
-            if error.code is not Code.CONFLICT or version != _NEW:
-                raise
-            raise CommandError(
-                f"{user.user_id!r} is a user already; change them with: mindbus users set {user.user_id}", Code.CONFLICT
-            ) from error
-
-
-async def _users(project: str | None, identity: str) -> list[UserRecord]:
-    found: list[UserRecord] = []
-    query = ListUsers(project=project, limit=_PAGE)
-    async with on_the_bus(identity) as bus:
-        while True:
-            page = await bus.request(query)
-            found += page.items
-            if page.next_cursor is None:
-                return found
-            query = query.model_copy(update={"cursor": page.next_cursor})
+@contextmanager
+def _explained(code: Code, message: str) -> Iterator[None]:
+    """Say what to do about an error reply of this code."""
+    try:
+        yield
+    except ReplyError as error:
+        if error.code is not code:
+            raise
+        raise CommandError(message, code) from error

@@ -16,7 +16,7 @@ from config.settings import FleetSettings
 from language.words import Language
 from mindbus.cli.console import show_json_line, show_table
 from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import UsageError
+from mindbus.cli.errors import UsageError, valid_options
 from mindbus.cli.options import Json
 
 app = typer.Typer(no_args_is_help=True, help="The agents that read what people say.")
@@ -74,10 +74,11 @@ def _messages(text: str | None, user: str | None, at: datetime | None, file: Pat
     elif user is None:
         raise UsageError("say who speaks: --user USER")
     else:
-        try:
-            yield SpokenMessage.model_validate({"text": text, "user": user, "at": at or datetime.now().astimezone()})
-        except ValidationError as invalid:
-            raise UsageError(explain(invalid)) from invalid
+        with valid_options():
+            message = SpokenMessage.model_validate(
+                {"text": text, "user": user, "at": at or datetime.now().astimezone()}
+            )
+        yield message
 
 
 def _lines(file: Path) -> Iterator[SpokenMessage]:

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.slow
 CONTENT = "# Отчёт\nfindings\n".encode() * 100
 
 
+@dataclass(frozen=True)
 class PoweredRegistry(SqlRegistry):
     power: Power
 
@@ -97,8 +98,7 @@ class PoweredInbox:
 
 def on(power: Power) -> Callable[[StorageService], StorageService]:
     def arrange(storage: StorageService) -> StorageService:
-        registry = PoweredRegistry(storage.database, storage.clock)
-        registry.power = power
+        registry = PoweredRegistry(storage.database, storage.clock, power)
         blobs = PoweredBlobs(storage.blobs, power)
         registrar = dataclasses.replace(storage.registrar, registry=registry, blobs=blobs)
         return dataclasses.replace(storage, registry=registry, registrar=registrar, blobs=blobs)
