@@ -10,6 +10,7 @@ from bus_schema.identities import SERVICE_NAME
 
 ItemT = TypeVar("ItemT", bound=BaseModel)
 ResultT = TypeVar("ResultT", bound=BaseModel)
+ResultT_co = TypeVar("ResultT_co", bound=BaseModel, covariant=True)
 
 # `Wire.type` is a field, so `type[…]` needs another name in there.
 ResultClass = type[BaseModel]
@@ -71,7 +72,7 @@ class Message(Value):
         super().__init_subclass__()
 
 
-class Command(Message, Generic[ResultT]):
+class Command(Message, Generic[ResultT_co]):
     """An order to one service; `Command[Manifest]` is answered with a Manifest.
 
     `class GetX(Command[X], domain="shop", action="get_x")` is `mb.cmd.shop.get_x.v1`, sent to the service `shop`;
@@ -96,7 +97,7 @@ class Command(Message, Generic[ResultT]):
         _register(cls)
 
 
-class Query(Command[ResultT], Generic[ResultT]):
+class Query(Command[ResultT_co], Generic[ResultT_co]):
     """A command without visible effects; it is answered afresh each time."""
 
 

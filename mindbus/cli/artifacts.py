@@ -17,7 +17,7 @@ from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import CommandError, UsageError, valid_options
 from mindbus.cli.lineage_view import lineage_tree
 from mindbus.cli.options import LOCAL_USER, As, Json, RequiredTrace, Trace
-from mindbus.cli.session import answer_to, on_the_bus, pages_to, run
+from mindbus.cli.session import answer_to, items_of, on_the_bus, run
 from mindbus.sdk.artifacts import Artifacts, Put, PutOptions, ReadOptions, open_artifacts
 from mindbus.sdk.preview import Preview
 from mindbus.sdk.transfers import Progress, ReadRange, no_progress
@@ -123,7 +123,7 @@ def list_(
 
     mindbus artifacts ls --type final --agent agent.pushkin --json
     """
-    pages = pages_to(
+    manifests = items_of(
         lambda: SearchArtifacts(
             trace_id=trace, agent=agent, step_id=step, artifact_type=artifact_type, limit=min(limit, _PAGE)
         ),
@@ -131,7 +131,7 @@ def list_(
         limit,
         trace=trace,
     )
-    show_result([manifest for page in pages for manifest in page.items][:limit], _show_manifests, as_json=as_json)
+    show_result(manifests, _show_manifests, as_json=as_json)
 
 
 @app.command("show")

@@ -17,7 +17,7 @@ from bus_schema.dialogue import (
 from mindbus.cli.console import local_time, show_result, show_table
 from mindbus.cli.environment import read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
-from mindbus.cli.session import answer_to, on_the_bus, pages_to, request_pages, run
+from mindbus.cli.session import answer_to, items_of, on_the_bus, request_items, run
 from mindbus.sdk.artifacts import Artifacts, open_artifacts
 from mindbus.sdk.errors import ArtifactError, StorageAway
 from mindbus.terminal import escape_controls
@@ -41,8 +41,8 @@ def list_(
 
     mindbus dialogues ls
     """
-    pages = pages_to(lambda: ListDialogues(limit=min(limit, _PAGE)), acting, limit)
-    show_result([dialogue for page in pages for dialogue in page.items][:limit], _show_dialogues, as_json=as_json)
+    dialogues = items_of(lambda: ListDialogues(limit=min(limit, _PAGE)), acting, limit)
+    show_result(dialogues, _show_dialogues, as_json=as_json)
 
 
 @app.command()
@@ -81,8 +81,7 @@ async def _history(user_id: str, limit: int | None) -> list[dict[str, Any]]:
     async with on_the_bus(f"user.{user_id}", settings) as bus:
         # From the newest back: the last few need not wait for the rest.
         query = GetMessages(user_id=user_id, order="newest", limit=min(limit or _PAGE, _PAGE))
-        pages = await request_pages(bus, query, limit, conversation_trace(user_id))
-        messages = [message for page in pages for message in page.items][:limit][::-1]
+        messages = (await request_items(bus, query, limit, conversation_trace(user_id)))[::-1]
         if all(message.ref is None for message in messages):
             return [_plain(message) for message in messages]
         async with open_artifacts(bus, settings) as artifacts:

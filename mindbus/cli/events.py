@@ -9,7 +9,7 @@ from bus_schema.timeline import GetTimeline, TimelineEvent
 from mindbus.cli.console import show_result, show_table
 from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json, Trace
-from mindbus.cli.session import pages_to
+from mindbus.cli.session import items_of
 
 app = typer.Typer()
 
@@ -48,7 +48,7 @@ def events(
         topics=tuple(topic or ()),
         limit=min(limit, _PAGE),
     )
-    timeline = [event for page in pages_to(lambda: query, acting, limit) for event in page.items][:limit]
+    timeline = items_of(lambda: query, acting, limit)
     columns = ("at", "event", "trace", "by", "data")
     show_result(timeline, lambda _events: show_table(columns, map(_row, timeline)), as_json=as_json)
 

@@ -15,7 +15,7 @@ from bus_schema.history import (
 )
 from mindbus.cli.console import local_time, say, show_json, show_result, show_table
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.session import answer_to, pages_to
+from mindbus.cli.session import answer_to, items_of
 from mindbus.cli.users import require_consent
 from mindbus.terminal import escape_controls
 
@@ -66,8 +66,7 @@ def list_(
 
     mindbus history ls --chat 12345 --json
     """
-    pages = pages_to(lambda: ListHistories(chat_id=chat, limit=min(limit, _PAGE)), acting, limit)
-    found = [summary for page in pages for summary in page.items][:limit]
+    found = items_of(lambda: ListHistories(chat_id=chat, limit=min(limit, _PAGE)), acting, limit)
     show_result(found, lambda _all: show_table(("key", "messages", "last"), map(_summary, found)), as_json=as_json)
 
 

@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from bus_schema.messages import Command
+from pydantic import BaseModel
+
+from bus_schema.messages import Command, Page
 from bus_schema.replies import Code
 from mindbus.bus.client import Client, ResultT
 from mindbus.bus.connection import connect, find_broker
@@ -15,18 +17,8 @@ from mindbus.cli.errors import CommandError, valid_options
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.settings import Settings
 
-if TYPE_CHECKING:
-    from bus_schema.conversations import DialoguePage, MessagePage
-    from bus_schema.history import HistoryPage
-    from bus_schema.lsm import EpisodePage
-    from bus_schema.storage import ManifestPage
-    from bus_schema.timeline import TimelinePage
-    from bus_schema.users import UserPage
-
 T = TypeVar("T")
-PageT = TypeVar(
-    "PageT", "DialoguePage", "EpisodePage", "HistoryPage", "ManifestPage", "MessagePage", "TimelinePage", "UserPage"
-)
+ItemT = TypeVar("ItemT", bound=BaseModel)
 _REACH_WITHIN_S = 3.0
 _AMQP_PORT = {"amqp": 5672, "amqps": 5671}
 
@@ -83,31 +75,31 @@ def answer_to(
     return run(ask())
 
 
-def pages_to(
-    query: Callable[[], Command[PageT]], identity: str, limit: int | None = None, *, trace: str | None = None
-) -> list[PageT]:
-    """As `answer_to`, page after page until there are `limit` items."""
+def items_of(
+    query: Callable[[], Command[Page[ItemT]]], identity: str, limit: int | None = None, *, trace: str | None = None
+) -> list[ItemT]:
+    """As `answer_to`: the items of all pages of a listing, at most `limit` of them."""
     with valid_options():
         request = query()
 
-    async def ask() -> list[PageT]:
+    async def ask() -> list[ItemT]:
         async with on_the_bus(identity) as bus:
-            return await request_pages(bus, request, limit, trace)
+            return await request_items(bus, request, limit, trace)
 
     return run(ask())
 
 
-async def request_pages(
-    bus: Client, query: Command[PageT], limit: int | None = None, trace: str | None = None
-) -> list[PageT]:
-    """The pages of a query, until there are `limit` items; the cursor of the last page is None or that of the page."""
-    pages: list[PageT] = []
+async def request_items(
+    bus: Client, query: Command[Page[ItemT]], limit: int | None = None, trace: str | None = None
+) -> list[ItemT]:
+    """The items of all pages, at most `limit`; the cursor of the last page is None or that of the page itself."""
+    items: list[ItemT] = []
     while True:
         page = await bus.request(query, trace=trace)
-        pages.append(page)
+        items += page.items
         is_last = page.next_cursor in (None, getattr(query, "cursor", None))
-        if is_last or (limit is not None and sum(len(each.items) for each in pages) >= limit):
-            return pages
+        if is_last or (limit is not None and len(items) >= limit):
+            return items[:limit]
         query = query.model_copy(update={"cursor": page.next_cursor})
 
 

@@ -11,7 +11,7 @@ from bus_schema.users import GetUser, ListUsers, PutUser, User, UserRecord
 from mindbus.cli.console import say, show_result, show_table
 from mindbus.cli.errors import CommandError, UsageError, valid_options
 from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
-from mindbus.cli.session import answer_to, pages_to
+from mindbus.cli.session import answer_to, items_of
 from mindbus.errors import ReplyError
 
 app = typer.Typer(no_args_is_help=True, help="Add, list, show and change users.")
@@ -106,8 +106,7 @@ def list_(
 
     mindbus users ls --project Сайт --json
     """
-    pages = pages_to(lambda: ListUsers(project=project, limit=_PAGE), acting)
-    users = [user for page in pages for user in page.items]
+    users = items_of(lambda: ListUsers(project=project, limit=_PAGE), acting)
     columns = ("user", "name", "role", "zone", "language", "projects")
     rows = ((u.user_id, u.name, u.role, u.zone, u.language, ", ".join(u.projects)) for u in users)
     show_result({"items": users}, lambda _users: show_table(columns, rows), as_json=as_json)

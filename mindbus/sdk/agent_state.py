@@ -15,7 +15,7 @@ from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.bus.handlers import Publish, Send
 from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
-from mindbus.sdk.requests import pages_of, scoped_request
+from mindbus.sdk.requests import items_of, scoped_request
 
 StateT = TypeVar("StateT", bound=BaseModel)
 OutgoingMessage = Event | Send | Publish
@@ -148,9 +148,8 @@ class AgentStateStore(Generic[StateT]):
 
     async def states(self) -> AsyncIterator[tuple[str, StateT]]:
         query = GetAgentData(agent=self._agent, namespace=_NAMESPACE)
-        async for page in pages_of(self._bus, query):
-            for datum in page.items:
-                yield datum.key, self._parsed(datum).state
+        async for datum in items_of(self._bus, query):
+            yield datum.key, self._parsed(datum).state
 
     def _lock(self, key: str) -> asyncio.Lock:
         return self._locks.setdefault(key, asyncio.Lock())

@@ -39,7 +39,7 @@ from mindbus.bus.client import Client
 from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.errors import ArtifactError
-from mindbus.sdk.requests import in_id_scope, pages_of, scoped_request
+from mindbus.sdk.requests import in_id_scope, items_of, scoped_request
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
@@ -87,9 +87,8 @@ class Conversations:
     async def silent_since(self, moment: datetime) -> AsyncIterator[str]:
         """Users whose dialogue has a buffer and no message after a moment."""
         query = GetAllActiveDialogues(silent_since=moment)
-        async for page in pages_of(self._bus, query):
-            for state in page.items:
-                yield state.user_id
+        async for state in items_of(self._bus, query):
+            yield state.user_id
 
     async def fragment(self, fragment_id: str) -> DialogueFragment | None:
         """A saved fragment, ready to be published again, or None."""

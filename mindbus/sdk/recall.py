@@ -21,7 +21,7 @@ from mindbus.bus.client import Client
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.logs import logger
 from mindbus.sdk.errors import MemoryAway, MemoryFailed
-from mindbus.sdk.requests import CircuitBreaker, ResultT, in_id_scope, pages_of, scoped_request
+from mindbus.sdk.requests import CircuitBreaker, ResultT, in_id_scope, items_of, scoped_request
 
 _AGENT, _NAMESPACE = "context_manager", "pictures"
 _MAX_QUESTION_CHARS = 2000
@@ -54,9 +54,8 @@ class UserContexts:
 
     async def users(self) -> AsyncIterator[str]:
         query = GetAgentData(agent=_AGENT, namespace=_NAMESPACE)
-        async for page in pages_of(self._bus, query):
-            for datum in page.items:
-                yield datum.key
+        async for datum in items_of(self._bus, query):
+            yield datum.key
 
     async def replace(self, user_id: str, items: Iterable[ContextItem]) -> None:
         value = _ITEMS.dump_python(tuple(items), mode="json")

@@ -12,9 +12,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from bus_schema.agent_data import AgentDataPage
-from bus_schema.conversations import ActiveDialogues
-from bus_schema.messages import Command, Query
+from bus_schema.messages import Command, Page, Query
 from mindbus.bus.client import Client
 from mindbus.bus.context import MessageContext, current_message
 from mindbus.errors import Rejected, ReplyError, TemporaryFailure
@@ -22,7 +20,7 @@ from mindbus.sdk.errors import CircuitOpen, MemoryFailed
 
 T = TypeVar("T")
 ResultT = TypeVar("ResultT", bound=BaseModel)
-PageT = TypeVar("PageT", AgentDataPage, ActiveDialogues)
+ItemT = TypeVar("ItemT", bound=BaseModel)
 
 
 async def in_id_scope(scope: str | None, work: Callable[[], Awaitable[T]]) -> T:
@@ -55,11 +53,12 @@ async def scoped_request(bus: Client, command: Command[ResultT], scope: str | No
     return await in_id_scope(scope, lambda: request(bus, command, **where))
 
 
-async def pages_of(bus: Client, query: Query[PageT]) -> AsyncIterator[PageT]:
-    """Every page of a query, each requested in a random id scope. Raises as `request` does."""
+async def items_of(bus: Client, query: Query[Page[ItemT]], **where: Any) -> AsyncIterator[ItemT]:
+    """The items of every page of a query, each requested in a random id scope. Raises as `request` does."""
     while True:
-        page = await scoped_request(bus, query)
-        yield page
+        page = await scoped_request(bus, query, **where)
+        for item in page.items:
+            yield item
         if page.next_cursor is None:
             return
         query = query.model_copy(update={"cursor": page.next_cursor})

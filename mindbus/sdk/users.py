@@ -9,7 +9,7 @@ from bus_schema.users import GetUser, ListUsers, User
 from mindbus.bus.client import Client
 from mindbus.errors import BusUnavailable, MindBusError, Rejected, TemporaryFailure
 from mindbus.logs import logger
-from mindbus.sdk.requests import scoped_request
+from mindbus.sdk.requests import items_of, scoped_request
 
 _TTL_S = 5.0
 _TIMEOUT_S = 3.0
@@ -65,14 +65,9 @@ class UserDirectory:
         if self._everybody and now < self._everybody[0] + self._ttl_s:
             return self._everybody[1]
         users: list[User] = []
-        query = ListUsers(limit=_PAGE)
         try:
-            while True:
-                page = await scoped_request(self._bus, query, timeout_s=_TIMEOUT_S)
-                users += page.items
-                if page.next_cursor is None:
-                    break
-                query = query.model_copy(update={"cursor": page.next_cursor})
+            async for user in items_of(self._bus, ListUsers(limit=_PAGE), timeout_s=_TIMEOUT_S):
+                users.append(user)
         except (BusUnavailable, TemporaryFailure, Rejected) as error:
             self._warn(error)
             users = list(self._everybody[1]) if self._everybody else users

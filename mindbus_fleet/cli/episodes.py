@@ -9,7 +9,7 @@ from bus_schema.lsm_search import MAX_BUDGET_WORDS, SearchEpisodes
 from bus_schema.lsm_statistics import GetEpisodeStats
 from mindbus.cli.console import show_result
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.session import answer_to, pages_to
+from mindbus.cli.session import answer_to, items_of
 from mindbus_fleet.cli.episode_edit import anchor, pack, tune, unpack
 from mindbus_fleet.cli.episode_import import import_
 from mindbus_fleet.cli.episode_view import (
@@ -48,8 +48,8 @@ def list_(
     mindbus episodes ls --layer warm --layer cold --at 2026-06-01T00:00:00Z --json
     """
     fields = {"chat_id": chat, "layers": layer or (), "anchors_only": anchors, "at": at, "limit": min(limit, _PAGE)}
-    pages = pages_to(lambda: ListEpisodes.model_validate(fields), acting, limit)
-    show_result([head for page in pages for head in page.items][:limit], show_episodes, as_json=as_json)
+    heads = items_of(lambda: ListEpisodes.model_validate(fields), acting, limit)
+    show_result(heads, show_episodes, as_json=as_json)
 
 
 def show(episode_id: EpisodeIdArgument, at: Now = None, acting: As = LOCAL_USER, as_json: Json = False) -> None:
