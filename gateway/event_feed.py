@@ -12,7 +12,8 @@ from pydantic import ValidationError
 
 from bus_schema.envelope import Envelope
 from bus_schema.fleet import Heartbeat, State
-from mindbus.bus.client import Client, EventSubscription
+from mindbus.bus.client import Client
+from mindbus.bus.subscriptions import EventSubscription
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.logs import logger
 from mindbus.tasks import end

@@ -9,10 +9,11 @@ from mindbus.version import __version__ as __version__
 if TYPE_CHECKING:
     from bus_schema.dialogue import DialogueFragment
     from bus_schema.messages import Command, Event, Nothing, Query
-    from mindbus.bus.client import Client, EventSubscription
+    from mindbus.bus.client import Client
     from mindbus.bus.connection import NoBroker, connect
     from mindbus.bus.context import MessageContext
     from mindbus.bus.handlers import Publish, Send, background, every, on_command, on_event, on_topic
+    from mindbus.bus.subscriptions import EventSubscription
     from mindbus.bus.worker import Worker, WorkerContext
     from mindbus.errors import (
         BusUnavailable,
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 # Looked up when first used: a health probe must not pay for the AMQP client.
 _HOMES = {
     "bus_schema.messages": ("Command", "Event", "Nothing", "Query"),
-    "mindbus.bus.client": ("Client", "EventSubscription"),
+    "mindbus.bus.client": ("Client",),
+    "mindbus.bus.subscriptions": ("EventSubscription",),
     "mindbus.bus.connection": ("NoBroker", "connect"),
     "mindbus.errors": (
         "BusUnavailable",

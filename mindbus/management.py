@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
@@ -50,8 +49,8 @@ class Management:
         rows = await self._get(f"/queues/{self._vhost}")
         return sorted((_queue(row) for row in rows if row["name"].startswith(prefix)), key=lambda queue: queue.name)
 
-    async def exchanges(self, prefix: str = "mb.") -> list[dict[str, Any]]:
-        return [row for row in await self._get(f"/exchanges/{self._vhost}") if row["name"].startswith(prefix)]
+    async def exchanges(self) -> list[dict[str, Any]]:
+        return [row for row in await self._get(f"/exchanges/{self._vhost}") if row["name"].startswith("mb.")]
 
     async def bindings(self) -> list[dict[str, Any]]:
         """All bindings between exchanges, queues, exchanges; the implicit ones of the default exchange left out."""
@@ -65,9 +64,7 @@ class Management:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await self._client.aclose()
 
     async def _get(self, path: str) -> Any:

@@ -5,21 +5,19 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 from datetime import datetime
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast, overload
+from typing import Any, Self, TypeVar, Unpack, cast, overload
 
 from pydantic import BaseModel, ValidationError
 
 from bus_schema.envelope import Envelope, Kind, explain
 from bus_schema.identities import owner_of
-from bus_schema.ids import uuid7
 from bus_schema.messages import Command, Event
 from bus_schema.replies import Code, Reply
 from mindbus.bus.decode import Unreadable, data_of, read_envelope
 from mindbus.bus.sender import Coordinates, Sender, in_time
-from mindbus.bus.subscriptions import StandingSubscription
+from mindbus.bus.subscriptions import EventSubscription, StandingSubscription
 from mindbus.bus.telemetry import PUBLISHED, series
-from mindbus.bus.topology import of_subscriber, replies_to, reply_queue, subscriber_queue, tap
+from mindbus.bus.topology import of_subscriber, replies_to, reply_queue, subscriber_queue
 from mindbus.bus.transport import Consumer, Incoming, Outgoing, Transport
 from mindbus.errors import NoReply, ReplyError
 from mindbus.logs import logger
@@ -98,10 +96,10 @@ class Client:
         *,
         to: str | None = None,
         deadline: datetime | None = None,
-        **where: Any,
+        **where: Unpack[Coordinates],
     ) -> str:
         """Send a command, confirmed by the broker, and return its id. Raises BusUnavailable, Unroutable."""
-        outgoing = await self._sender.command(command, to=to, deadline=deadline, **cast("Coordinates", where))
+        outgoing = await self._sender.command(command, to=to, deadline=deadline, **where)
         await self._publish(outgoing)
         return outgoing.envelope.id
 
@@ -111,7 +109,7 @@ class Client:
         *,
         to: str | None = None,
         timeout_s: float | None = None,
-        **where: Any,
+        **where: Unpack[Coordinates],
     ) -> ResultT:
         """Send a command and wait for its result. Raises ReplyError on an error reply, NoReply at the deadline."""
         reply = await self.ask(command, to=to, timeout_s=timeout_s, **where)
@@ -123,7 +121,7 @@ class Client:
         *,
         to: str | None = None,
         timeout_s: float | None = None,
-        **where: Any,
+        **where: Unpack[Coordinates],
     ) -> Reply:
         """Send a command and wait for its reply, an error included. Raises NoReply at the deadline."""
         async with contextlib.aclosing(self._replies_to(command, to, timeout_s, where)) as replies:
@@ -138,7 +136,7 @@ class Client:
         *,
         to: str | None = None,
         timeout_s: float | None = None,
-        **where: Any,
+        **where: Unpack[Coordinates],
     ) -> AsyncIterator[str | ResultT]:
         """Send a command and stream its reply: parts of the text as they come, then the result.
 
@@ -152,13 +150,11 @@ class Client:
                 yield str((reply.result or {}).get("text", ""))
 
     async def _replies_to(
-        self, command: Command[Any], to: str | None, timeout_s: float | None, where: dict[str, Any]
+        self, command: Command[Any], to: str | None, timeout_s: float | None, where: Coordinates
     ) -> AsyncGenerator[Reply]:
         timeout_s = timeout_s or self._request_timeout_s
         ends_at = asyncio.get_running_loop().time() + timeout_s
-        outgoing = await self._sender.command(
-            command, to=to, wants_reply=True, deadline=in_time(timeout_s), **cast("Coordinates", where)
-        )
+        outgoing = await self._sender.command(command, to=to, wants_reply=True, deadline=in_time(timeout_s), **where)
         command_id = outgoing.envelope.id
         try:
             async with asyncio.timeout_at(ends_at):
@@ -173,9 +169,9 @@ class Client:
         finally:
             self._replies.forget(command_id)
 
-    async def publish(self, event: Event, **where: Any) -> str:
+    async def publish(self, event: Event, **where: Unpack[Coordinates]) -> str:
         """Publish an event, confirmed by the broker, and return its id. Raises BusUnavailable."""
-        outgoing = await self._sender.event(event, **cast("Coordinates", where))
+        outgoing = await self._sender.event(event, **where)
         await self._publish(outgoing)
         return outgoing.envelope.id
 
@@ -190,7 +186,7 @@ class Client:
         """
         key = f"evt.{events}" if isinstance(events, str) else events.wire.routing_key
         kind = None if isinstance(events, str) else events
-        return EventSubscription(self._transport, self._sender, key, kind, trace)
+        return EventSubscription(self._transport, self._sender.claims, self._sender.service, key, kind, trace)
 
     async def keep_queue(self, subscriber: str) -> str:
         """Declare the durable queue of a subscriber and return its name. Raises BusUnavailable."""
@@ -222,50 +218,6 @@ class Client:
     async def _publish(self, outgoing: Outgoing) -> None:
         await self._transport.publish(outgoing)
         series(PUBLISHED, outgoing.envelope.type).inc()
-
-
-class EventSubscription(Generic[ItemT]):
-    """Events as they come: iterate over it; `async with` waits until it consumes."""
-
-    def __init__(
-        self, transport: Transport, sender: Sender, key: str, kind: type[Event] | None, trace: str | None
-    ) -> None:
-        self._transport, self._sender = transport, sender
-        self._key, self._kind, self._trace = key, kind, trace
-        self._heard: asyncio.Queue[Incoming] = asyncio.Queue()
-        self._consumer: Consumer | None = None
-
-    async def __aenter__(self) -> "EventSubscription[ItemT]":
-        if self._consumer is None:
-            queue = f"mb.tap.{self._sender.service}.{uuid7().hex}"
-            self._consumer = self._transport.consume(tap(queue, self._key), queue, 100, self._heard.put_nowait)
-            await self._consumer.wait_ready()
-        return self
-
-    async def __aexit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        if self._consumer is not None:
-            await self._consumer.close()
-
-    async def __aiter__(self) -> AsyncIterator[ItemT]:
-        """Matching events, without end."""
-        async with self:
-            while True:
-                incoming = await self._heard.get()
-                await incoming.ack()
-                try:
-                    envelope = read_envelope(incoming)
-                    if self._trace is None or envelope.mbtraceid == self._trace:
-                        yield cast("ItemT", await self._item(envelope))
-                except (Unreadable, ValidationError) as unreadable:
-                    logger().warning("unreadable event", key=incoming.routing_key, reason=str(unreadable))
-
-    async def _item(self, envelope: Envelope) -> Any:
-        data = await data_of(envelope, self._sender.claims)
-        if self._kind is not None:
-            return self._kind.model_validate(data)
-        return envelope.model_copy(update={"data": data})
 
 
 def _result_of(command: Command[ResultT], reply: Reply) -> ResultT:

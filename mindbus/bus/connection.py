@@ -27,12 +27,14 @@ def connect(identity: str = "user.local", *, settings: Settings | None = None, s
     settings = settings or Settings()
     transport = open_transport(settings, service)
     sender = new_sender(service, identity, settings)
-    return _client(transport, sender, Replies(transport, sender, exclusive=True), settings)
+    return new_client(transport, sender, settings, exclusive=True)
 
 
-def new_client(transport: Transport, sender: Sender, settings: Settings) -> Client:
-    """A worker's client, whose reply queue outlives a lost connection."""
-    return _client(transport, sender, Replies(transport, sender, exclusive=False), settings)
+def new_client(transport: Transport, sender: Sender, settings: Settings, *, exclusive: bool = False) -> Client:
+    """A client; its reply queue outlives a lost connection unless it is exclusive."""
+    client = Client(transport, sender, Replies(transport, sender, exclusive=exclusive), settings.request_timeout_s)
+    sender.claims.ask_through(client)
+    return client
 
 
 def new_sender(service: str, identity: str, settings: Settings) -> Sender:
@@ -53,12 +55,6 @@ def open_transport(settings: Settings, name: str) -> Transport:
     from mindbus.bus.rabbit import RabbitTransport
 
     return RabbitTransport(url, f"mindbus {name}@{socket.gethostname()}", settings.publish_timeout_s)
-
-
-def _client(transport: Transport, sender: Sender, replies: Replies, settings: Settings) -> Client:
-    client = Client(transport, sender, replies, settings.request_timeout_s)
-    sender.claims.ask_through(client)
-    return client
 
 
 def find_broker(settings: Settings) -> str:

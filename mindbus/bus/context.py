@@ -3,8 +3,9 @@
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from bus_schema.envelope import Envelope
+from bus_schema.envelope import Envelope, Kind
 from bus_schema.identities import is_operator, owner_of
 from bus_schema.ids import derived
 from bus_schema.messages import Message
@@ -84,6 +85,11 @@ class MessageContext:
 
     def __exit__(self, *_exc: object) -> None:
         _current.set(None)
+
+
+def deadline_of(envelope: Envelope | None) -> datetime | None:
+    """A command's deadline; an event stays true however late it is received."""
+    return envelope.expirytime if envelope is not None and envelope.mbkind is Kind.COMMAND else None
 
 
 def current_message() -> MessageContext | None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,9 @@ from bus_schema.envelope import Envelope, NotAnEnvelope, from_wire
 from bus_schema.replies import Code
 from mindbus.bus.decode import ATTEMPT, ORIGIN
 from mindbus.bus.outcomes import CODE, DIED_AT, REASON
-from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, requested_cancellation
+from mindbus.bus.rabbit_link import admin_channel
 from mindbus.bus.topology import REQUEUE, dead_queue
-from mindbus.errors import BusUnavailable, MindBusError
+from mindbus.errors import MindBusError
 
 REPLAYED_BY = "mb-replayed-by"
 _GIVEN_BACK_WITHIN_S = 2.0
@@ -52,7 +52,7 @@ class DeadLetters:
     async def look(self, service: str, limit: int = 50) -> list[DeadLetter]:
         """The oldest dead letters of a service; they stay where they are."""
         seen: list[AbstractIncomingMessage] = []
-        async with self._channel() as channel:
+        async with admin_channel(self._url) as channel:
             async for message in _messages(channel, dead_queue(service)):
                 seen.append(message)
                 if len(seen) == limit:
@@ -63,36 +63,24 @@ class DeadLetters:
 
     async def replay(self, service: str, chosen: Callable[[DeadLetter], bool], by: str) -> list[DeadLetter]:
         """Send the chosen ones back to where they failed, as first attempts. Raises CannotReplay."""
-        replayed: list[DeadLetter] = []
-        async with self._channel() as channel:
-            async for message in _messages(channel, dead_queue(service)):
-                letter = _read(message, service)
-                if chosen(letter):
-                    await _send_back(channel, message, letter, by)
-                    await message.ack()
-                    replayed.append(letter)
-        return replayed
+        return await self._take(service, chosen, replayed_by=by)
 
     async def drop(self, service: str, chosen: Callable[[DeadLetter], bool]) -> list[DeadLetter]:
-        dropped: list[DeadLetter] = []
-        async with self._channel() as channel:
+        return await self._take(service, chosen, replayed_by=None)
+
+    async def _take(
+        self, service: str, chosen: Callable[[DeadLetter], bool], replayed_by: str | None
+    ) -> list[DeadLetter]:
+        taken: list[DeadLetter] = []
+        async with admin_channel(self._url) as channel:
             async for message in _messages(channel, dead_queue(service)):
                 letter = _read(message, service)
                 if chosen(letter):
+                    if replayed_by is not None:
+                        await _send_back(channel, message, letter, replayed_by)
                     await message.ack()
-                    dropped.append(letter)
-        return dropped
-
-    @asynccontextmanager
-    async def _channel(self) -> AsyncIterator[AbstractChannel]:
-        try:
-            connection = await aio_pika.connect(self._url, timeout=10)
-            async with connection, connection.channel(publisher_confirms=True, on_return_raises=True) as channel:
-                yield channel
-        except CONNECTION_TROUBLE as trouble:
-            if requested_cancellation(trouble):
-                raise
-            raise BusUnavailable(f"{BusUnavailable.__doc__} ({trouble!r})") from trouble
+                    taken.append(letter)
+        return taken
 
 
 async def _messages(channel: AbstractChannel, queue_name: str) -> AsyncIterator[AbstractIncomingMessage]:

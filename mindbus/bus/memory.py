@@ -97,13 +97,14 @@ class MemoryTransport:
         if self._closed:
             raise BusUnavailable(BusUnavailable.__doc__)
         await asyncio.sleep(0)
-        is_plain = isinstance(message, Outgoing)
-        properties = properties_of(message.envelope) if isinstance(message, Outgoing) else message.properties
-        headers = {} if isinstance(message, Outgoing) else dict(message.headers)
+        if isinstance(message, Outgoing):
+            properties, headers, mandatory = properties_of(message.envelope), {}, message.mandatory
+        else:
+            properties, headers, mandatory = message.properties, dict(message.headers), True
         self._ensure_event_exchange(message.exchange)
         stored = _Stored(message.exchange, message.routing_key, message.body, properties, headers)
         reached = self._broker.route(stored, message.exchange)
-        if not reached and (not is_plain or (isinstance(message, Outgoing) and message.mandatory)):
+        if not reached and mandatory:
             raise Unroutable(f"{Unroutable.__doc__} ({message.exchange}, {message.routing_key})")
         for name in reached:
             self._broker.enqueue(name, stored)

@@ -11,7 +11,13 @@ from pamqp.commands import Basic
 from yarl import URL
 
 from mindbus.bus.rabbit_consumer import RabbitConsumer
-from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, RabbitLink, declare, requested_cancellation
+from mindbus.bus.rabbit_link import (
+    CONNECTION_ERRORS,
+    RabbitLink,
+    connection_errors_reported,
+    declare,
+    requested_cancellation,
+)
 from mindbus.bus.topology import Topology
 from mindbus.bus.transport import Incoming, Outgoing, Properties, RawCopy, properties_of
 from mindbus.errors import BusUnavailable, Unroutable
@@ -44,10 +50,10 @@ class RabbitTransport:
                 return await self._publish_once(message, min(left_s, self._publish_timeout_s / 2))
             except aio_pika.exceptions.PublishError:
                 raise Unroutable(f"{Unroutable.__doc__} ({message.exchange}, {message.routing_key})") from None
-            except CONNECTION_TROUBLE as trouble:
-                if requested_cancellation(trouble):
+            except CONNECTION_ERRORS as error:
+                if requested_cancellation(error):
                     raise
-                reason = trouble
+                reason = error
                 self._channel = None
             await asyncio.sleep(min(_BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)], max(left_s, 0)))
         raise BusUnavailable(f"{BusUnavailable.__doc__} ({reason!r})")
@@ -64,15 +70,11 @@ class RabbitTransport:
 
     @asynccontextmanager
     async def _administering(self) -> AsyncIterator[aio_pika.abc.AbstractChannel]:
-        try:
+        with connection_errors_reported():
             async with asyncio.timeout(self._publish_timeout_s):
                 connection = await self._publishing.connection()
                 async with connection.channel() as channel:
                     yield channel
-        except CONNECTION_TROUBLE as trouble:
-            if requested_cancellation(trouble):
-                raise
-            raise BusUnavailable(f"{BusUnavailable.__doc__} ({trouble!r})") from trouble
 
     def consume(
         self, topology: Topology, queue: str, prefetch: int, deliver: Callable[[Incoming], None]

@@ -7,7 +7,13 @@ from typing import Any
 import aio_pika
 import aiormq.abc
 
-from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, RabbitLink, declare, requested_cancellation
+from mindbus.bus.rabbit_link import (
+    CONNECTION_ERRORS,
+    RabbitLink,
+    connection_errors_ignored,
+    declare,
+    requested_cancellation,
+)
 from mindbus.bus.topology import Topology
 from mindbus.bus.transport import Incoming, Properties
 from mindbus.logs import logger
@@ -47,11 +53,8 @@ class RabbitConsumer:
         """Cancel the consumer, keep the channel for acknowledgements."""
         await self._stop_loop()
         if self._channel is not None and not self._channel.is_closed and self._tag is not None:
-            try:
+            with connection_errors_ignored():
                 await (await self._channel.get_underlay_channel()).basic_cancel(self._tag, timeout=5)
-            except CONNECTION_TROUBLE as trouble:
-                if requested_cancellation(trouble):
-                    raise
 
     async def close(self) -> None:
         """Stop; what is not settled goes back to the queue."""
@@ -72,10 +75,10 @@ class RabbitConsumer:
                 self._is_ready.set()
                 await self._until_gone(gone)
                 logger().warning("consumer is gone", queue=self._queue)
-            except CONNECTION_TROUBLE as trouble:
-                if requested_cancellation(trouble):
+            except CONNECTION_ERRORS as error:
+                if requested_cancellation(error):
                     raise
-                logger().warning("consumer starts over", queue=self._queue, reason=repr(trouble))
+                logger().warning("consumer starts over", queue=self._queue, reason=repr(error))
             except Exception:  # noqa: BLE001  # a mistake in here must not end a consumer in silence
                 logger().exception("consumer starts over", queue=self._queue)
             self._is_ready.clear()
@@ -134,12 +137,9 @@ class RabbitConsumer:
     async def _drop_channel(self) -> None:
         channel, self._channel, self._tag = self._channel, None, None
         if channel is not None and not channel.is_closed:
-            try:
+            with connection_errors_ignored():
                 async with asyncio.timeout(5):
                     await channel.close()
-            except CONNECTION_TROUBLE as trouble:
-                if requested_cancellation(trouble):
-                    raise
 
 
 class RabbitIncoming:
@@ -177,8 +177,8 @@ class RabbitIncoming:
     async def _settle(self, act: Callable[[], Any]) -> None:
         try:
             await act()
-        except CONNECTION_TROUBLE as trouble:
-            if requested_cancellation(trouble):
+        except CONNECTION_ERRORS as error:
+            if requested_cancellation(error):
                 raise
-            logger().debug("settled too late, it will be delivered again", reason=repr(trouble))
+            logger().debug("settled too late, it will be delivered again", reason=repr(error))
         self._unsettled.discard(self._message.delivery_tag or 0)

@@ -1,19 +1,23 @@
 """One connection to RabbitMQ, made anew when it breaks."""
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import aio_pika
 import aiormq.exceptions
+from aio_pika.abc import AbstractChannel
 from yarl import URL
 
 from mindbus.bus.topology import Topology
+from mindbus.errors import BusUnavailable
 from mindbus.logs import logger
 
 HEARTBEAT_S = 15
 _CONNECT_TIMEOUT_S = 10.0
 
 # aiormq reports a lost connection in all of these ways, a cancellation nobody asked for among them.
-CONNECTION_TROUBLE: tuple[type[BaseException], ...] = (
+CONNECTION_ERRORS: tuple[type[BaseException], ...] = (
     aiormq.exceptions.AMQPError,
     aio_pika.exceptions.AMQPError,
     aio_pika.exceptions.ChannelInvalidStateError,
@@ -37,7 +41,7 @@ class RabbitLink:
         self._closed = False
 
     async def connection(self) -> aio_pika.abc.AbstractConnection:
-        """The open connection. Raises one of CONNECTION_TROUBLE."""
+        """The open connection. Raises one of CONNECTION_ERRORS."""
         async with self._connecting:
             if self._closed:
                 raise ConnectionError("this transport has been closed")
@@ -55,13 +59,43 @@ class RabbitLink:
             await self._connection.close()
 
 
-def requested_cancellation(trouble: BaseException) -> bool:
+def requested_cancellation(error: BaseException) -> bool:
     """Whether this task itself was cancelled, rather than by a closing connection that cancels its waiters."""
     task = asyncio.current_task()
-    return isinstance(trouble, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
-async def declare(channel: aio_pika.abc.AbstractChannel, topology: Topology) -> None:
+@contextmanager
+def connection_errors_ignored() -> Iterator[None]:
+    """End the block at any of CONNECTION_ERRORS; a cancellation of this task itself goes on."""
+    try:
+        yield
+    except CONNECTION_ERRORS as error:
+        if requested_cancellation(error):
+            raise
+
+
+@contextmanager
+def connection_errors_reported() -> Iterator[None]:
+    """Raise BusUnavailable in place of any of CONNECTION_ERRORS; a cancellation of this task itself goes on."""
+    try:
+        yield
+    except CONNECTION_ERRORS as error:
+        if requested_cancellation(error):
+            raise
+        raise BusUnavailable(f"{BusUnavailable.__doc__} ({error!r})") from error
+
+
+@asynccontextmanager
+async def admin_channel(amqp_url: str) -> AsyncIterator[AbstractChannel]:
+    """A channel with confirms on a connection of its own. Raises BusUnavailable."""
+    with connection_errors_reported():
+        connection = await aio_pika.connect(amqp_url, timeout=10)
+        async with connection, connection.channel(publisher_confirms=True, on_return_raises=True) as channel:
+            yield channel
+
+
+async def declare(channel: AbstractChannel, topology: Topology) -> None:
     """Declare exchanges, queues, bindings, in this order."""
     exchanges = {
         exchange.name: await channel.declare_exchange(

@@ -1,52 +1,95 @@
-"""Subscriptions with a durable queue, which collects events while the subscriber is disconnected."""
+"""Subscriptions to events: a temporary one, and one with a durable queue that collects while nobody listens."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Self
+from typing import Any, Generic, Self, TypeVar, cast
+
+from pydantic import ValidationError
 
 from bus_schema.envelope import Envelope
+from bus_schema.ids import uuid7
+from bus_schema.messages import Event
 from mindbus.bus.claims import Claims
 from mindbus.bus.decode import Unreadable, data_of, read_envelope
-from mindbus.bus.topology import of_subscriber, subscriber_queue
+from mindbus.bus.topology import Topology, of_subscriber, subscriber_queue, tap
 from mindbus.bus.transport import Consumer, Incoming, Transport
 from mindbus.logs import logger
 
 _PREFETCH = 100
 
+ItemT = TypeVar("ItemT")
 
-class StandingSubscription:
+
+class _Subscription:
+    """The deliveries of one queue; `async with` waits until it consumes."""
+
+    def __init__(self, transport: Transport, claims: Claims, topology: Topology, queue: str) -> None:
+        self._transport, self._claims = transport, claims
+        self._topology, self._queue = topology, queue
+        self._deliveries: asyncio.Queue[Incoming] = asyncio.Queue()
+        self._consumer: Consumer | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._consumer is None:
+            deliver = self._deliveries.put_nowait
+            self._consumer = self._transport.consume(self._topology, self._queue, _PREFETCH, deliver)
+            await self._consumer.wait_ready()
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        """Stop consuming; what is unacknowledged returns to the queue."""
+        if self._consumer is not None:
+            await self._consumer.close()
+            self._consumer = None
+
+    async def _whole(self, envelope: Envelope) -> Envelope:
+        return envelope.model_copy(update={"data": await data_of(envelope, self._claims)})
+
+
+class EventSubscription(_Subscription, Generic[ItemT]):
+    """Events as they come, typed or as raw envelopes: iterate over it."""
+
+    def __init__(
+        self, transport: Transport, claims: Claims, service: str, key: str, kind: type[Event] | None, trace: str | None
+    ) -> None:
+        queue = f"mb.tap.{service}.{uuid7().hex}"
+        super().__init__(transport, claims, tap(queue, key), queue)
+        self._kind, self._trace = kind, trace
+
+    async def __aiter__(self) -> AsyncIterator[ItemT]:
+        """Matching events, without end."""
+        async with self:
+            while True:
+                incoming = await self._deliveries.get()
+                await incoming.ack()
+                try:
+                    envelope = read_envelope(incoming)
+                    if self._trace is None or envelope.mbtraceid == self._trace:
+                        yield cast("ItemT", await self._item(envelope))
+                except (Unreadable, ValidationError) as unreadable:
+                    logger().warning("unreadable event", key=incoming.routing_key, reason=str(unreadable))
+
+    async def _item(self, envelope: Envelope) -> Any:
+        whole = await self._whole(envelope)
+        return whole if self._kind is None else self._kind.model_validate(whole.data)
+
+
+class StandingSubscription(_Subscription):
     """Events from a subscriber's own durable queue, in order: iterate over it.
 
     An event is acknowledged when the next one is requested, so an unfinished one comes again.
     """
 
     def __init__(self, transport: Transport, claims: Claims, subscriber: str) -> None:
-        self._transport, self._claims, self._subscriber = transport, claims, subscriber
-        self._heard: asyncio.Queue[Incoming] = asyncio.Queue()
-        self._consumer: Consumer | None = None
-
-    async def __aenter__(self) -> Self:
-        if self._consumer is None:
-            queue = subscriber_queue(self._subscriber)
-            topology = of_subscriber(self._subscriber)
-            self._consumer = self._transport.consume(topology, queue, _PREFETCH, self._heard.put_nowait)
-            await self._consumer.wait_ready()
-        return self
-
-    async def __aexit__(self, *_exc: object) -> None:
-        """Stop consuming; unacknowledged events return to the queue."""
-        if self._consumer is not None:
-            await self._consumer.close()
-            self._consumer = None
+        super().__init__(transport, claims, of_subscriber(subscriber), subscriber_queue(subscriber))
 
     async def __aiter__(self) -> AsyncIterator[Envelope]:
         """Events of the queue, without end."""
         async with self:
             while True:
-                incoming = await self._heard.get()
+                incoming = await self._deliveries.get()
                 try:
-                    envelope = read_envelope(incoming)
-                    yield envelope.model_copy(update={"data": await data_of(envelope, self._claims)})
+                    yield await self._whole(read_envelope(incoming))
                 except Unreadable as unreadable:
                     logger().warning("unreadable event", key=incoming.routing_key, reason=str(unreadable))
                 await incoming.ack()

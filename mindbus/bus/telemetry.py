@@ -50,7 +50,11 @@ def current_parent(inherited: Envelope | None) -> Parent:
 
 def is_tracing() -> bool:
     """Whether OpenTelemetry tracing is set up in this process."""
-    return _OPEN_TELEMETRY in sys.modules and _has_provider()
+    if _OPEN_TELEMETRY not in sys.modules:
+        return False
+    from opentelemetry import trace
+
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def handling_span(envelope: Envelope, service: str) -> AbstractContextManager[object]:
@@ -69,12 +73,6 @@ def handling_span(envelope: Envelope, service: str) -> AbstractContextManager[ob
             "mindbus.trace_id": envelope.mbtraceid or "",
         },
     )
-
-
-def _has_provider() -> bool:
-    from opentelemetry import trace
-
-    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def _active_span() -> Parent | None:

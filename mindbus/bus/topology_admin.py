@@ -1,16 +1,13 @@
 """Keeps broker and code together: apply, compare, prune, migrate."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-import aio_pika
 from aio_pika.abc import AbstractChannel
 
 from bus_schema.replies import Code
-from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, declare, requested_cancellation
+from mindbus.bus.rabbit_link import admin_channel, declare
 from mindbus.bus.topology import Queue, Topology
-from mindbus.errors import BusUnavailable, MindBusError
+from mindbus.errors import MindBusError
 from mindbus.management import Management, QueueState
 
 # Queues that live and die with their clients, or wait for them, are nobody's to prune.
@@ -56,7 +53,7 @@ async def compare(management: Management, wanted: Topology) -> list[Difference]:
 
 async def apply(amqp_url: str, wanted: Topology) -> None:
     """Declare all of it; what exists with other arguments is left to `migrate`. Raises BusUnavailable."""
-    async with _channel(amqp_url) as channel:
+    async with admin_channel(amqp_url) as channel:
         await declare(channel, wanted)
 
 
@@ -65,7 +62,7 @@ async def prune(amqp_url: str, management: Management, wanted: Topology) -> list
     strangers = [found for found in await compare(management, wanted) if found.kind.startswith("unknown")]
     states = {queue.name: queue for queue in await management.queues()}
     pruned = []
-    async with _channel(amqp_url) as channel:
+    async with admin_channel(amqp_url) as channel:
         for stranger in strangers:
             if stranger.kind == "unknown exchange":
                 await channel.exchange_delete(stranger.name)
@@ -87,7 +84,7 @@ async def migrate(amqp_url: str, management: Management, wanted: Topology) -> li
     for queue in _unique(wanted):
         differences = _queue_differences(queue, states.get(queue.name))
         if queue.name + _MOVING in states or any(found.kind == "different queue" for found in differences):
-            async with _channel(amqp_url) as channel:
+            async with admin_channel(amqp_url) as channel:
                 await _rebuild(channel, queue, wanted, exists=queue.name in states)
             moved.append(queue.name)
     return moved
@@ -116,18 +113,6 @@ async def _move(channel: AbstractChannel, source: str, target: str) -> None:
     while (message := await queue.get(no_ack=False, fail=False)) is not None:
         await channel.default_exchange.publish(message, target, timeout=10)
         await message.ack()
-
-
-@asynccontextmanager
-async def _channel(amqp_url: str) -> AsyncIterator[AbstractChannel]:
-    try:
-        connection = await aio_pika.connect(amqp_url, timeout=10)
-        async with connection, connection.channel(publisher_confirms=True, on_return_raises=True) as channel:
-            yield channel
-    except CONNECTION_TROUBLE as trouble:
-        if requested_cancellation(trouble):
-            raise
-        raise BusUnavailable(f"{BusUnavailable.__doc__} ({trouble!r})") from trouble
 
 
 def _queue_differences(queue: Queue, state: QueueState | None) -> list[Difference]:

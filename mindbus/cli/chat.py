@@ -17,7 +17,8 @@ from bus_schema.conversations import GetMessage
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, Invoke, conversation_trace
 from bus_schema.ids import mint
 from bus_schema.notification import NotificationSent
-from mindbus.bus.client import Client, EventSubscription
+from mindbus.bus.client import Client
+from mindbus.bus.subscriptions import EventSubscription
 from mindbus.cli.console import errors, show, show_json, write
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import UsageError, valid_options

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from bus_schema.envelope import Envelope
 from bus_schema.replies import Code, Reply
+from mindbus.bus.context import deadline_of
 from mindbus.bus.decode import Decoded
 from mindbus.bus.outcomes import Outcome, answer, dead_copy, is_bug, may_try_again, retry_copy, rung_for
 from mindbus.bus.sender import Sender
@@ -14,7 +15,6 @@ from mindbus.bus.transport import Incoming, Outgoing
 from mindbus.bus.worker import Worker
 from mindbus.errors import Ending, Expired, MindBusError, Rejected
 from mindbus.logs import logger
-from mindbus.middleware.pipeline import deadline_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.metadata import entry_points
 
-from bus_schema.envelope import Envelope, Kind
-from mindbus.bus.context import MessageContext
+from mindbus.bus.context import MessageContext, deadline_of
 from mindbus.bus.telemetry import handling_span, is_tracing
 from mindbus.bus.transport import Outgoing
 from mindbus.bus.worker import CallNext, Middleware
@@ -47,11 +46,6 @@ class Deadline:
         if deadline is not None and deadline <= datetime.now(UTC):
             raise Expired(message=f"its deadline was {deadline.isoformat()}")
         return call_next()
-
-
-def deadline_of(envelope: Envelope | None) -> datetime | None:
-    """A command's deadline; an event stays true however late it is received."""
-    return envelope.expirytime if envelope is not None and envelope.mbkind is Kind.COMMAND else None
 
 
 class Tracing:

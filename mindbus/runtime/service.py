@@ -140,18 +140,14 @@ class Service:
     def _consume(self, topology: Topology, queue: str) -> None:
         ladder, worker = rungs_of(self._settings.retry_rungs), self.worker
         processor = Processor(worker, self._sender, self._transport, ladder, queue, self._at_work, worker.is_ordered)
-        deliver = self._mailboxes_of(processor).deliver if worker.is_ordered else self._deliver_to(processor)
+        deliver: Callable[[Incoming], None] = partial(self._process, processor)
+        if worker.is_ordered:
+            self._mailboxes.append(Mailboxes(processor, partial(self._begin, queue)))
+            deliver = self._mailboxes[-1].deliver
         self._consumers.append(self._transport.consume(topology, queue, worker.concurrency, deliver))
 
-    def _deliver_to(self, processor: Processor) -> Callable[[Incoming], None]:
-        def deliver(incoming: Incoming) -> None:
-            self._begin(processor.queue, incoming, lambda: processor.process(incoming))
-
-        return deliver
-
-    def _mailboxes_of(self, processor: Processor) -> Mailboxes:
-        self._mailboxes.append(Mailboxes(processor, partial(self._begin, processor.queue)))
-        return self._mailboxes[-1]
+    def _process(self, processor: Processor, incoming: Incoming) -> None:
+        self._begin(processor.queue, incoming, partial(processor.process, incoming))
 
     def _begin(self, queue: str, incoming: Incoming, work: Work) -> asyncio.Task[None]:
         # A task of ours, not of the channel's: the work outlives a lost connection.

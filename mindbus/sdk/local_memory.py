@@ -16,7 +16,8 @@ from bus_schema.glm import KemDeleted, KemStored, KemUpdated
 from bus_schema.kem import Kem, KemNotice
 from bus_schema.kem_match import indexable_texts, matches_query, required_texts, sorted_kems
 from bus_schema.kem_query import KemQuery
-from mindbus.bus.client import Client, EventSubscription
+from mindbus.bus.client import Client
+from mindbus.bus.subscriptions import EventSubscription
 from mindbus.logs import logger
 from mindbus.sdk.errors import RankedQueryUnsupported
 from mindbus.tasks import end

@@ -18,7 +18,8 @@ from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
 from bus_schema.process import BRIEF, Card, GetProcess, Run, RunStatus, StartProcess, Step, StepStatus
 from bus_schema.replies import Code
-from mindbus.bus.client import Client, EventSubscription
+from mindbus.bus.client import Client
+from mindbus.bus.subscriptions import EventSubscription
 from mindbus.cli.artifacts import put_or_fail
 from mindbus.cli.console import errors, table
 from mindbus.cli.errors import CommandError
