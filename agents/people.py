@@ -13,10 +13,15 @@ _Meant = tuple[str, str | None]
 _CYRILLIC = re.compile(r"[А-Яа-яЁё]")
 # Павел, but Павла: these lose a vowel.
 _FLEETING = {"павел": "павл", "лев": "льв", "пётр": "петр", "петр": "петр"}
-_HARD_A = ("а", "ы", "и", "е", "у", "ой", "ою", "ей")
-_SOFT_A = ("я", "и", "е", "ю", "ей", "ею", "ёй")
 _CONSONANT = ("", "а", "у", "ом", "ем", "е")
 _SOFT = ("й", "ь", "я", "ю", "ем", "ём", "е", "и")
+# Of names in these letters, in the place of the letter; other names take those of a consonant.
+_ENDINGS = {
+    "а": ("а", "ы", "и", "е", "у", "ой", "ою", "ей"),
+    "я": ("я", "и", "е", "ю", "ей", "ею", "ёй"),
+    "й": _SOFT,
+    "ь": _SOFT,
+}
 
 
 @dataclass(frozen=True)
@@ -88,15 +93,9 @@ def forms_of(name: str) -> Iterable[str]:
 
 
 def _declined(name: str) -> Iterator[str]:
-    stem, last = name[:-1], name[-1]
-    if last == "а":
-        yield from (stem + ending for ending in _HARD_A)
-    elif last == "я":
-        yield from (stem + ending for ending in _SOFT_A)
-    elif last in "йь":
-        yield from (stem + ending for ending in _SOFT)
-    else:
-        yield from (name + ending for ending in _CONSONANT)
+    if endings := _ENDINGS.get(name[-1]):
+        return (name[:-1] + ending for ending in endings)
+    return (name + ending for ending in _CONSONANT)
 
 
 def _is_cyrillic(name: str) -> bool:

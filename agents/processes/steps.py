@@ -1,6 +1,7 @@
 """One step of a run, from attempt to attempt."""
 
 from datetime import datetime, timedelta
+from itertools import chain
 
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.process import (
@@ -19,9 +20,8 @@ from bus_schema.process import (
 
 _FIRST_PAUSE = timedelta(seconds=1)
 _LONGEST_PAUSE = timedelta(seconds=60)
-_SETTLED_IF_CRITICAL = frozenset({StepStatus.COMPLETED})
 # A step that may be missing holds nobody up: who needs it goes on with what is there.
-_SETTLED_IF_NOT = frozenset({StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.PENDING_STORAGE})
+_SETTLED = frozenset({StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.PENDING_STORAGE})
 
 
 def pause_after(attempt: int) -> timedelta:
@@ -29,16 +29,14 @@ def pause_after(attempt: int) -> timedelta:
     return min(_FIRST_PAUSE * (1 << (attempt - 1)), _LONGEST_PAUSE)
 
 
+def _with(step: Step, **changes: object) -> Step:
+    return step.model_copy(update=changes)
+
+
 def next_attempt(step: Step, plan: CardStep, now: datetime) -> Step:
     """The step as its next attempt begins; from here on results of earlier attempts are ignored."""
-    return step.model_copy(
-        update={
-            "status": StepStatus.RUNNING,
-            "attempt": step.attempt + 1,
-            "started_at": now,
-            "due_at": now + timedelta(seconds=plan.timeout_s),
-        }
-    )
+    due_at = now + timedelta(seconds=plan.timeout_s)
+    return _with(step, status=StepStatus.RUNNING, attempt=step.attempt + 1, started_at=now, due_at=due_at)
 
 
 def with_artifact(
@@ -47,12 +45,11 @@ def with_artifact(
     """The step with its artifact, if the attempt that made it still counts."""
     if not _counts(step, ending):
         return step
-    brought = {"artifact": ending.artifact, "context": ending.context, "reason": ""}
+    step = _with(step, artifact=ending.artifact, context=ending.context, reason="")
     if isinstance(ending, StepCompleted):
-        done = {"status": StepStatus.COMPLETED, "finished_at": now, "due_at": None}
-        return step.model_copy(update={**brought, **done})
+        return _with(step, status=StepStatus.COMPLETED, finished_at=now, due_at=None)
     due_at = now + missing_after if step.critical else None
-    return step.model_copy(update={**brought, "status": StepStatus.PENDING_STORAGE, "due_at": due_at})
+    return _with(step, status=StepStatus.PENDING_STORAGE, due_at=due_at)
 
 
 def with_failed_attempt(step: Step, plan: CardStep, failure: StepFailed, now: datetime) -> Step:
@@ -60,10 +57,9 @@ def with_failed_attempt(step: Step, plan: CardStep, failure: StepFailed, now: da
     if step.status is not StepStatus.RUNNING or step.attempt != failure.attempt:
         return step
     if failure.retryable and step.attempt < plan.attempts:
-        again = {"status": StepStatus.PENDING, "due_at": now + pause_after(step.attempt), "reason": failure.reason}
-        return step.model_copy(update=again)
-    failed = {"status": StepStatus.FAILED, "due_at": None, "finished_at": now, "reason": failure.reason}
-    return step.model_copy(update=failed)
+        due_at = now + pause_after(step.attempt)
+        return _with(step, status=StepStatus.PENDING, due_at=due_at, reason=failure.reason)
+    return _with(step, status=StepStatus.FAILED, due_at=None, finished_at=now, reason=failure.reason)
 
 
 def timeout_failure(run_id: str, step: Step, plan: CardStep) -> StepFailed:
@@ -81,20 +77,17 @@ def with_registered_artifact(step: Step, artifact: ArtifactRef, now: datetime) -
     """The step once storage has the artifact that it waits for; same id with other bytes is not that artifact."""
     if step.status is not StepStatus.PENDING_STORAGE or not _same(step.artifact, artifact):
         return step
-    done = {"status": StepStatus.COMPLETED, "finished_at": now, "due_at": None, "reason": ""}
-    return step.model_copy(update=done)
+    return _with(step, status=StepStatus.COMPLETED, finished_at=now, due_at=None, reason="")
 
 
 def with_missing_artifact(step: Step) -> Step:
     """The step after its alert: it still waits, but nobody is told again."""
-    return step.model_copy(update={"due_at": None, "reason": "its artifact is not registered yet"})
+    return _with(step, due_at=None, reason="its artifact is not registered yet")
 
 
 def with_cancellation(step: Step, reason: str, now: datetime) -> Step:
     """The step of a run that needs it no more."""
-    return step.model_copy(
-        update={"status": StepStatus.CANCELLED, "due_at": None, "finished_at": now, "reason": reason}
-    )
+    return _with(step, status=StepStatus.CANCELLED, due_at=None, finished_at=now, reason=reason)
 
 
 def with_step(run: Run, changed: Step) -> Run:
@@ -137,7 +130,7 @@ def _is_due(step: Step, now: datetime) -> bool:
 
 def _has_its_inputs(plan: CardStep, run: Run) -> bool:
     return all(
-        step.status in (_SETTLED_IF_CRITICAL if step.critical else _SETTLED_IF_NOT)
+        step.status in ((StepStatus.COMPLETED,) if step.critical else _SETTLED)
         for step in run.steps
         if step.step_id in plan.inputs
     )
@@ -160,12 +153,7 @@ def _order(plan: CardStep, run: Run, attempt: int, now: datetime) -> ExecuteStep
 def _inputs(plan: CardStep, run: Run) -> tuple[NamedInput, ...]:
     brief = tuple(NamedInput(name=BRIEF, artifact=artifact) for artifact in run.inputs)
     made = {step.step_id: step.artifact for step in run.steps if step.status is StepStatus.COMPLETED}
-    inputs: list[NamedInput] = []
-    for name in plan.inputs:
-        artifact = made.get(name)
-        if name == BRIEF:
-            inputs.extend(brief)
-        elif artifact is not None:
-            inputs.append(NamedInput(name=name, artifact=artifact))
+    given = {name: (NamedInput(name=name, artifact=each),) for name, each in made.items() if each} | {BRIEF: brief}
+    inputs = tuple(chain.from_iterable(given.get(name, ()) for name in plan.inputs))
     # A step whose every input may be missing still works from what the run was started with.
-    return tuple(inputs) or brief
+    return inputs or brief

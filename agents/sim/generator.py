@@ -3,7 +3,7 @@
 import random
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 
 from agents.sim.scenarios import Scenario, Stage, Trigger, draw_values
@@ -11,12 +11,14 @@ from agents.sim.teams import Feeling, Profile, Team
 from agents.sim.templates import Template, Value, fill_template, placeholders
 from mindbus.errors import Rejected
 
+# The last texts, which are not repeated.
 _REMEMBERED = 1000
 _MOST_TRIES = 200
 _MOST_AT_ONCE = 6
 _GOES_ON = 0.55
 _SAME_TELLER = 0.5
 _THREE_FACTS = 0.5
+_OPENS, _ASKS, _CLOSES = 0.7, 0.8, 0.35
 _SHORTEST_GAP = timedelta(seconds=5)
 
 
@@ -47,23 +49,6 @@ class Storyline:
         return self.stage >= len(self.trigger.stages)
 
 
-@dataclass
-class RecentTexts:
-    """The last 1,000 texts, which are not repeated."""
-
-    texts: set[str] = field(default_factory=set)
-    order: deque[str] = field(default_factory=deque)
-
-    def add(self, text: str) -> None:
-        self.texts.add(text)
-        self.order.append(text)
-        if len(self.order) > _REMEMBERED:
-            self.texts.discard(self.order.popleft())
-
-
-_OPENS, _ASKS, _CLOSES = 0.7, 0.8, 0.35
-
-
 class NobodyResponsible(Rejected, ValueError):
     """Nobody in the team is responsible for any event of the scenario; give somebody one of its areas."""
 
@@ -90,7 +75,7 @@ class MessageGenerator:
         self._stories: list[Storyline] = []
         self._recent: deque[str] = deque(maxlen=max(1, len(self._triggers) // 3))
         self._turns: Counter[str] = Counter()
-        self._said = RecentTexts()
+        self._said: deque[str] = deque(maxlen=_REMEMBERED)
 
     def messages(self) -> Iterator[SimMessage]:
         """One after the other, without end."""
@@ -105,12 +90,12 @@ class MessageGenerator:
         for _ in range(_MOST_TRIES):
             facts = self._facts(stage, story)
             text = self._text(stage, story, facts)
-            if text not in self._said.texts:
+            if text not in self._said:
                 break
             story.values = draw_values(story.trigger.slots, self._chance)
         else:
             raise TextsExhausted(TextsExhausted.__doc__)
-        self._said.add(text)
+        self._said.append(text)
         self._turns[story.teller.user_id] += 1
         message = SimMessage(
             number=number,

@@ -3,11 +3,10 @@
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypedDict
+from itertools import count
+from typing import Any, Protocol
 
 import structlog
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, ValidationError
 
 from agents.configuration.prompts import Guide
@@ -86,13 +85,6 @@ class TaskObserver(Protocol):
         ...
 
 
-class _Work(TypedDict, total=False):
-    messages: tuple[ModelMessage, ...]
-    calls: tuple[ToolCall, ...]
-    rounds: int
-    response: str
-
-
 @dataclass(frozen=True)
 class ToolLoop:
     """A guide with a model to think with; `most_rounds` bounds how often tools are turned to."""
@@ -106,62 +98,35 @@ class ToolLoop:
     ) -> str:
         """The answer to the task, which is the last message. Raises ModelFailure."""
         messages = chat_prompt(self.guide.system, said, materials)
-        graph = _Loop(self, toolbox, witness).graph()
-        # Two nodes a round, then the end.
-        ended = await graph.ainvoke({"messages": messages, "rounds": 0}, {"recursion_limit": 2 * self.most_rounds + 5})
-        return str(ended["response"])
+        for number in count():
+            is_last = number >= self.most_rounds or not witness.has_room
+            tools = () if is_last else toolbox.tools
+            completion = await self.model.complete(messages, tools=tools, params=self.guide.model)
+            if is_last or not completion.tool_calls:
+                return completion.text.strip() or _inconclusive(messages[-1], number)
+            calls = normalise_calls(completion.tool_calls, prefix=f"call_{number}")
+            await witness.called(completion.text, calls)
+            results = [await _result(call, toolbox, witness) for call in calls]
+            turn = ModelMessage(role="assistant", content=completion.text, tool_calls=calls)
+            messages = (*messages, turn, *results)
+        raise AssertionError("unreachable: the last round returns")
 
 
-class _Loop:
-    """The nodes of the loop, over one task."""
+async def _result(call: ToolCall, toolbox: Toolbox, witness: TaskObserver) -> ModelMessage:
+    await witness.working(call)
+    try:
+        content, is_error = await toolbox.use(call), False
+    except ToolFailed as error:
+        content, is_error = str(error), True
+    shown = await witness.answered(call, content, is_error=is_error)
+    return ModelMessage(role="tool", content=shown, tool_call_id=call.id, name=call.name)
 
-    def __init__(self, thinker: ToolLoop, toolbox: Toolbox, witness: TaskObserver) -> None:
-        self._thinker, self._toolbox, self._witness = thinker, toolbox, witness
 
-    def graph(self) -> "CompiledStateGraph[_Work, Any, Any, Any]":
-        graph: StateGraph[_Work, Any, Any, Any] = StateGraph(_Work)
-        graph.add_node("think", self.think)
-        graph.add_node("use", self.use)
-        graph.add_edge(START, "think")
-        graph.add_conditional_edges("think", lambda state: "use" if state["calls"] else END, ["use", END])
-        graph.add_edge("use", "think")
-        return graph.compile()
-
-    async def think(self, state: _Work) -> _Work:
-        messages, is_last = state["messages"], self._is_last(state)
-        completion = await self._thinker.model.complete(
-            messages, tools=() if is_last else self._toolbox.tools, params=self._thinker.guide.model
-        )
-        if completion.tool_calls and not is_last:
-            calls = normalise_calls(completion.tool_calls, prefix=f"call_{state['rounds']}")
-            await self._witness.called(completion.text, calls)
-            said = ModelMessage(role="assistant", content=completion.text, tool_calls=calls)
-            return {"messages": (*messages, said), "calls": calls, "rounds": state["rounds"] + 1}
-        return {"calls": (), "response": completion.text.strip() or self._no_more(state)}
-
-    async def use(self, state: _Work) -> _Work:
-        """Results of the called tools, in the order of the calls."""
-        results = []
-        for call in state["calls"]:
-            await self._witness.working(call)
-            try:
-                content, is_error = await self._toolbox.use(call), False
-            except ToolFailed as error:
-                content, is_error = str(error), True
-            shown = await self._witness.answered(call, content, is_error=is_error)
-            results.append(ModelMessage(role="tool", content=shown, tool_call_id=call.id, name=call.name))
-        return {"messages": (*state["messages"], *results)}
-
-    def _is_last(self, state: _Work) -> bool:
-        return state["rounds"] >= self._thinker.most_rounds or not self._witness.has_room
-
-    def _no_more(self, state: _Work) -> str:
-        """The end of a loop that its model does not end."""
-        last = state["messages"][-1]
-        if last.role != "tool":
-            raise EmptyAnswer
-        phrase = _NO_MORE[language_of(last.content)]
-        return phrase.format(n=state["rounds"], last=last.content[:_LAST_CHARS])
+def _inconclusive(last: ModelMessage, rounds: int) -> str:
+    """The answer where the model gives none after so many rounds. Raises EmptyAnswer where no tool was used."""
+    if last.role != "tool":
+        raise EmptyAnswer
+    return _NO_MORE[language_of(last.content)].format(n=rounds, last=last.content[:_LAST_CHARS])
 
 
 def read_arguments(call: ToolCall, model: type[BaseModel]) -> BaseModel:

@@ -4,8 +4,10 @@ import csv
 import io
 import json
 import math
+import operator
+import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -85,6 +87,20 @@ def _bounded(rows: list[dict[str, Any]]) -> list[Row]:
 
 
 Operation = Literal["sum", "mean", "min", "max", "count"]
+_AGGREGATES: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "sum": math.fsum,
+    "mean": statistics.fmean,
+    "min": min,
+    "max": max,
+}
+_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 class RowCondition(BaseModel):
@@ -133,20 +149,8 @@ def _meets(row: Row, where: RowCondition) -> bool:
         return str(where.value).casefold() in _text(value).casefold()
     left, right = number_of(value), number_of(where.value)
     if left is None or right is None:
-        return _compared(where.is_, _text(value).casefold(), _text(where.value).casefold())
-    return _compared(where.is_, left, right)
-
-
-def _compared(sign: str, left: Any, right: Any) -> bool:
-    outcomes: dict[str, Callable[[], bool]] = {
-        "=": lambda: left == right,
-        "!=": lambda: left != right,
-        "<": lambda: left < right,
-        "<=": lambda: left <= right,
-        ">": lambda: left > right,
-        ">=": lambda: left >= right,
-    }
-    return bool(outcomes[sign]())
+        return bool(_COMPARISONS[where.is_](_text(value).casefold(), _text(where.value).casefold()))
+    return bool(_COMPARISONS[where.is_](left, right))
 
 
 def _result(rows: Sequence[Row], wanted: TableQuery) -> str:
@@ -159,23 +163,7 @@ def _result(rows: Sequence[Row], wanted: TableQuery) -> str:
         return "no numbers"
     left_out = sum(_text(value) != "" for value in given) - len(numbers)
     note = f" ({left_out} values that are no numbers left out)" if left_out else ""
-    return _written(_reckoned(wanted.operation, numbers)) + note
-
-
-def _reckoned(operation: Operation, numbers: Sequence[float]) -> float:
-    match operation:
-        case "min":
-            return min(numbers)
-        case "max":
-            return max(numbers)
-        case "mean":
-            return _sum(numbers) / len(numbers)
-        case _:
-            return _sum(numbers)
-
-
-def _sum(numbers: Iterable[float]) -> float:
-    return math.fsum(numbers)
+    return _written(_AGGREGATES[wanted.operation](numbers)) + note
 
 
 def _written(number: float) -> str:
