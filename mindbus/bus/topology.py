@@ -20,6 +20,11 @@ COMMANDS_MAX_BYTES = 1 << 30
 REPLY_EXPIRES_MS = 600_000
 SUBSCRIBER_EXPIRES_MS = 7 * 24 * 3_600_000
 
+_AT_LEAST_ONCE = {
+    "x-queue-type": "quorum",
+    "x-dead-letter-strategy": "at-least-once",
+    "x-overflow": "reject-publish",
+}
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -202,29 +207,14 @@ def tap(queue: str, pattern: str) -> Topology:
 
 
 def _work_queue(service: str, name: str, bounds: dict[str, Any]) -> Topology:
-    arguments = {
-        "x-queue-type": "quorum",
-        "x-delivery-limit": DELIVERY_LIMIT,
-        "x-dead-letter-exchange": DEAD,
-        "x-dead-letter-routing-key": service,
-        "x-dead-letter-strategy": "at-least-once",
-        "x-overflow": "reject-publish",
-        **bounds,
-    }
+    letters = {"x-dead-letter-exchange": DEAD, "x-dead-letter-routing-key": service, **_AT_LEAST_ONCE}
+    arguments = {"x-delivery-limit": DELIVERY_LIMIT, **letters, **bounds}
     return Topology(queues=(Queue(name, arguments),), bindings=(Binding(REQUEUE, name, name),))
 
 
 def _rung_queue(rung: Rung) -> Queue:
-    return Queue(
-        rung.queue,
-        {
-            "x-queue-type": "quorum",
-            "x-message-ttl": int(rung.delay.total_seconds() * 1000),
-            "x-dead-letter-exchange": REQUEUE,
-            "x-dead-letter-strategy": "at-least-once",
-            "x-overflow": "reject-publish",
-        },
-    )
+    ttl_ms = int(rung.delay.total_seconds() * 1000)
+    return Queue(rung.queue, {"x-message-ttl": ttl_ms, "x-dead-letter-exchange": REQUEUE, **_AT_LEAST_ONCE})
 
 
 def _terminal(name: str) -> Queue:

@@ -28,14 +28,14 @@ class ErrorMapping:
 
     async def outcome_of(self, error: Exception, incoming: Incoming, message: Decoded) -> Outcome:
         """The outcome of a message whose handling raised."""
-        ending = error.ending if isinstance(error, MindBusError) else Ending.RETRY
-        if ending is Ending.REFUSE and isinstance(error, MindBusError):
-            try:
-                return await self._refuse(error, incoming, message)
-            except Exception as failure:  # noqa: BLE001  # a refusal that cannot be recorded is tried again
-                return await self.retry(failure, incoming, message.envelope, message.attempt)
-        if ending is Ending.DEAD_LETTER and isinstance(error, MindBusError):
-            return await self.dead_letter(incoming, error.code, str(error), message.envelope)
+        match error:
+            case MindBusError(ending=Ending.REFUSE):
+                try:
+                    return await self._refuse(error, incoming, message)
+                except Exception as failure:  # noqa: BLE001  # a refusal that cannot be recorded is tried again
+                    error = failure
+            case MindBusError(ending=Ending.DEAD_LETTER):
+                return await self.dead_letter(incoming, error.code, str(error), message.envelope)
         return await self.retry(error, incoming, message.envelope, message.attempt)
 
     async def retry(self, error: Exception, incoming: Incoming, envelope: Envelope | None, attempt: int) -> Outcome:

@@ -216,9 +216,9 @@ def answering() -> Iterator[None]:
     """Raises DatabaseAway where the database is away, busy or breaks off."""
     try:
         yield
-    except (DBAPIError, NoneFree) as trouble:
-        if isinstance(trouble, OperationalError | InterfaceError | NoneFree) or trouble.connection_invalidated:
-            raise DatabaseAway(f"database: {getattr(trouble, 'orig', trouble)}") from trouble
+    except (DBAPIError, NoneFree) as error:
+        if isinstance(error, OperationalError | InterfaceError | NoneFree) or error.connection_invalidated:
+            raise DatabaseAway(f"database: {getattr(error, 'orig', error)}") from error
         raise
 
 

@@ -47,8 +47,8 @@ class AdvisoryLock:
             try:
                 if await self.try_acquire():
                     return
-            except (SQLAlchemyError, OSError) as trouble:
-                logger().warning("cannot ask for the writer's lock", schema=self._database.schema, reason=str(trouble))
+            except (SQLAlchemyError, OSError) as error:
+                logger().warning("cannot ask for the writer's lock", schema=self._database.schema, reason=str(error))
                 await self.release()
             await asyncio.sleep(_POLL_S)
 
@@ -59,8 +59,8 @@ class AdvisoryLock:
             try:
                 async with asyncio.timeout(_BEAT_WITHIN_S):
                     await connection.execute(text("SELECT 1"))
-            except (SQLAlchemyError, OSError) as trouble:
-                logger().warning("writer's lock is lost", schema=self._database.schema, reason=str(trouble))
+            except (SQLAlchemyError, OSError) as error:
+                logger().warning("writer's lock is lost", schema=self._database.schema, reason=str(error))
                 return
 
     async def release(self) -> None:
@@ -69,8 +69,8 @@ class AdvisoryLock:
             try:
                 await connection.invalidate()
                 await connection.close()
-            except (SQLAlchemyError, OSError) as trouble:
-                logger().debug("writer's connection was gone already", reason=str(trouble))
+            except (SQLAlchemyError, OSError) as error:
+                logger().debug("writer's connection was gone already", reason=str(error))
 
     async def _connected(self) -> AsyncConnection:
         if self._connection is None:
