@@ -38,9 +38,7 @@ class RedisLink:
     Failures are raised as `away`, the kind of RedisAway that the caller's own callers know.
     """
 
-    def __init__(
-        self, url: str, away: Callable[[str], Exception] = RedisAway, *, ask_again_s: float = _ASK_AGAIN_S
-    ) -> None:
+    def __init__(self, url: str, away: Callable[[str], Exception] = RedisAway) -> None:
         pool = BlockingConnectionPool.from_url(
             url,
             max_connections=_CONNECTIONS,
@@ -51,8 +49,7 @@ class RedisLink:
             retry=Retry(NoBackoff(), 1),
         )
         self.client: Any = Redis.from_pool(pool)
-        self._away, self._ask_again_s = away, ask_again_s
-        self._away_until = 0.0
+        self._away, self._away_until = away, 0.0
 
     async def ask(self, work: Callable[[Any], Awaitable[T]]) -> T:
         """Run commands on the client. Raises the link's RedisAway."""
@@ -63,7 +60,7 @@ class RedisLink:
         except _AWAY as error:
             if not self._away_until:
                 logger().warning("redis is away", reason=str(error))
-            self._away_until = time.monotonic() + self._ask_again_s
+            self._away_until = time.monotonic() + _ASK_AGAIN_S
             raise self._away(str(error)) from error
         if self._away_until:
             logger().info("redis is back")

@@ -32,16 +32,14 @@ class KemEmbeddingBacklog:
 
     async def embed_drafts(self, drafts: Sequence[KemDraft]) -> Sequence[KemDraft]:
         """The drafts with vectors, if only a few lack one; without, if the embedder fails or takes too long."""
-        lacking = [draft for draft in drafts if draft.embeddings is None and draft.content is not None]
+        lacking = [at for at, each in enumerate(drafts) if each.embeddings is None and each.content is not None]
         if not 0 < len(lacking) <= _FEW:
             return drafts
-        vectors = iter(await self._embed_now([draft.content or "" for draft in lacking]))
-        return [
-            draft.model_copy(update={"embeddings": next(vectors)})
-            if draft.embeddings is None and draft.content is not None
-            else draft
-            for draft in drafts
-        ]
+        completed = list(drafts)
+        vectors = await self._embed_now([drafts[at].content or "" for at in lacking])
+        for at, vector in zip(lacking, vectors, strict=True):
+            completed[at] = drafts[at].model_copy(update={"embeddings": vector})
+        return completed
 
     async def embed_changes(self, changes: KemChanges) -> KemChanges:
         """The changes, with a vector of new content."""
@@ -54,10 +52,8 @@ class KemEmbeddingBacklog:
         """Remove vectors that another model made during a migration, so that they are made anew."""
         others = and_(KemRow.model != space.model, KemRow.content.is_not(None))
         async with self.database.transaction() as session:
-            await session.execute(
-                update(KemRow).where(others).values(model=None, vector=None),
-                execution_options={"synchronize_session": False},
-            )
+            dropping = update(KemRow).where(others).values(model=None, vector=None)
+            await session.execute(dropping.execution_options(synchronize_session=False))
 
     def notify(self) -> None:
         """Announce that there may be units without a vector."""
@@ -80,10 +76,8 @@ class KemEmbeddingBacklog:
         async with self.database.transaction() as session:
             for row, vector in zip(rows, vectors, strict=True):
                 is_unchanged = and_(KemRow.id == row.id, KemRow.version == row.version, _LACKS_VECTOR)
-                await session.execute(
-                    update(KemRow).where(is_unchanged).values(model=vector.model, vector=vector.raw),
-                    execution_options={"synchronize_session": False},
-                )
+                adding = update(KemRow).where(is_unchanged).values(model=vector.model, vector=vector.raw)
+                await session.execute(adding.execution_options(synchronize_session=False))
             await note_vector_writes(session, [row.id for row in rows])
 
     async def _embed_now(self, texts: Sequence[str]) -> Sequence[Embedding | None]:

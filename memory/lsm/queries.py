@@ -67,7 +67,8 @@ class EpisodeQueries:
         if query.anchors_only:
             statement = statement.where(EpisodeRow.is_anchor)
         if query.cursor is not None:
-            statement = statement.where(tuple_(EpisodeRow.ended_at, EpisodeRow.id) < _position(query.cursor))
+            key = _key(query.cursor)
+            statement = statement.where(tuple_(EpisodeRow.ended_at, EpisodeRow.id) < (key.time, key.id))
         async with self.database.reading() as session:
             rows = (await session.scalars(statement)).all()
         shown = rows[: query.limit]
@@ -128,9 +129,8 @@ def _grouped(pairs: Sequence[Pair]) -> Iterable[FoundEpisode]:
         yield FoundEpisode.model_validate(head | {"started_at": row.started_at, "turns": turns, "score": row.priority})
 
 
-def _position(cursor: str) -> tuple[datetime, str]:
-    parts = decode_cursor(cursor)
-    if len(parts) != 2:
-        raise InvalidCursor
-    key = PageKey.parse(*parts)
-    return key.time, key.id
+def _key(cursor: str) -> PageKey:
+    match decode_cursor(cursor):
+        case [time, episode_id]:
+            return PageKey.parse(time, episode_id)
+    raise InvalidCursor

@@ -118,7 +118,7 @@ class Recorder:
         result = RecordingResult(tuple(ids), len(turns))
         placed: dict[str, str] = {}
         if turns:
-            await self._insert(TurnRow, [_columns(turn) for turn in turns])
+            await self.database.session.execute(insert(TurnRow), [_columns(turn) for turn in turns])
             placed = await self._place(chat_id, [turn for turn in turns if turn.kind != MessageKind.HIDDEN], result)
             self.listeners.notify_recorded(chat_id)
         last = next(reversed(ids), None)
@@ -182,9 +182,8 @@ class Recorder:
             placed[turn.id] = row.id
             result.events += self._anchored(row, turn)
         await self.database.session.flush()
-        await self._insert(
-            EpisodeOfTurnRow, [{"raw_log_id": turn, "episode_id": episode} for turn, episode in placed.items()]
-        )
+        memberships = [{"raw_log_id": turn, "episode_id": episode} for turn, episode in placed.items()]
+        await self.database.session.execute(insert(EpisodeOfTurnRow), memberships)
         for row in near:
             if ids := tuple(turn for turn, episode in placed.items() if episode == row.id):
                 about = {"episode_id": row.id, "chat_id": row.chat_id, "version": row.version}
@@ -197,14 +196,9 @@ class Recorder:
         return list(await self.database.session.scalars(query.with_for_update()))
 
     def _anchored(self, row: EpisodeRow, turn: TurnRow) -> Iterable[EpisodeAnchored]:
-        reason = None
-        if turn.role == "user" and not row.is_anchor and row.anchored_by is None:
-            reason = anchor_reason(turn.content)
-        if reason is not None:
+        is_possible = turn.role == "user" and not row.is_anchor and row.anchored_by is None
+        if is_possible and (reason := anchor_reason(turn.content)) is not None:
             yield make_anchor(row, reason, "words", self.rules)
-
-    async def _insert(self, table: type[TurnRow | EpisodeOfTurnRow], rows: list[dict[str, object]]) -> None:
-        await self.database.session.execute(insert(table), rows)
 
 
 def _columns(row: TurnRow) -> dict[str, object]:

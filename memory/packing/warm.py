@@ -1,7 +1,6 @@
 """Warm content by rules: the best sentences of an episode beside all its entities and decisions."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from bus_schema.episodes import Decision, Entity, RawTurn, WarmContent
@@ -66,14 +65,11 @@ def _longest(turns: Sequence[RawTurn]) -> str:
     return " ".join(max((without_blobs(turn.content) for turn in turns), key=len, default="").split())
 
 
-@dataclass
 class _Selection:
     """Greedy selection of sentences: the words, terms and names selected so far."""
 
-    words: int
-    budget: WordBudget
-
-    def __post_init__(self) -> None:
+    def __init__(self, words: int, budget: WordBudget) -> None:
+        self.words, self.budget = words, budget
         self._terms: set[str] = set()
         self._names: set[int] = set()
         self._taken: set[int] = set()

@@ -102,10 +102,13 @@ class Subscriptions:
             return []
         before = await self._known(event.kem_id)
         if event.kem is None:
-            recipients = self._recipients_of_removal(event, before or KnownKem())
             if event.event_type == "KEM_DELETED" and before is not None:
                 await self._forget(event.kem_id)
-            return recipients
+            known = before or KnownKem()
+            matching = (
+                each for each in self._subscribers.values() if each.matches(event.kem_id, known, event.event_type)
+            )
+            return [Recipient(each.subscription_id) for each in matching]
         now = known_kem(event.kem)
         if any(each.matches(event.kem_id, now, *EVENT_TYPES) for each in self._subscribers.values()):
             await self._record(event.kem_id, now)
@@ -124,13 +127,6 @@ class Subscriptions:
         for each in removed:
             del self._subscribers[each.subscription_id]
         return len(removed)
-
-    def _recipients_of_removal(self, event: KemEvent, before: KnownKem) -> list[Recipient]:
-        return [
-            Recipient(each.subscription_id)
-            for each in self._subscribers.values()
-            if each.matches(event.kem_id, before, event.event_type)
-        ]
 
     def _recipients_of_change(
         self, event_type: str, kem_id: str, now: KnownKem, before: KnownKem | None
