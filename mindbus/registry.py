@@ -36,6 +36,10 @@ class BrokenWorker(MindBusError, code=Code.INVALID):
     """This worker cannot be used; mend or uninstall its package."""
 
 
+class HiddenPackage(BrokenWorker):
+    """The worker needs a package whose name a package of the fleet has in this process, such as `agents`."""
+
+
 @dataclass(frozen=True)
 class WorkerEntry:
     """An installed worker: a factory whose module is imported when a worker is built."""
@@ -62,7 +66,11 @@ class WorkerEntry:
         except Exception as error:
             if self.is_own:
                 raise
-            raise self.broken(f"cannot be imported: {type(error).__name__}: {error}") from error
+            reason = f"cannot be imported: {type(error).__name__}: {error}"
+            if isinstance(error, ImportError) and _is_of_fleet(error.name):
+                advice = "the fleet has a package of that name: run it with `mindbus worker`, in a process of its own"
+                raise HiddenPackage(str(self.broken(f"{reason}; {advice}"))) from error
+            raise self.broken(reason) from error
         if not callable(factory):
             raise self.broken("is not a callable that takes a WorkerContext, such as a Worker class")
         return as_factory(factory)
@@ -117,16 +125,20 @@ class WorkerRegistry:
     def without(self, *names: str) -> "WorkerRegistry":
         return WorkerRegistry({name: e for name, e in self.entries.items() if name not in names}, self.broken)
 
-    def checked(self) -> "WorkerRegistry":
-        """Import the workers of other packages; those that cannot be imported are broken, the others stay."""
+    def checked(self, *, apart: bool = False) -> "WorkerRegistry":
+        """Import the workers of other packages; those that cannot be imported are broken, the others stay.
+
+        `apart`: each is to run in a process of its own, where the fleet hides no package from it.
+        """
         usable, broken = dict(self.own), dict(self.broken)
         for name, entry in self.third_party.items():
             try:
                 entry.load()
             except BrokenWorker as error:
-                broken[name] = str(error)
-            else:
-                usable[name] = entry
+                if not (apart and isinstance(error, HiddenPackage)):
+                    broken[name] = str(error)
+                    continue
+            usable[name] = entry
         return WorkerRegistry(usable, broken)
 
     def require(self, name: str) -> WorkerEntry:
@@ -207,3 +219,11 @@ def load_entry_point(point: EntryPoint) -> Any:
     if point.dist is not None and point.dist.name == FLEET_DISTRIBUTION:
         importlib.import_module(FLEET_PACKAGE)
     return point.load()
+
+
+def _is_of_fleet(module: str | None) -> bool:
+    """Whether the module of this name here is one of the packages that the fleet's wheel puts on the path."""
+    fleet, package = (sys.modules.get(name) for name in (FLEET_PACKAGE, (module or "").partition(".")[0]))
+    if fleet is None or package is None or not (fleet.__file__ and package.__file__):
+        return False
+    return Path(fleet.__file__).parent in Path(package.__file__).parents

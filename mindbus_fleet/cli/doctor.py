@@ -184,7 +184,7 @@ async def _database(service: str, settings: FleetSettings) -> CheckResult:
 
 
 def _workers(settings: FleetSettings) -> Iterator[CheckResult]:
-    fleet, health = installed_workers().checked(), HealthFolder(settings)
+    fleet, health = installed_workers().checked(apart=True), HealthFolder(settings)
     running = {found.name for found in health.all_here()}
     for name in fleet.entries:
         try:

@@ -94,7 +94,7 @@ def up(
     mindbus up -d --clear --yes       on an empty world
     """
     settings = read_settings(FleetSettings)
-    groups, broken = groups_of(installed_workers().checked(), workers, isolate=isolate)
+    groups, broken = groups_of(installed_workers().checked(apart=True), workers, isolate=isolate)
     clearing = _clearing(settings, groups, is_agreed=yes) if clear else None
     # Made here, where it can be shown to whoever starts it: the gateway itself only has a log.
     token = token_of(settings) if any(_GATEWAY in group.workers for group in groups) else None

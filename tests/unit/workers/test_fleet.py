@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import mindbus_fleet
 from agents.configuration.prompts import role_names
 from config.settings import FleetSettings
 from mindbus.bus.connection import connect, open_transport
@@ -67,6 +68,25 @@ def test_a_package_that_cannot_be_imported_is_reported_and_the_others_run(
     assert "ZeroDivisionError: oh" in fleet.broken["burst"]
     with pytest.raises(BrokenWorker, match="cannot be imported"):
         fleet.require("burst")
+
+
+def test_a_worker_that_needs_a_package_hidden_by_the_fleet_runs_in_a_process_of_its_own(
+    tmp_path: Path, path: pytest.MonkeyPatch
+) -> None:
+    packages = tmp_path / "mindbus_fleet" / "packages"
+    (packages / "rival").mkdir(parents=True)
+    (packages / "rival" / "__init__.py").write_text("")
+    path.syspath_prepend(packages)
+    path.setattr(mindbus_fleet, "__file__", str(tmp_path / "mindbus_fleet" / "__init__.py"))
+    source = "from rival import Agent"
+    path.syspath_prepend(install(tmp_path, "hidden_package", source, hidden="hidden_package:Hidden"))
+
+    here, apart = installed_workers().checked(), installed_workers().checked(apart=True)
+
+    assert "cannot import name 'Agent' from 'rival'" in here.broken["hidden"]
+    assert "run it with `mindbus worker`, in a process of its own" in here.broken["hidden"]
+    assert "hidden" in apart.third_party
+    assert apart.broken == {}
 
 
 def test_a_name_of_our_own_cannot_be_taken() -> None:
