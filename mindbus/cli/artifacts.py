@@ -189,7 +189,6 @@ def lineage(
 
 @asynccontextmanager
 async def opened(identity: str) -> AsyncIterator[Artifacts]:
-    """The SDK's artifacts, as an agent has them."""
     settings = read_settings()
     async with (
         on_the_bus(identity, settings) as bus,

@@ -30,7 +30,6 @@ def errors() -> Console:
 
 
 def show(*what: RenderableType) -> None:
-    """Print for people."""
     console().print(*what)
 
 
@@ -56,7 +55,6 @@ def show_result(result: T, text: str | Callable[[T], object], *, as_json: bool) 
 
 
 def show_json(value: Any) -> None:
-    """Print one JSON document."""
     sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, indent=2) + "\n")
     sys.stdout.flush()
 

@@ -85,7 +85,6 @@ class Commands(TyperGroup):
         return command  # type: ignore[no-any-return]  # as just found
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
         try:
             return super().invoke(ctx)
         except (typer.Exit, typer.Abort, BrokenPipeError):
@@ -137,7 +136,6 @@ def _app(name: str, place: Place) -> typer.Typer:
 
 
 def main() -> None:
-    """Entry point of the `mindbus` executable."""
     app()
 
 

@@ -24,7 +24,6 @@ _AMQP_PORT = {"amqp": 5672, "amqps": 5671}
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a command's asynchronous part."""
     return asyncio.run(work)
 
 

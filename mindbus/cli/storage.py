@@ -58,7 +58,6 @@ def show_garbage(report: GarbageReport) -> None:
 
 
 def show_audit(found: dict[str, Any]) -> None:
-    """Show the findings of an audit."""
     troubles = [(kind, x.artifact_id, x.key, x.problem) for kind in _FINDINGS for x in found[kind]]
     if troubles:
         show_table(("", "artifact", "key", "problem"), troubles)
@@ -74,7 +73,6 @@ def show_audit(found: dict[str, Any]) -> None:
 
 
 def show_rebuild(found: dict[str, Any]) -> None:
-    """Show the counts of a rebuild."""
     if found["lost"]:
         show_table(("lost", "reason"), ((lost.key, lost.reason) for lost in found["lost"]))
     done = "would be restored" if found["dry_run"] else "restored"
@@ -85,7 +83,6 @@ def show_rebuild(found: dict[str, Any]) -> None:
 
 
 def show_stats(found: StorageStats) -> None:
-    """Show the amounts stored, by kind."""
     rows = [
         ("artifacts", found.artifacts),
         ("expired", found.expired),

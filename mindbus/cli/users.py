@@ -56,7 +56,6 @@ class RemovalOutcome:
     failed: dict[str, str] = field(default_factory=dict)
 
     def show(self) -> None:
-        """As a table, for people."""
         rows = [(owner, *each) for owner, counts in self.removed.items() for each in (counts or {"": 0}).items()]
         show_table(("owner", "what", "removed"), rows)
 

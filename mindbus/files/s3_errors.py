@@ -80,7 +80,6 @@ _BY_STATUS: dict[int, type[StoreError]] = {
 
 
 def as_os_error(failure: Exception, place: str, operation: str) -> OSError:
-    """Translate an error of botocore, aiohttp or s3fs."""
     cause = failure.__cause__ if isinstance(failure.__cause__, ClientError) else failure
     where = f"{operation} at {place}"
     if isinstance(cause, ClientError):

@@ -134,7 +134,6 @@ async def _send_part(
 
 
 def _is_stored(body: FileSlice, checksum: str, stored: dict[str, Any]) -> bool:
-    """Whether a stored part has these bytes."""
     if stored["Size"] != body.size_bytes:
         return False
     if "ChecksumSHA256" in stored:

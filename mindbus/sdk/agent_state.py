@@ -47,7 +47,6 @@ class StoredMessage(BaseModel):
         return self.trace == conversation_trace(user_id) or _names(self.data, user_id)
 
     def message(self) -> OutgoingMessage:
-        """The message itself, for a handler to return."""
         message = message_class(self.type).model_validate(self.data)
         if isinstance(message, Command):
             return Send(message, self.service, self.trace)

@@ -209,7 +209,6 @@ class Artifacts:
             await self._room.wait()
 
     async def wait_for_storage(self) -> None:
-        """Wait for the next heartbeat of storage."""
         await self._heartbeat.next()
 
     async def __aenter__(self) -> Self:

@@ -103,7 +103,6 @@ class Conversations:
         return portable
 
     async def whole(self, fragment: DialogueFragment) -> DialogueFragment:
-        """The fragment with all its messages and their text."""
         messages: Iterable[DialogueMessage] = fragment.messages
         if fragment.ref is not None:
             content = await self._read(fragment.ref, fragment.user_id, _MAX_TRANSCRIPT_BYTES)

@@ -46,7 +46,11 @@ class PresignedAccess:
     async def stage(self, entry: BufferEntry, source: Path, progress: Progress = no_progress) -> None:
         """An address is for these bytes alone, so what is staged already is the same."""
         try:
-            await self._send(entry, source, progress)
+            try:
+                await self._send(entry, source, progress)
+            except AddressExpired as error:
+                logger().warning("signed address refused", artifact_id=entry.artifact_id, reason=str(error))
+                await self._send(entry, source, progress)
         except BytesRefused as error:
             raise StorageFailed(str(error)) from error
         except OSError as error:
@@ -75,14 +79,6 @@ class PresignedAccess:
         return pieces
 
     async def _send(self, entry: BufferEntry, source: Path, progress: Progress) -> None:
-        """Send, once more with a new address where the first is refused: it may have expired."""
-        try:
-            await self._send_once(entry, source, progress)
-        except AddressExpired as error:
-            logger().warning("signed address refused", artifact_id=entry.artifact_id, reason=str(error))
-            await self._send_once(entry, source, progress)
-
-    async def _send_once(self, entry: BufferEntry, source: Path, progress: Progress) -> None:
         signed = await self._storage.address_to_stage(entry.manifest)
         if signed is None:
             raise StorageAway(PresigningUnavailable.__doc__)

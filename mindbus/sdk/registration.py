@@ -64,7 +64,6 @@ class BufferRegistrar:
         return registration
 
     async def give_up(self, artifact_id: str, reason: str) -> None:
-        """Set the entry aside with the reason."""
         entry = await self.shelter(artifact_id)
         await asyncio.to_thread(self._buffer.set_aside, artifact_id, reason)
         await self._access.unstage(entry)

@@ -67,7 +67,6 @@ class Delegated:
 
     @property
     def history(self) -> Sequence[ChatMessage]:
-        """Earlier messages with this sub-agent in this chat."""
         return self._order.history
 
     @property

@@ -43,7 +43,6 @@ class ReadinessReport:
                 errors().print(f"  {health.name:<16} {health.state.replace('_', ' ')}", markup=False)
 
     async def keep_looking(self) -> None:
-        """Until cancelled."""
         while self._awaited:
             self.look()
             await asyncio.sleep(_LOOKS_S)

@@ -67,7 +67,6 @@ def _row(finding: CheckResult) -> tuple[object, ...]:
 
 
 async def examine(settings: FleetSettings) -> list[CheckResult]:
-    """Look at everything."""
     data_dir = settings.data_dir.absolute()
     findings = [_python(), _versions(), _data_dir(data_dir), _disk(data_dir), _rabbitmq(settings)]
     findings += await _broker(settings)

@@ -79,7 +79,6 @@ class TurnBatch:
 
     @property
     def lines(self) -> str:
-        """Its line numbers in the file."""
         numbers = [each.line for each in self.said]
         first, last = min(numbers), max(numbers)
         return f"line {first}" if first == last else f"lines {first} to {last}"

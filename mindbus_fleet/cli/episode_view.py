@@ -48,13 +48,11 @@ _SHOWN_CHARACTERS = 80
 
 
 def show_episodes(heads: Iterable[EpisodeHead]) -> None:
-    """As a table."""
     columns = ("episode", "chat", "when", "layer", "priority", "turns", "words", "what")
     show_table(columns, map(_row, heads))
 
 
 def show_episode(episode: Episode) -> None:
-    """All of it, as its layer keeps it."""
     rows: dict[str, object] = {
         "episode": episode.id,
         "chat": episode.chat_id,
@@ -75,7 +73,6 @@ def show_episode(episode: Episode) -> None:
 
 
 def show_turns(turns: Iterable[RawTurn]) -> None:
-    """Print turns with their times."""
     for turn in turns:
         line = Text(f"{_at(turn.time)}  ", style="dim")
         show(
@@ -86,7 +83,6 @@ def show_turns(turns: Iterable[RawTurn]) -> None:
 
 
 def show_found(found: FoundEpisodes, *, is_explained: bool) -> None:
-    """The best first, with what was said there."""
     unpacked = ", read again word by word" if found.unpacked else ""
     degraded = "; compared by words alone" if found.is_degraded else ""
     say(f"{found.confidence}: {len(found.episodes)} episodes, {found.words} words{unpacked}{degraded}")
@@ -106,7 +102,6 @@ def show_found(found: FoundEpisodes, *, is_explained: bool) -> None:
 
 
 def show_stats(found: EpisodeStats) -> None:
-    """Print the statistics of each layer."""
     columns = ("layer", "episodes", "words", "were", "denser", "packs", "hits", "of use")
     rows = ((name, found.layers[name]) for name in Layer if name in found.layers)
     show_table(
@@ -130,7 +125,6 @@ def show_stats(found: EpisodeStats) -> None:
 
 
 def show_pack(packed: Packed) -> None:
-    """Print the result of packing one episode."""
     said = {
         "packed": f"is {packed.layer.value} now, {_times(packed.compression)} denser, verified",
         "unchanged": f"is {packed.layer.value}, as before",
@@ -143,7 +137,6 @@ def show_pack(packed: Packed) -> None:
 
 
 def show_tuning(report: TuneReport) -> None:
-    """The weights, what they find."""
     names = sorted(report.weights_before | report.weights_after)
     rows = [(name, *(_weight(w.get(name)) for w in (report.weights_before, report.weights_after))) for name in names]
     found = ("found of what was of use", _share(report.recall_before), _share(report.recall_after))

@@ -53,7 +53,6 @@ class DataClearing:
 
     @property
     def question(self) -> str:
-        """The confirmation prompt."""
         settings = self.settings
         urls = {settings.database_of(name) for name in self.owners if name != "sim"}
         databases = sorted(make_url(url).render_as_string(hide_password=True) for url in urls)

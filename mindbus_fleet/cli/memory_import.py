@@ -65,7 +65,6 @@ class Report(BaseModel):
 
     @property
     def kems(self) -> int:
-        """Number of units over all imported documents."""
         return sum(document.kems for document in self.documents)
 
 
@@ -208,7 +207,6 @@ async def _artifact(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Clien
 
 
 async def _newest(first: ArtifactId, wanted: Wanted, bus: Client) -> Manifest | None:
-    """The version that was imported last, if any was."""
     try:
         return (await bus.request(GetVersions(artifact_id=first), trace=wanted.trace)).items[-1]
     except ReplyError as failed:

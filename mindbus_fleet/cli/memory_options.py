@@ -127,14 +127,12 @@ _SHOWN_CHARACTERS = 160
 
 
 def found_json(found: FoundKem) -> dict[str, Any]:
-    """A search result as `--json` prints it."""
     kem = found.kem.model_dump(mode="json", include={"content", "metadata", "source"})
     explained = {} if found.explain is None else {"explain": found.explain.model_dump(mode="json")}
     return {"kem_id": found.kem.id, "score": found.score, **kem, **explained}
 
 
 def show_found(found: Iterable[FoundKem], *, is_explained: bool) -> None:
-    """As a table, the nearest first."""
     columns = ("score", "unit", "what", *(("why",) if is_explained else ()))
     show_table(columns, ((_score(each), each.kem.id, summary(each.kem), _why(each))[: len(columns)] for each in found))
 
@@ -161,7 +159,6 @@ def show_kem(kem: Kem, *, as_json: bool, with_vector: bool = False) -> None:
 
 
 def show_stats(found: MemoryStats) -> None:
-    """Print the statistics of shared memory for the requester."""
     rows = {
         "units that you may read": found.kems,
         "your own": found.own,

@@ -24,7 +24,6 @@ class Watch:
         self._known: LRUCache[str, dict[str, Any]] = LRUCache(_REMEMBERED)
 
     async def changes(self) -> AsyncIterator[dict[str, Any]]:
-        """One after the other, for ever."""
         async with self._bus.subscribe("kem.*") as events:
             async for envelope in events:
                 change = await self._look(envelope)

@@ -59,7 +59,6 @@ class NodeAddress(BaseModel):
 
     @property
     def prometheus_url(self) -> str:
-        """The broker's own metrics."""
         return f"http://{LOOPBACK}:{self.prometheus_port}/metrics"
 
 

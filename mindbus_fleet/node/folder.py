@@ -38,7 +38,6 @@ class NodeFolder:
         return lock
 
     def is_taken(self) -> bool:
-        """Whether a node runs, starts or stops here."""
         if not (self.root / "lock").exists():
             return False
         try:

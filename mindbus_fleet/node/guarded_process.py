@@ -33,7 +33,6 @@ class Guarded:
 
     @property
     def all_live(self) -> bool:
-        """Whether none has ended."""
         return all(process.poll() is None for process in self.processes)
 
     def launch(self, command: Sequence[str], output: Path) -> Popen[bytes]:
@@ -45,7 +44,6 @@ class Guarded:
         return process
 
     async def end(self) -> None:
-        """Kill what still runs."""
         for process in reversed(self.processes):
             kill_group(process)
             await wait_for_exit(process)

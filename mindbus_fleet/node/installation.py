@@ -74,7 +74,6 @@ class Installation:
 
     @property
     def ctl(self) -> Path:
-        """The command-line client that belongs to the server."""
         return self.server.with_name("rabbitmqctl")
 
     @property

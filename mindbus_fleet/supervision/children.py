@@ -52,12 +52,10 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """The process, while there is one."""
         process = self._process
         return process.pid if process is not None and process.returncode is None else None
 
     def start(self) -> None:
-        """Start it, keep it alive."""
         self._keeping = asyncio.create_task(self._keep_alive(), name=f"keep {self.group.name}")
 
     def restart(self) -> None:
@@ -81,7 +79,6 @@ class Child:
             await end(self._keeping)
 
     def last_words(self, lines: int = 15) -> str:
-        """The end of its log, for an error message."""
         return tail(self._launch.log, lines) if self._launch.log is not None else ""
 
     async def _keep_alive(self) -> None:

@@ -99,16 +99,13 @@ class RunFolder:
         return int(text) if text.isdecimal() else None
 
     def write_state(self, state: UpState) -> None:
-        """Replace `up.json` whole."""
         write_private(self._state, state.model_dump_json(indent=2) + "\n")
 
     def state(self) -> UpState | None:
-        """The last state that `up` has written."""
         try:
             return UpState.model_validate_json(self._state.read_bytes())
         except FileNotFoundError:
             return None
 
     def forget_state(self) -> None:
-        """Nothing runs here any more."""
         self._state.unlink(missing_ok=True)
