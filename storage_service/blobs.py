@@ -25,6 +25,15 @@ class Declared:
     sha256: str
     size_bytes: int
 
+    def mismatch(self, staged_sha256: str | None, staged_size_bytes: int | str) -> ContentMismatch:
+        """The error of staged bytes that are others."""
+        return ContentMismatch(
+            declared_sha256=self.sha256,
+            staged_sha256=staged_sha256,
+            declared_size_bytes=self.size_bytes,
+            staged_size_bytes=staged_size_bytes,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Labels:
@@ -140,11 +149,7 @@ def copy_declared(read: Callable[[int], bytes], write: Callable[[bytes], object]
             write(chunk)
             left -= len(chunk)
         sha256 = digest.hexdigest()
+    if not left:
+        raise declared.mismatch(None, f"more than {declared.size_bytes}")
     if left != 1 or sha256 != declared.sha256:
-        size = declared.size_bytes + 1 - left if left else f"more than {declared.size_bytes}"
-        raise ContentMismatch(
-            declared_sha256=declared.sha256,
-            staged_sha256=sha256 if left else None,
-            declared_size_bytes=declared.size_bytes,
-            staged_size_bytes=size,
-        )
+        raise declared.mismatch(sha256, declared.size_bytes + 1 - left)

@@ -6,10 +6,9 @@ import uuid
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import NoReturn
 
 from storage_service.blobs import TEMPORARY, Declared, ObjectDamaged, ObjectVanished
-from storage_service.errors import ContentMismatch, StagedFileMissing
+from storage_service.errors import StagedFileMissing
 from storage_service.object_store import NO_LABELS, Guarantees, ObjectChanged, ObjectExists, ObjectStore, StoredObject
 
 _ATTEMPTS = 3
@@ -56,7 +55,7 @@ class Promotion:
                 raise StagedFileMissing from error
             else:
                 return
-        self._differ(None, "it was being written to")
+        raise self.declared.mismatch(None, "it was being written to")
 
     def _has_checked_version(self, staged: StoredObject) -> bool:
         has_digest = staged.sha256 is not None or staged.composite is not None
@@ -65,7 +64,7 @@ class Promotion:
     async def _copy_this_version(self, staged: StoredObject) -> None:
         sha256 = staged.sha256 or await self._digest(staged)
         if sha256 != self.declared.sha256:
-            self._differ(sha256, staged.size_bytes)
+            raise self.declared.mismatch(sha256, staged.size_bytes)
         try:
             await self.objects.copy(self.upload, self.key, self.labels, if_match=staged.etag, if_absent=True)
         except ObjectExists:
@@ -80,7 +79,7 @@ class Promotion:
             copied = await self._found(temporary)
             sha256 = await self._digest(copied)
             if sha256 != self.declared.sha256:
-                self._differ(sha256, copied.size_bytes)
+                raise self.declared.mismatch(sha256, copied.size_bytes)
             is_conditional = self.guarantees.copies_once
             await self._require_untaken(is_conditional=is_conditional)
             await self._publish(temporary, copied.etag, is_conditional=is_conditional)
@@ -111,7 +110,7 @@ class Promotion:
             return
         # Nobody else can have used it: whoever finds the object compares it, as here.
         await self.objects.delete(self.key)
-        self._differ(None, copied.size_bytes)
+        raise self.declared.mismatch(None, copied.size_bytes)
 
     async def _require_same(self) -> None:
         """Check that the existing object is the same. Raises ObjectDamaged."""
@@ -129,7 +128,7 @@ class Promotion:
         if staged is None:
             raise StagedFileMissing
         if staged.size_bytes != self.declared.size_bytes:
-            self._differ(None, staged.size_bytes)
+            raise self.declared.mismatch(None, staged.size_bytes)
         return staged
 
     async def _found(self, key: str) -> StoredObject:
@@ -145,12 +144,12 @@ class Promotion:
                 async for piece in pieces:
                     content += piece
                     if len(content) > self.declared.size_bytes:
-                        self._differ(None, f"more than {self.declared.size_bytes}")
+                        raise self.declared.mismatch(None, f"more than {self.declared.size_bytes}")
         except FileNotFoundError as error:
             raise StagedFileMissing from error
         sha256 = hashlib.sha256(content).hexdigest()
         if (sha256, len(content)) != (self.declared.sha256, self.declared.size_bytes):
-            self._differ(sha256, len(content))
+            raise self.declared.mismatch(sha256, len(content))
         return bytes(content)
 
     async def _digest(self, stored: StoredObject) -> str:
@@ -164,11 +163,3 @@ class Promotion:
                 raise
             raise ObjectVanished(stored.key) from error
         return digest.hexdigest()
-
-    def _differ(self, sha256: str | None, size_bytes: int | str) -> NoReturn:
-        raise ContentMismatch(
-            declared_sha256=self.declared.sha256,
-            staged_sha256=sha256,
-            declared_size_bytes=self.declared.size_bytes,
-            staged_size_bytes=size_bytes,
-        )

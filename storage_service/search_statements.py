@@ -93,17 +93,9 @@ class OfAllTraces(Stream):
         return select(func.min(either.c.position)).scalar_subquery()
 
 
-def public() -> Stream:
-    return Stream((_literally("public"),))
-
-
 def of_owner(*visibilities: str) -> Stream:
     """The requester's manifests of some visibilities."""
     return Stream((ManifestRow.owner == ME,), (or_(*(ManifestRow.visibility == each for each in visibilities)),))
-
-
-def of_value(column: Any, value: BindParameter[str]) -> Stream:
-    return Stream((column == value,))
 
 
 def of_trace(trace: BindParameter[str], visibility: str) -> Stream:
@@ -196,11 +188,11 @@ class Queries:
 
     @cached_property
     def paths(self) -> list[Path]:
-        equal: list[Path] = [(of_value(_COLUMNS[name], _BOUND[name]),) for name in self.shape.equal]
+        equal: list[Path] = [(Stream((_COLUMNS[name] == _BOUND[name],)),) for name in self.shape.equal]
         if self.shape.is_of_trace:
             shown = of_trace(_TRACE, "public"), of_trace(_TRACE, "trace")
             return [(*shown, of_owner("private")), (*shown, of_trace(_TRACE, "private")), *equal]
-        return [(public(), of_owner("private", "trace"), *self._of_their_traces), *equal]
+        return [(Stream((_literally("public"),)), of_owner("private", "trace"), *self._of_their_traces), *equal]
 
     @cached_property
     def reach(self) -> Select[Any]:

@@ -66,10 +66,8 @@ class Presigner:
             "if-none-match": "*",
             "x-amz-checksum-sha256": base64.b64encode(bytes.fromhex(declared.sha256)).decode(),
         }
-        now = self.clock()
-        return PresignedPut(
-            url=self._signed("PUT", key, headers, {}, (now, PUT_WITHIN)), headers=headers, expires=now + PUT_WITHIN
-        )
+        url, expires = self._signed("PUT", key, headers, {}, PUT_WITHIN)
+        return PresignedPut(url=url, headers=headers, expires=expires)
 
     def get(self, key: str, name: str, content_type: str) -> PresignedGet:
         """A download as an attachment: no browser shows it under the store's host."""
@@ -77,20 +75,14 @@ class Presigner:
             "response-content-disposition": f'attachment; filename="{file_name(name, content_type)}"',
             "response-content-type": content_type_of(content_type),
         }
-        now = self.clock()
-        return PresignedGet(url=self._signed("GET", key, {}, shown, (now, GET_WITHIN)), expires=now + GET_WITHIN)
+        url, expires = self._signed("GET", key, {}, shown, GET_WITHIN)
+        return PresignedGet(url=url, expires=expires)
 
     def _signed(
-        self,
-        method: str,
-        key: str,
-        headers: Mapping[str, str],
-        query: Mapping[str, str],
-        valid: tuple[datetime, timedelta],
-    ) -> str:
-        """AWS Signature Version 4 in the query: the path is encoded once, the payload is not signed."""
-        begins, lasts = valid
-        account = self.account()
+        self, method: str, key: str, headers: Mapping[str, str], query: Mapping[str, str], valid_for: timedelta
+    ) -> tuple[str, datetime]:
+        """Address with its end; AWS Signature Version 4 in the query, the path encoded once, the payload not signed."""
+        begins, account = self.clock(), self.account()
         scheme, host = urlsplit(account.endpoint_url).scheme, _host_of(account.endpoint_url)
         path = quote("/" + "/".join(filter(None, (self.bucket, self.prefix, key))), safe=f"/{_UNRESERVED}")
         signed = {"host": host, **headers}
@@ -101,7 +93,7 @@ class Presigner:
             "X-Amz-Algorithm": _ALGORITHM,
             "X-Amz-Credential": f"{account.access_key}/{scope}",
             "X-Amz-Date": stamp,
-            "X-Amz-Expires": str(int(lasts.total_seconds())),
+            "X-Amz-Expires": str(int(valid_for.total_seconds())),
             "X-Amz-SignedHeaders": ";".join(sorted(signed)),
         }
         if account.session_token is not None:
@@ -110,9 +102,8 @@ class Presigner:
         lines = [f"{name}:{signed[name]}" for name in sorted(signed)]
         request = "\n".join([method, path, query_string, *lines, "", ";".join(sorted(signed)), "UNSIGNED-PAYLOAD"])
         to_sign = "\n".join([_ALGORITHM, stamp, scope, hashlib.sha256(request.encode()).hexdigest()])
-        return (
-            f"{scheme}://{host}{path}?{query_string}&X-Amz-Signature={_signature(account.secret_key, scope, to_sign)}"
-        )
+        signature = _signature(account.secret_key, scope, to_sign)
+        return f"{scheme}://{host}{path}?{query_string}&X-Amz-Signature={signature}", begins + valid_for
 
 
 def _host_of(url: str) -> str:

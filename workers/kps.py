@@ -126,9 +126,8 @@ class KpsWorker(Worker):
         if not new:
             return 0
         vectors = await self._embedded([unit.passage for unit in new])
-        drafts = [
-            unit.draft.model_copy(update={"embeddings": vector}) for unit, vector in zip(new, vectors, strict=True)
-        ]
+        embedded = zip(new, vectors, strict=True)
+        drafts = [unit.draft.model_copy(update={"embeddings": vector}) for unit, vector in embedded]
         items = await self._stored(drafts, bus, context)
         if any(item.status == "refused" and item.code is Code.INVALID for item in items):
             # Memory is of another model still, or already: it embeds by itself what comes without a vector.

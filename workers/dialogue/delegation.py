@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -151,11 +151,8 @@ class DelegationRounds:
         """Carry out the model's calls; the round is stored before the model is shown it."""
         numbered = sorted(enumerate(calls), key=_whom)
         together = [list(group) for _, group in groupby(numbered, key=_whom)]
-        answers = dict(
-            answer
-            for answered in await asyncio.gather(*(self._one_by_one(number, group) for group in together))
-            for answer in answered
-        )
+        answered = await asyncio.gather(*(self._one_by_one(number, group) for group in together))
+        answers = dict(chain.from_iterable(answered))
         results = tuple(
             ModelMessage(role="tool", content=answers[place], tool_call_id=call.id, name=call.name)
             for place, call in enumerate(calls)
@@ -218,11 +215,8 @@ class DelegationRounds:
         return self._subagent_contexts[name]
 
     async def _keep(self, name: str, order: ExecuteTask, done: TaskDone) -> None:
-        said = [
-            TaskStep(role="user", content=order.task),
-            *done.steps,
-            TaskStep(role="assistant", content=done.response),
-        ]
+        question, answer = TaskStep(role="user", content=order.task), TaskStep(role="assistant", content=done.response)
+        said = [question, *done.steps, answer]
         now = self._subagents.clock()
         kept = [
             HistoryMessage(id=f"{order.delegation_id}.{place}", timestamp=now, **each.model_dump())
