@@ -67,7 +67,6 @@ class AccessControl:
 
 
 def address_of(connection: HTTPConnection) -> str:
-    """IP address of the client."""
     return connection.client.host if connection.client else ""
 
 

@@ -39,7 +39,6 @@ def token_of(settings: FleetSettings) -> Token | None:
 
 
 def token_file(settings: FleetSettings) -> Path:
-    """File of a created token."""
     return settings.data_dir / "gateway_token"
 
 
@@ -59,7 +58,6 @@ class AccessKeys:
 
     @property
     def is_open(self) -> bool:
-        """True if no token is asked for."""
         return self._token is None
 
     def is_token(self, given: str) -> bool:
@@ -91,7 +89,6 @@ class LoginThrottle:
         self._guesses: LRUCache[str, deque[datetime]] = LRUCache(_MAX_ADDRESSES)
 
     def count(self, address: str) -> None:
-        """Record a wrong token."""
         guesses = self._guesses.get(address) or deque(maxlen=self._most)
         guesses.append(self._clock())
         self._guesses[address] = guesses

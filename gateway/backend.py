@@ -9,8 +9,7 @@ from pydantic import BaseModel
 from bus_schema.messages import Command
 from config.settings import FleetSettings
 from gateway.event_feed import EventFeed
-from gateway.memory_changes import MemoryChangeListener
-from gateway.shared_memory import SharedMemories
+from gateway.shared_memory import MemoryChangeListener, SharedMemories
 from gateway.timeline_tail import TimelineTail
 from mindbus.bus.client import Client
 from mindbus.bus.connection import find_broker

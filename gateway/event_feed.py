@@ -69,7 +69,6 @@ class Listener(Generic[ItemT]):
         return items
 
     async def wait(self) -> None:
-        """Wait until there is an item."""
         await self._is_filled.wait()
 
     async def __aiter__(self) -> AsyncIterator[ItemT | MissedEvents]:
@@ -79,13 +78,34 @@ class Listener(Generic[ItemT]):
                 yield item
 
 
-class EventFeed:
+class Broadcast(Generic[ItemT]):
+    """Passes every item to all current listeners."""
+
+    def __init__(self) -> None:
+        self.listeners: set[Listener[ItemT]] = set()
+
+    @contextmanager
+    def listen(self, most: int = _MAX_WAITING) -> Iterator[Listener[ItemT]]:
+        """A listener to every item from now on."""
+        listener: Listener[ItemT] = Listener(most)
+        self.listeners.add(listener)
+        try:
+            yield listener
+        finally:
+            self.listeners.discard(listener)
+
+    def put(self, item: ItemT | MissedEvents) -> None:
+        for listener in self.listeners:
+            listener.put(item)
+
+
+class EventFeed(Broadcast[Envelope]):
     """Passes every event to all listeners, except heartbeats, which it keeps as the state of the workers."""
 
     def __init__(self, bus: Client, heartbeat_s: float, clock: Callable[[], datetime]) -> None:
+        super().__init__()
         self._bus, self._clock = bus, clock
         self._silent_after = timedelta(seconds=heartbeat_s * MISSED_HEARTBEATS)
-        self._listeners: set[Listener[Envelope]] = set()
         self._beats: dict[tuple[str, str], tuple[Heartbeat, datetime]] = {}
         self._last_event_at: datetime | None = None
         self._receiving: asyncio.Task[None] | None = None
@@ -110,16 +130,6 @@ class EventFeed:
         now = self._clock()
         return [_instance_of(beat, at, is_silent=now - at > self._silent_after) for beat, at in self._known(now)]
 
-    @contextmanager
-    def listen(self, most: int = _MAX_WAITING) -> Iterator[Listener[Envelope]]:
-        """A listener to all events from now on."""
-        listener: Listener[Envelope] = Listener(most)
-        self._listeners.add(listener)
-        try:
-            yield listener
-        finally:
-            self._listeners.discard(listener)
-
     async def _receive_forever(self, subscription: EventSubscription[Envelope]) -> None:
         while True:
             try:
@@ -138,11 +148,6 @@ class EventFeed:
             self._record_heartbeat(envelope)
         else:
             self.put(envelope)
-
-    def put(self, item: Envelope | MissedEvents) -> None:
-        """Pass an item to all current listeners."""
-        for listener in self._listeners:
-            listener.put(item)
 
     def _record_heartbeat(self, envelope: Envelope) -> None:
         try:

@@ -75,7 +75,6 @@ def field_errors(errors: Iterable[Mapping[str, Any]]) -> list[FieldError]:
 
 
 def respond(problem: Problem, headers: dict[str, str] | None = None) -> Response:
-    """The HTTP response."""
     again = {"Retry-After": str(RETRY_AFTER_S)} if problem.code is Code.UNAVAILABLE else {}
     return JSONResponse(problem.model_dump(mode="json"), problem.status, again | (headers or {}), MEDIA_TYPE)
 
@@ -83,7 +82,6 @@ def respond(problem: Problem, headers: dict[str, str] | None = None) -> Response
 def problem_response(
     code: Code, detail: str, status: int | None = None, headers: dict[str, str] | None = None
 ) -> Response:
-    """The HTTP response for a code and a detail."""
     return respond(problem_for(code, detail, status), headers)
 
 

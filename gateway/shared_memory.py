@@ -1,29 +1,164 @@
 """Shared memory as a user may read it: search, facets, changes."""
 
-from collections import Counter
-from collections.abc import AsyncGenerator, Collection, Iterable
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final, Literal
 from weakref import WeakValueDictionary
 
 from cachetools import LRUCache
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from bus_schema.glm import MAX_PAGE, FoundKem, GetMemoryStats, KemPage, MemoryStats, RetrieveKems
-from bus_schema.kem import Kem
-from bus_schema.kem_match import facets
+from bus_schema.envelope import Envelope
+from bus_schema.glm import GetMemoryStats, KemDeleted, KemPage, KemStored, KemUpdated, MemoryStats, RetrieveKems
+from bus_schema.kem import Kem, KemNotice
 from bus_schema.kem_query import KemQuery
 from bus_schema.messages import Query
 from bus_schema.replies import Code
-from bus_schema.swm import QuerySwm
-from gateway.event_feed import MissedEvents
-from gateway.memory_changes import KemChange, MemoryChanges, ReadableKems
+from bus_schema.swm import KemEvicted, KemPublished, QuerySwm
+from gateway.event_feed import Broadcast, EventFeed, MissedEvents
 from mindbus.bus.client import Client
 from mindbus.errors import BusUnavailable, MindBusError, Rejected, ReplyError
 from mindbus.logs import logger
-from mindbus.sdk.kem_filters import Filter
+from mindbus.sdk.kem_filters import Filter, FilterSubject
+from mindbus.tasks import end
 
-_MAX_VALUES: Final = 50
+ChangeKind = Literal["stored", "published", "updated", "evicted", "deleted"]
+_ChangeEvent = KemNotice | KemDeleted | KemEvicted
+ReceivedChange = tuple[Envelope, _ChangeEvent]
+
+_REMEMBERED: Final = 10_000
+# Units stored together are read together.
+_BATCH: Final = 100
+_GATHER_S: Final = 0.1
+_EVENTS: Final[dict[str, tuple[ChangeKind, type[_ChangeEvent]]]] = {
+    KemStored.wire.type: ("stored", KemStored),
+    KemPublished.wire.type: ("published", KemPublished),
+    KemUpdated.wire.type: ("updated", KemUpdated),
+    KemEvicted.wire.type: ("evicted", KemEvicted),
+    KemDeleted.wire.type: ("deleted", KemDeleted),
+}
+_FILTER_NAMES: Final = {"evicted": "KEM_EVICTED", "deleted": "KEM_DELETED"}
+
+
+class KemChange(BaseModel):
+    """A change of a unit; `kem` is None if it is gone, or could not be read just now."""
+
+    model_config = ConfigDict(frozen=True)
+    event: ChangeKind
+    kem_id: str
+    at: datetime
+    by: str
+    version: int | None = None
+    metadata: dict[str, JsonValue] = {}
+    kem: Kem | None = None
+
+    def meets(self, wanted: Filter) -> bool:
+        """True if the change matches a filter of the working memory's subscribers."""
+        is_new = self.event != "updated" and self.version == 1
+        name = _FILTER_NAMES.get(self.event, "KEM_PUBLISHED" if is_new else "KEM_UPDATED")
+        return wanted.matches(FilterSubject(name, self.kem_id, self.metadata))
+
+
+@dataclass(frozen=True)
+class ReadableKems:
+    """Units that the user may read, by id; not `is_all` if a part of memory did not answer."""
+
+    kems: Mapping[str, Kem]
+    is_all: bool = True
+
+
+Fetch = Callable[[Collection[str]], Awaitable[ReadableKems]]
+
+
+class MemoryChanges(Broadcast[KemChange]):
+    """Changes for one user; the units are read from memory as this user, so that its access rules apply.
+
+    The rights to a unit that is gone can no longer be asked: its end is reported if the user has seen the unit.
+    """
+
+    def __init__(self, fetch: Fetch) -> None:
+        super().__init__()
+        self._fetch = fetch
+        self._seen: LRUCache[str, dict[str, JsonValue]] = LRUCache(_REMEMBERED)
+
+    def mark_seen(self, *kems: Kem) -> None:
+        """Record that the user has read these units."""
+        for kem in kems:
+            self._seen[kem.id] = kem.metadata
+
+    async def process(self, received: Sequence[ReceivedChange], *, has_missed: bool) -> None:
+        """Pass on what the user may read; without listeners nothing is fetched."""
+        if has_missed:
+            self.put(MissedEvents())
+        for first in range(0, len(received) if self.listeners else 0, _BATCH):
+            await self._process_batch(received[first : first + _BATCH])
+
+    async def _process_batch(self, received: Sequence[ReceivedChange]) -> None:
+        kem_ids = {event.kem_id for _, event in received if isinstance(event, KemNotice)}
+        readable = await self._fetch(kem_ids) if kem_ids else ReadableKems({})
+        for envelope, event in received:
+            change = self._change(envelope, event, readable)
+            if change is not None:
+                self.put(change)
+
+    def _change(self, envelope: Envelope, event: _ChangeEvent, readable: ReadableKems) -> KemChange | None:
+        kem_id, kem = event.kem_id, readable.kems.get(event.kem_id)
+        fields: dict[str, Any] = {"kem_id": kem_id, "at": envelope.time, "by": envelope.mbrequester}
+        kind = _EVENTS[envelope.type][0]
+        if isinstance(event, KemNotice) and (kem is not None or event.visibility == "public"):
+            self._seen[kem_id] = kem.metadata if kem is not None else event.metadata
+            fields |= {"version": event.version, "kem": kem}
+        elif isinstance(event, KemNotice) and not readable.is_all:
+            return None
+        elif isinstance(event, KemNotice):
+            # A unit that has been hidden from the user looks deleted.
+            kind = "deleted"
+        metadata = self._seen.get(kem_id)
+        if kind == "deleted":
+            self._seen.pop(kem_id, None)
+        return None if metadata is None else KemChange(event=kind, metadata=metadata, **fields)
+
+
+class MemoryChangeListener:
+    """Reads change events from the feed once for all users, in batches."""
+
+    def __init__(self, feed: EventFeed, users: Callable[[], Iterable[MemoryChanges]]) -> None:
+        self._feed, self._users = feed, users
+        self._receiving: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._receiving = asyncio.create_task(self._receive_forever(), name="memory changes")
+
+    async def stop(self) -> None:
+        if self._receiving is not None:
+            await end(self._receiving)
+
+    async def _receive_forever(self) -> None:
+        with self._feed.listen() as listener:
+            while True:
+                await listener.wait()
+                await asyncio.sleep(_GATHER_S)
+                items = listener.take()
+                received = [(item, event) for item in items if isinstance(item, Envelope) and (event := _event(item))]
+                has_missed = any(isinstance(item, MissedEvents) for item in items)
+                if received or has_missed:
+                    await asyncio.gather(*(user.process(received, has_missed=has_missed) for user in self._users()))
+
+
+def _event(envelope: Envelope) -> _ChangeEvent | None:
+    known = _EVENTS.get(envelope.type)
+    if known is None:
+        return None
+    try:
+        return known[1].model_validate(envelope.data or {})
+    except ValidationError as error:
+        logger().warning("unreadable change", source=envelope.source, reason=str(error))
+        return None
+
+
 _KEPT: Final = 50
 # Nobody waits longer at a screen.
 _TIMEOUT_S: Final = 10.0
@@ -35,24 +170,6 @@ class SlowSubscriber(MindBusError, code=Code.UNAVAILABLE):
 
 class KemNotFound(Rejected, code=Code.NOT_FOUND):
     """There is no such unit, or it is not yours to read."""
-
-
-class FacetValue(BaseModel):
-    """A value with the number of units that have it."""
-
-    model_config = ConfigDict(frozen=True)
-    value: str | bool | int | float
-    count: int
-
-
-class Facets(BaseModel):
-    """Values of metadata and content types, the most frequent first, among the first `counted` units of an answer."""
-
-    model_config = ConfigDict(frozen=True)
-    counted: int
-    is_all: bool
-    content_types: list[FacetValue]
-    metadata: dict[str, list[FacetValue]]
 
 
 class SharedMemory:
@@ -82,13 +199,7 @@ class SharedMemory:
         raise KemNotFound
 
     async def stats(self) -> MemoryStats:
-        """Number of readable units."""
         return await self._bus.request(GetMemoryStats(), timeout_s=_TIMEOUT_S)
-
-    async def facets(self, query: KemQuery) -> Facets:
-        """Facets of the first page of an answer."""
-        page = await self.search(query, limit=MAX_PAGE)
-        return facets_of(page.items, is_all=page.next_cursor is None)
 
     async def follow(self, wanted: Filter) -> AsyncGenerator[KemChange]:
         """Changes that match the filter, from now on. Raises SlowSubscriber."""
@@ -117,24 +228,7 @@ class SharedMemories:
         return memory
 
     def changes(self) -> list[MemoryChanges]:
-        """The changes of each user."""
         return [memory.changes for memory in self._used.values()]
-
-
-def facets_of(found: Iterable[FoundKem], *, is_all: bool) -> Facets:
-    """Facets of these units."""
-    kems = [item.kem for item in found]
-    values: dict[str, Counter[str | bool | float]] = {}
-    for kem in kems:
-        # A list may hold a value twice; True is not counted as 1.
-        for key, _, value in {(key, type(value), value) for key, value in facets(kem.metadata)}:
-            values.setdefault(key, Counter())[value] += 1
-    return Facets(
-        counted=len(kems),
-        is_all=is_all,
-        content_types=_most_common(Counter(kem.content_type for kem in kems)),
-        metadata={key: _most_common(counts) for key, counts in sorted(values.items())},
-    )
 
 
 async def readable_kems(bus: Client, kem_ids: Collection[str]) -> ReadableKems:
@@ -152,8 +246,3 @@ async def readable_kems(bus: Client, kem_ids: Collection[str]) -> ReadableKems:
             logger().warning("changes without content", reason=str(error))
             is_all = False
     return ReadableKems(found, is_all)
-
-
-def _most_common(counts: "Counter[str] | Counter[str | bool | float]") -> list[FacetValue]:
-    ordered = sorted(counts.items(), key=lambda each: (-each[1], str(each[0])))
-    return [FacetValue(value=value, count=count) for value, count in ordered[:_MAX_VALUES]]

@@ -56,7 +56,6 @@ class GatewayWorker(Worker):
         self.url = ""
 
     async def start(self) -> None:
-        """Bind the address, subscribe to the bus, serve."""
         settings = self._context.settings_as(FleetSettings)
         token = token_of(settings)
         if token is not None and token.is_new:
@@ -99,7 +98,6 @@ class WebServer:
         self._serving: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Returns once it serves. Raises ServerNotStarted."""
         self._serving = asyncio.create_task(self._server.serve([self._socket]), name="web server")
         while not self._server.started:
             if self._serving.done():

@@ -11,15 +11,7 @@ from fastapi.sse import format_sse_event
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from bus_schema.conversations import DialoguePage, GetMessages, ListDialogues, MessagePage
-from bus_schema.dialogue import (
-    Answered,
-    DialogueMessageId,
-    EndDialogue,
-    Ended,
-    Invoke,
-    MessageText,
-    conversation_trace,
-)
+from bus_schema.dialogue import Answered, DialogueMessageId, EndDialogue, Ended, Invoke, MessageText, conversation_trace
 from bus_schema.identities import UserId
 from bus_schema.ids import mint
 from bus_schema.timeline import GetTimeline, TimelineEvent
@@ -168,9 +160,8 @@ async def _answer_frames(first: str | Answered, rest: AsyncGenerator[str | Answe
 
 
 def _answer_frame(chunk: str | Answered) -> bytes:
-    if isinstance(chunk, Answered):
-        return format_sse_event(event="answered", data_str=chunk.model_dump_json())
-    return format_sse_event(event="piece", data_str=AnswerChunk(text=chunk).model_dump_json())
+    name, data = ("answered", chunk) if isinstance(chunk, Answered) else ("piece", AnswerChunk(text=chunk))
+    return format_sse_event(event=name, data_str=data.model_dump_json())
 
 
 def _subagent_frame(event: TimelineEvent) -> bytes:

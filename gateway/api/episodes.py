@@ -76,9 +76,8 @@ class PackRequest(BaseModel):
 async def episodes(wanted: Annotated[EpisodeListParams, Query()], backend: BackendDependency) -> EpisodePage:
     """Episodes, the latest first."""
     fields = wanted.model_dump(include={"at", "cursor", "limit"})
-    return await backend.query(
-        ListEpisodes(chat_id=wanted.chat, layers=wanted.layer, anchors_only=wanted.anchors, **fields)
-    )
+    query = ListEpisodes(chat_id=wanted.chat, layers=wanted.layer, anchors_only=wanted.anchors, **fields)
+    return await backend.query(query)
 
 
 @router.get("/episodes/search")

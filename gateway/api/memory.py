@@ -1,5 +1,7 @@
 """Shared memory over HTTP: search, facets, statistics, a stream of changes."""
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
@@ -7,21 +9,40 @@ from fastapi.responses import Response
 from fastapi.sse import format_sse_event
 from pydantic import BaseModel, ConfigDict, Field
 
-from bus_schema.glm import MAX_PAGE, KemPage, MemoryStats
+from bus_schema.glm import MAX_PAGE, FoundKem, KemPage, MemoryStats
 from bus_schema.identities import UserId
 from bus_schema.kem import Kem
+from bus_schema.kem_match import facets as facets_in
 from bus_schema.kem_query import KemQuery, OrderBy
 from bus_schema.links import KemId
 from gateway.api.dependencies import STREAM_RESPONSES, BackendDependency, StreamsDependency
 from gateway.event_streams import event_frames
-from gateway.memory_changes import KemChange
-from gateway.shared_memory import Facets
+from gateway.shared_memory import KemChange
 from mindbus.sdk.kem_filters import parse_filter, query_from
 
 router = APIRouter(tags=["memory"])
 
+_MAX_VALUES = 50
 User = Annotated[UserId | None, Query()]
 FilterText = Annotated[str, Field(max_length=1000, description="`metadata.KEY=VALUE`, joined by AND, OR, ( ).")]
+
+
+class FacetValue(BaseModel):
+    """A value with the number of units that have it."""
+
+    model_config = ConfigDict(frozen=True)
+    value: str | bool | int | float
+    count: int
+
+
+class Facets(BaseModel):
+    """Values of metadata and content types, the most frequent first, among the first `counted` units of an answer."""
+
+    model_config = ConfigDict(frozen=True)
+    counted: int
+    is_all: bool
+    content_types: list[FacetValue]
+    metadata: dict[str, list[FacetValue]]
 
 
 class KemSearchParams(BaseModel):
@@ -62,7 +83,8 @@ async def get(kem_id: Annotated[KemId, Path()], backend: BackendDependency, user
 @router.get("/memory/facets")
 async def facets(wanted: Annotated[KemSearchParams, Query()], backend: BackendDependency) -> Facets:
     """Values of metadata and content types, counted among the first 200 results."""
-    return await backend.memories.of(wanted.user).facets(wanted.query())
+    page = await backend.memories.of(wanted.user).search(wanted.query(), limit=MAX_PAGE)
+    return facets_of(page.items, is_all=page.next_cursor is None)
 
 
 @router.get("/memory/stats")
@@ -83,6 +105,22 @@ async def changes(
     return streams.respond(event_frames(following, _change_frame))
 
 
+def facets_of(found: Iterable[FoundKem], *, is_all: bool) -> Facets:
+    """Facets of these units."""
+    kems = [item.kem for item in found]
+    values: dict[str, Counter[str | bool | float]] = {}
+    for kem in kems:
+        # A list may hold a value twice; True is not counted as 1.
+        for key, _, value in {(key, type(value), value) for key, value in facets_in(kem.metadata)}:
+            values.setdefault(key, Counter())[value] += 1
+    return Facets(
+        counted=len(kems),
+        is_all=is_all,
+        content_types=_most_common(Counter(kem.content_type for kem in kems)),
+        metadata={key: _most_common(counts) for key, counts in sorted(values.items())},
+    )
+
+
 def _change_frame(change: KemChange) -> bytes:
     shown = change if change.kem is None else change.model_copy(update={"kem": _without_vector(change.kem)})
     return format_sse_event(event=change.event, data_str=shown.model_dump_json())
@@ -90,3 +128,8 @@ def _change_frame(change: KemChange) -> bytes:
 
 def _without_vector(kem: Kem) -> Kem:
     return kem.model_copy(update={"embeddings": None})
+
+
+def _most_common(counts: "Counter[str] | Counter[str | bool | float]") -> list[FacetValue]:
+    ordered = sorted(counts.items(), key=lambda each: (-each[1], str(each[0])))
+    return [FacetValue(value=value, count=count) for value, count in ordered[:_MAX_VALUES]]

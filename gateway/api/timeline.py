@@ -35,15 +35,8 @@ class TimelineParams(BaseModel):
 
     def query(self, limit: int, cursor: str | None) -> GetTimeline:
         """The query to storage."""
-        return GetTimeline(
-            since=self.since,
-            until=self.until,
-            user_id=self.user,
-            trace_id=self.trace,
-            topics=tuple(self.topic),
-            cursor=cursor,
-            limit=limit,
-        )
+        conditions = {"user_id": self.user, "trace_id": self.trace, "topics": tuple(self.topic)}
+        return GetTimeline(since=self.since, until=self.until, cursor=cursor, limit=limit, **conditions)
 
     def require_past(self, backend: Backend) -> None:
         """Raises RequestValidationError if `since` lies in the future."""

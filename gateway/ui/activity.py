@@ -1,7 +1,7 @@
 """Activity of the services and health of the bus, sampled once a second for all pages."""
 
 import asyncio
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -31,12 +31,18 @@ class ServiceActivity:
     p99_s: float | None = None
 
 
+def quantile(values: Iterable[float], percent: int) -> float | None:
+    """A percentile by nearest rank; None without values."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)] if ordered else None
+
+
 class ActivityCounter:
     """Counts events and durations of each service, second by second."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, deque[int]] = {}
-        self._took: dict[str, deque[float]] = {}
+        self._counts: defaultdict[str, deque[int]] = defaultdict(lambda: deque([0] * _SECONDS, maxlen=_SECONDS))
+        self._took: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_TOOK))
         self._pending: dict[str, Envelope] = {}
 
     def tick(self) -> None:
@@ -44,29 +50,21 @@ class ActivityCounter:
             counts.append(0)
 
     def hear(self, items: Iterable[Envelope | MissedEvents]) -> int:
-        """Count these events; the number of them."""
-        heard = 0
-        for item in items:
-            if isinstance(item, MissedEvents):
-                continue
-            heard += 1
-            if item.service not in self._counts:
-                self._counts[item.service] = deque([0] * _SECONDS, maxlen=_SECONDS)
-            self._counts[item.service][-1] += 1
-            took = self._time_of(item)
+        events = [item for item in items if not isinstance(item, MissedEvents)]
+        for event in events:
+            self._counts[event.service][-1] += 1
+            took = self._time_of(event)
             if took is not None:
-                self._took.setdefault(item.service, deque(maxlen=_TOOK)).append(took)
-        return heard
+                self._took[event.service].append(took)
+        return len(events)
 
     def now(self) -> dict[str, ServiceActivity]:
         return {service: self._pace(service, list(counts)) for service, counts in self._counts.items()}
 
     def _pace(self, service: str, counts: list[int]) -> ServiceActivity:
         rates = tuple(sum(counts[end - _OVER_S : end]) / _OVER_S for end in range(_OVER_S, len(counts) + 1))
-        took = sorted(self._took.get(service, ()))
-        if not took:
-            return ServiceActivity(rates)
-        return ServiceActivity(rates, took[len(took) // 2], took[min(len(took) - 1, len(took) * 99 // 100)])
+        took = self._took.get(service, ())
+        return ServiceActivity(rates, quantile(took, 50), quantile(took, 99))
 
     def _time_of(self, envelope: Envelope) -> float | None:
         data = envelope.data or {}
@@ -157,7 +155,6 @@ class ActivityMonitor:
 
 
 def count_dead(queues: Iterable[QueueState] | None) -> int:
-    """Number of dead letters in these queues."""
     return sum(queue.depth for queue in queues or () if queue.name.endswith(DEAD_SUFFIX))
 
 
@@ -168,15 +165,14 @@ def health_of(
     dead = count_dead(queues)
     if not is_connected:
         return BusHealth("err", "health.lost", needing=dead)
-    down = [worker.service for worker in latest(workers) if worker.is_silent]
-    if down:
-        return BusHealth("err", "health.down", {"who": ", ".join(down)}, "/fleet", per_second, dead + len(down))
-    unready = [worker.service for worker in latest(workers) if worker.state is State.UNREADY]
-    if unready:
-        return BusHealth("warn", "health.unready", {"who": ", ".join(unready)}, "/fleet", per_second, dead)
+    at_work = BusHealth("ok", "health.ok", per_second=per_second, needing=dead)
+    warned = replace(at_work, state="warn")
+    if down := [worker.service for worker in latest(workers) if worker.is_silent]:
+        about = {"who": ", ".join(down)}
+        return replace(at_work, state="err", sentence="health.down", about=about, needing=dead + len(down))
+    if unready := [worker.service for worker in latest(workers) if worker.state is State.UNREADY]:
+        return replace(warned, sentence="health.unready", about={"who": ", ".join(unready)})
     full = [queue for queue in queues or () if queue.depth > _MANY_WAITING and not queue.name.endswith(DEAD_SUFFIX)]
     if full:
-        return BusHealth("warn", "health.behind", {"who": full[0].name}, "/fleet", per_second, dead)
-    if dead:
-        return BusHealth("warn", "health.dead", {}, "/fleet", per_second, dead)
-    return BusHealth("ok", "health.ok", {}, "/fleet", per_second, 0)
+        return replace(warned, sentence="health.behind", about={"who": full[0].name})
+    return replace(warned, sentence="health.dead") if dead else at_work

@@ -53,7 +53,6 @@ def toggle(element: Element, name: str, *, is_on: object) -> None:
 
 
 def show_if(element: Element, is_shown: object) -> None:
-    """Show or hide an element."""
     toggle(element, "mb-hidden", is_on=not is_shown)
 
 
@@ -181,7 +180,6 @@ def field(label: str, value: str, on_change: Callable[[str], Any], **more: objec
 
 
 def rewrite(written: Element, value: str) -> None:
-    """Replace the value of an input."""
     written.client.run_javascript(f"getHtmlElement({written.id}).value = {json.dumps(value)}")
 
 

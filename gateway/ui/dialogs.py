@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gateway.ui.components import box, button, field, popup, text
+from gateway.ui.components import attributes, box, button, field, popup, text
 from gateway.ui.i18n import Localizer
 
 
@@ -14,13 +14,8 @@ async def confirm(i18n: Localizer, title: str, explanation: str, action: str, nu
         text(explanation, "", "p")
         if number > 1:
             text(i18n("confirm.type", n=number), "mb-meta", "p")
-            field(
-                i18n("confirm.number"),
-                "",
-                lambda value: typed.update(number=value),
-                inputmode="numeric",
-                autofocus=True,
-            )
+            line = field(i18n("confirm.number"), "", lambda value: typed.update(number=value), inputmode="numeric")
+            attributes(line, autofocus=True)
         with box("mb-actions"):
             with button(i18n("cancel"), lambda: dialog.submit(False), "mb-quiet"):
                 text("Esc", "mb-kbd")
@@ -49,10 +44,8 @@ def prompt_user(
     with popup(i18n(key)):
         text(i18n(key), "", "h2")
         text(i18n(f"{key}_hint"), "", "p")
-        line = field(
-            i18n("chat.user"), user_id, lambda value: typed.update(user=value), autofocus=True, placeholder="alice"
-        )
-        line.on("keydown.enter", go)
+        line = field(i18n("chat.user"), user_id, lambda value: typed.update(user=value), placeholder="alice")
+        attributes(line, autofocus=True).on("keydown.enter", go)
         problem = text("", "mb-err mb-meta")
         with box("mb-actions"):
             button(i18n(action), go, "mb-primary")

@@ -1,7 +1,7 @@
 """UI messages, plural forms, numbers and times in the language and time zone of the viewer."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from functools import cache
 from importlib.resources import files
 from typing import cast
@@ -11,7 +11,8 @@ import yaml
 LANGUAGES = ("en", "ru")
 _THIN = "\u202f"
 _KILO = 1024
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_MINUTE = 60
+_UNITS = (("d", 86400), ("h", 3600), ("min", 60))
 
 
 def language_of(chosen: str | None, accepted: str) -> str:
@@ -37,13 +38,11 @@ class Localizer:
         self._messages = catalogue(language)
 
     def __call__(self, key: str, **values: object) -> str:
-        """The message of a key."""
         phrase = self._messages[key]
         assert isinstance(phrase, str), f"{key} is a plural"
         return phrase.format(**values) if values else phrase
 
     def count(self, key: str, number: int, **values: object) -> str:
-        """The plural form for a number."""
         forms = self._messages[key]
         assert isinstance(forms, list), f"{key} is no plural"
         return forms[_form(self.language, number)].format(n=self.number(number), **values)
@@ -83,37 +82,34 @@ class Localizer:
 
     def day(self, moment: datetime, today: datetime) -> str:
         """Day and month, with the word for today."""
-        local, now = moment.astimezone(self.zone).date(), today.astimezone(self.zone).date()
-        months = self("months").split()
-        name = f"{local.day} {months[local.month - 1]}"
-        if self.language == "en":
-            name = f"{months[local.month - 1]} {local.day}"
+        local, now = _dates(self.zone, moment, today)
+        month = self("months").split()[local.month - 1]
+        name = f"{month} {local.day}" if self.language == "en" else f"{local.day} {month}"
         return self("today", day=name) if local == now else name
 
     def when(self, moment: datetime, now: datetime) -> str:
         """The time if it was today, `yesterday`, else the day."""
-        local, today = moment.astimezone(self.zone).date(), now.astimezone(self.zone).date()
+        local, today = _dates(self.zone, moment, now)
         if local == today:
             return self.hour(moment)
-        if today - local == timedelta(days=1):
-            return self("yesterday")
-        return f"{local.day} {self('months.short').split()[local.month - 1]}"
+        return self("yesterday") if today - local == timedelta(days=1) else self._short_day(local.day, local.month)
 
     def date(self, moment: datetime, today: datetime) -> str:
         """Day and short month, with the year if it is another one."""
-        local, now = moment.astimezone(self.zone).date(), today.astimezone(self.zone).date()
-        name = f"{local.day} {self('months.short').split()[local.month - 1]}"
-        return name if local.year == now.year else f"{name} {local.year}"
+        local, now = _dates(self.zone, moment, today)
+        return self._short_day(local.day, local.month) + (f" {local.year}" if local.year != now.year else "")
+
+    def _short_day(self, day: int, month: int) -> str:
+        return f"{day} {self('months.short').split()[month - 1]}"
 
     def span(self, seconds: float) -> str:
         """A duration in its largest unit."""
-        if seconds < _MINUTE:
-            return f"{int(seconds)} {self('unit.s')}"
-        if seconds < _HOUR:
-            return f"{int(seconds // _MINUTE)} {self('unit.min')}"
-        if seconds < _DAY:
-            return f"{int(seconds // _HOUR)} {self('unit.h')}"
-        return f"{int(seconds // _DAY)} {self('unit.d')}"
+        unit, size = next(((unit, size) for unit, size in _UNITS if seconds >= size), ("s", 1))
+        return f"{int(seconds // size)} {self(f'unit.{unit}')}"
+
+
+def _dates(zone: tzinfo, *moments: datetime) -> list[date]:
+    return [moment.astimezone(zone).date() for moment in moments]
 
 
 def utc(moment: datetime) -> str:

@@ -2,34 +2,24 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from nicegui import ui
 from nicegui.element import Element
 
 from gateway.ui.activity import BusHealth
-from gateway.ui.components import anchor, attributes, box, icon_button, show_if, text
+from gateway.ui.components import anchor, attributes, box, clickable, icon_button, show_if, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.svg import LOGO, icon
 
-SCREENS: Final = ("timeline", "chat", "runs", "fleet", "memory", "sim")
 _ON_PHONE: Final = ("timeline", "chat", "runs", "fleet", "memory")
+SCREENS: Final = (*_ON_PHONE, "sim")
 _THEMES: Final = (("dark", "moon"), ("light", "sun"), ("system", "system"))
-_TONGUES: Final = (("en", "English"), ("ru", "Русский"))
-
-
-@dataclass
-class LayoutSlots:
-    """Elements that a screen fills."""
-
-    subtitle: Element
-    controls: Element
-    main: Element
+_LANGUAGES: Final = (("en", "English"), ("ru", "Русский"))
 
 
 class Layout:
-    """Draws the layout of a page; the screen fills its slots."""
+    """Draws the layout of a page; the screen fills `subtitle`, `controls` and `main`."""
 
     def __init__(self, i18n: Localizer, name: str, *, can_leave: bool = False) -> None:
         self.i18n, self.name, self._can_leave = i18n, name, can_leave
@@ -38,7 +28,7 @@ class Layout:
         with box("mb-app") as self.app:
             anchor("#mb-main", i18n("skip"), "mb-skip")
             self._rail()
-            self.places = self._top()
+            self._top()
         attributes(box("mb-toasts"), role="status", aria_live="polite")
         ui.run_javascript(f"mbKnow({json.dumps([i18n(key) for key in _BROWSER_MESSAGES])})")
 
@@ -74,20 +64,22 @@ class Layout:
             with box("mb-nav"):
                 for name in SCREENS:
                     self._place(name)
-                with attributes(box("mb-more", "button"), type="button", aria_label=i18n("nav.more")):
+                with clickable("mb-more", aria_label=i18n("nav.more")):
                     icon("more")
                     text(i18n("nav.more"))
-                    self._menu(_more=True)
+                    with ui.menu().classes("mb-menu"):
+                        for name in SCREENS[len(_ON_PHONE) :]:
+                            self._option(i18n(f"nav.{name}"), f"location.href = '/{name}'", name)
+                        self._themes()
+                        self._languages("globe")
             with box("mb-foot"):
-                with icon_button("globe", i18n("language")):
+                with icon_button("globe", i18n("language")), ui.menu().classes("mb-menu"):
                     self._languages()
-                with icon_button("moon", i18n("theme")):
+                with icon_button("moon", i18n("theme")), ui.menu().classes("mb-menu"):
                     self._themes()
                 if self._can_leave:
                     icon_button("logout", i18n("log_out")).on("click", js_handler=_LEAVE)
-                icon_button("keyboard", i18n("keys.title")).on(
-                    "click", js_handler="() => emitEvent('mb_key', {key: '?'})"
-                )
+                icon_button("keyboard", i18n("keys.title")).on("click", js_handler=_press("?"))
 
     def _place(self, name: str) -> None:
         made = anchor(f"/{name}", classes="" if name in _ON_PHONE else "mb-not-phone")
@@ -99,56 +91,44 @@ class Layout:
             if name == "fleet":
                 self._badge = text("", "mb-badge mb-hidden")
 
-    def _languages(self) -> None:
-        with ui.menu().classes("mb-menu"):
-            for key, said in _TONGUES:
-                self._option(
-                    said, f"mbRemember('mb_lang', '{key}'); location.reload()", is_on=key == self.i18n.language
-                )
+    def _languages(self, picture: str = "") -> None:
+        for key, name in _LANGUAGES:
+            is_on = key == self.i18n.language
+            self._option(name, f"mbRemember('mb_lang', '{key}'); location.reload()", picture, is_on=is_on)
 
     def _themes(self) -> None:
-        with ui.menu().classes("mb-menu"):
-            for key, picture in _THEMES:
-                self._option(self.i18n(f"theme.{key}"), f"mbSetTheme('{key}')", picture)
-
-    def _menu(self, *, _more: bool) -> None:
-        with ui.menu().classes("mb-menu"):
-            for name in SCREENS:
-                if name not in _ON_PHONE:
-                    self._option(self.i18n(f"nav.{name}"), f"location.href = '/{name}'", name)
-            for key, picture in _THEMES:
-                self._option(self.i18n(f"theme.{key}"), f"mbSetTheme('{key}')", picture)
-            for key, said in _TONGUES:
-                self._option(said, f"mbRemember('mb_lang', '{key}'); location.reload()", "globe")
+        for key, picture in _THEMES:
+            self._option(self.i18n(f"theme.{key}"), f"mbSetTheme('{key}')", picture)
 
     def _option(self, said: str, script: str, picture: str = "", *, is_on: bool = False) -> None:
-        made = attributes(box("", "button"), type="button", role="menuitemradio", aria_checked=str(is_on).lower())
-        with made.on("click", js_handler=f"() => {{ {script} }}"):
+        option = clickable("", role="menuitemradio", aria_checked=is_on)
+        with option.on("click", js_handler=f"() => {{ {script} }}"):
             if picture:
                 icon(picture)
             text(said)
 
-    def _top(self) -> LayoutSlots:
+    def _top(self) -> None:
         i18n = self.i18n
         with box("mb-top", "header"):
-            self._title = box("mb-title mb-line-x", "h1")
-            with self._title:
+            with box("mb-title mb-line-x", "h1") as self._title:
                 text(i18n(f"nav.{self.name}"))
-            subtitle = box("mb-meta mb-ell mb-subtitle")
+            self.subtitle = text("", "mb-meta mb-ell mb-subtitle", "div")
             box("mb-grow")
-            controls = box("mb-line-x mb-controls")
-            with attributes(box("mb-find", "button"), type="button", aria_label=i18n("find")) as find:
+            self.controls = box("mb-line-x mb-controls")
+            with clickable("mb-find", aria_label=i18n("find")) as find:
                 icon("search", "mb-i14")
                 text(i18n("find"), "mb-find-text")
                 self.find_keys = text("", "mb-kbd")
-            find.on("click", js_handler="() => emitEvent('mb_key', {key: 'palette'})")
-            self._health = anchor("/fleet", classes="mb-health")
-            with self._health:
+            find.on("click", js_handler=_press("palette"))
+            with anchor("/fleet", classes="mb-health") as self._health:
                 self._dot = box("mb-dot mb-t3", "i")
                 self._sentence = text(i18n("health.unknown"))
                 self._rate = text("", "mb-num")
-        main = attributes(box("mb-main", "main"), id="mb-main", tabindex="-1")
-        return LayoutSlots(subtitle, controls, main)
+        self.main = attributes(box("mb-main", "main"), id="mb-main", tabindex="-1")
+
+
+def _press(key: str) -> str:
+    return f"() => emitEvent('mb_key', {{key: '{key}'}})"
 
 
 _LEAVE = "() => fetch('/logout', {method: 'POST'}).then(() => { location.href = '/login'; })"

@@ -11,7 +11,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fastapi import Request
 from nicegui import background_tasks, ui
-from nicegui.element import Element
 
 from bus_schema.envelope import Envelope
 from bus_schema.timeline import GetTimeline, TimelineEvent
@@ -20,7 +19,7 @@ from gateway.backend import Backend
 from gateway.event_feed import Listener, MissedEvents
 from gateway.ui.activity import ActivityMonitor
 from gateway.ui.command_palette import CommandPalette
-from gateway.ui.components import attributes, box, button, text
+from gateway.ui.components import attributes, box, button, text, toggle, update
 from gateway.ui.i18n import Localizer, language_of
 from gateway.ui.layout import Layout, skeleton
 from gateway.ui.sections import EXPECTED_ERRORS, error_text
@@ -45,7 +44,6 @@ class ClientInfo:
 
     @property
     def find_keys(self) -> str:
-        """Shortcut of the command palette."""
         return "⌘K" if self.is_mac else "Ctrl K"
 
 
@@ -95,17 +93,10 @@ class PageSession:
         place = _PLACES.get(name, name)
         ui.page_title(f"{self.i18n(f'nav.{place}')} · MindBus")
         self.layout = Layout(self.i18n, place, can_leave=COOKIE in request.cookies)
+        self.main, self.controls = self.layout.main, self.layout.controls
         with self.main:
             self._banner = attributes(box("mb-hidden"), role="status")
             self._skeleton = skeleton()
-
-    @property
-    def main(self) -> Element:
-        return self.layout.places.main
-
-    @property
-    def controls(self) -> Element:
-        return self.layout.places.controls
 
     async def open(self) -> None:
         """Wait for the browser and its facts, then be ready to draw."""
@@ -122,13 +113,10 @@ class PageSession:
 
     def finish(self) -> None:
         """Mark the page as drawn, for tests."""
-        attributes(self.main, data_drawn=self.name).update()
+        update(self.main, data_drawn=self.name)
 
-    def subtitle(self, said: str) -> None:
-        place = self.layout.places.subtitle
-        place.clear()
-        with place:
-            text(said)
+    def subtitle(self, content: str) -> None:
+        self.layout.subtitle.set_text(content)
 
     def on_key(self, key: str, work: Callable[[str | None], Any]) -> None:
         """Call `work` with the focused row when the key is pressed."""
@@ -139,11 +127,9 @@ class PageSession:
 
         async def attempt() -> None:
             try:
-                done = work()
-                if isinstance(done, Awaitable):
-                    await done
-            except EXPECTED_ERRORS as trouble:
-                logger().warning("screen not refreshed", screen=self.name, reason=str(trouble))
+                await _finish(work())
+            except EXPECTED_ERRORS as error:
+                logger().warning("screen not refreshed", screen=self.name, reason=str(error))
 
         self._timers.append(ui.timer(seconds, attempt))
 
@@ -201,8 +187,8 @@ class PageSession:
         """Run the work and show its error or `done`; True if it succeeded."""
         try:
             await work
-        except EXPECTED_ERRORS as trouble:
-            self.say(error_text(self.i18n, trouble))
+        except EXPECTED_ERRORS as error:
+            self.say(error_text(self.i18n, error))
             return False
         if done:
             self.say(done)
@@ -212,19 +198,16 @@ class PageSession:
         health = self.activity.health
         self.layout.show_health(health)
         is_lost = health.sentence == "health.lost"
-        if is_lost == ("mb-hidden" in self._banner.classes):
-            self._show_loss(is_lost=is_lost)
-
-    def _show_loss(self, *, is_lost: bool) -> None:
+        if is_lost != ("mb-hidden" in self._banner.classes):
+            return
         self._banner.clear()
         self._banner.classes(replace="mb-banner" if is_lost else "mb-hidden")
-        self.main.classes(add="mb-dimmed" if is_lost else "", remove="" if is_lost else "mb-dimmed")
+        toggle(self.main, "mb-dimmed", is_on=is_lost)
         if is_lost:
             with self._banner:
                 icon("alert")
                 with box("mb-stack mb-grow"):
-                    lost_at = self.activity.health.lost_at
-                    since = self.i18n.time(lost_at) if lost_at else ""
+                    since = self.i18n.time(health.lost_at) if health.lost_at else ""
                     text(self.i18n("lost.title", time=since), "mb-medium")
                     text(self.i18n("lost.safe"), "mb-meta")
                 button(self.i18n("retry"), ui.navigate.reload, "", "replay")
@@ -232,10 +215,13 @@ class PageSession:
     async def _press(self, event: Any) -> None:
         work = self._on_key.get(str(event.args.get("key")))
         if work is not None:
-            done = work(event.args.get("row"))
-            if isinstance(done, Awaitable):
-                await done
+            await _finish(work(event.args.get("row")))
 
     def _set_visible(self, *, is_visible: bool) -> None:
         for timer in self._timers:
             timer.activate() if is_visible else timer.deactivate()
+
+
+async def _finish(result: object) -> None:
+    if isinstance(result, Awaitable):
+        await result

@@ -20,7 +20,6 @@ class Row(Protocol[ContraT]):
 
     def show(self, item: ContraT) -> None:
         """Update the row."""
-        ...
 
 
 class Rows(Generic[ItemT]):
@@ -30,15 +29,6 @@ class Rows(Generic[ItemT]):
         self.parent, self._build = parent, build
         self._rows: dict[Hashable, Row[ItemT]] = {}
         self._shown: dict[Hashable, ItemT] = {}
-
-    def __getitem__(self, key: Hashable) -> Row[ItemT]:
-        return self._rows[key]
-
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._rows
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
     def show(self, items: Iterable[tuple[Hashable, ItemT]]) -> None:
         """Make the rows be these items, in this order."""

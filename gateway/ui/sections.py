@@ -1,12 +1,13 @@
-"""Errors on a screen: their text, and sections that fail independently of each other."""
+"""Sections of a screen, which fail independently of each other: their errors and their empty state."""
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final
 
 from nicegui.element import Element
 
 from gateway.problems import EXPECTED, Problem
-from gateway.ui.components import attributes, box, button, copy_button, show_if, text
+from gateway.ui.components import attributes, box, button, copy_button, show_if, text, toggle
 from gateway.ui.i18n import Localizer
 from gateway.ui.svg import icon
 from mindbus.errors import BusUnavailable
@@ -14,24 +15,21 @@ from mindbus.errors import BusUnavailable
 EXPECTED_ERRORS: Final = EXPECTED
 
 
-def error_text(i18n: Localizer, trouble: Exception) -> str:
+def error_text(i18n: Localizer, error: Exception) -> str:
     """Code and detail of an error."""
-    if isinstance(trouble, BusUnavailable):
+    if isinstance(error, BusUnavailable):
         return i18n("trouble.bus")
-    problem = Problem.of(trouble)
+    problem = Problem.of(error)
     return f"{problem.code.value}: {problem.detail}"
 
 
-def show_error(i18n: Localizer, trouble: Exception, again: Callable[[], Any] | None = None, trace: str = "") -> Element:
-    """An error with a retry button."""
-    with attributes(box("mb-trouble"), role="alert") as made:
+def show_error(i18n: Localizer, error: Exception, again: Callable[[], Any], trace: str = "") -> None:
+    with attributes(box("mb-trouble"), role="alert"):
         icon("alert")
         with box("mb-stack mb-grow"):
             text(i18n("trouble.part"), "mb-medium")
-            text(error_text(i18n, trouble) + (f" · {trace}" if trace else ""), "mb-meta")
-        if again is not None:
-            button(i18n("retry"), again, "mb-small", "replay")
-    return made
+            text(error_text(i18n, error) + (f" · {trace}" if trace else ""), "mb-meta")
+        button(i18n("retry"), again, "mb-small", "replay")
 
 
 class ScreenSection:
@@ -47,24 +45,18 @@ class ScreenSection:
         """Run the work and show its error, if any; True if it succeeded."""
         try:
             await work()
-        except EXPECTED_ERRORS as trouble:
-            self._fail(trouble, work, trace)
+        except EXPECTED_ERRORS as error:
+            self._show_notice(is_shown=True)
+            with self._notice:
+                show_error(self.i18n, error, partial(self.attempt, work, trace), trace)
             return False
-        self._notice.clear()
-        self._notice.classes(add="mb-hidden")
-        self.place.classes(remove="mb-failed")
+        self._show_notice(is_shown=False)
         return True
 
-    def _fail(self, trouble: Exception, work: Callable[[], Coroutine[Any, Any, None]], trace: str) -> None:
-        self.place.classes(add="mb-failed")
-        self._notice.classes(remove="mb-hidden")
+    def _show_notice(self, *, is_shown: bool) -> None:
         self._notice.clear()
-        with self._notice:
-
-            async def again() -> None:
-                await self.attempt(work, trace)
-
-            show_error(self.i18n, trouble, again, trace)
+        show_if(self._notice, is_shown)
+        toggle(self.place, "mb-failed", is_on=is_shown)
 
 
 class EmptyState:

@@ -44,13 +44,8 @@ class WebUI:
         async def front(_request: Request) -> Response:
             return RedirectResponse("/timeline")
 
-        self._page("/timeline", "timeline", TimelineScreen.draw)
-        self._page("/chat", "chat", ChatScreen.draw)
-        self._page("/runs", "runs", RunListScreen.draw)
-        self._page("/fleet", "fleet", FleetScreen.draw)
-        self._page("/memory", "memory", MemoryScreen.draw)
-        self._page("/episodes", "episodes", EpisodesScreen.draw)
-        self._page("/sim", "sim", SimScreen.draw)
+        for name, draw in _SCREENS.items():
+            self._page(name, draw)
 
         @ui.page("/runs/{run_id}")
         async def run_page(request: Request, run_id: str) -> None:
@@ -78,11 +73,10 @@ class WebUI:
     async def stop(self) -> None:
         await self._activity.stop()
 
-    def _page(self, path: str, name: str, draw: Draw) -> None:
+    def _page(self, name: str, draw: Draw) -> None:
+        @ui.page(f"/{name}")
         async def page(request: Request) -> None:
             await self._show(name, request, draw)
-
-        ui.page(path)(page)
 
     async def _show(self, name: str, request: Request, draw: Draw) -> None:
         ui.add_head_html(_HEAD)
@@ -93,6 +87,15 @@ class WebUI:
         session.finish()
 
 
+_SCREENS: dict[str, Draw] = {
+    "timeline": TimelineScreen.draw,
+    "chat": ChatScreen.draw,
+    "runs": RunListScreen.draw,
+    "fleet": FleetScreen.draw,
+    "memory": MemoryScreen.draw,
+    "episodes": EpisodesScreen.draw,
+    "sim": SimScreen.draw,
+}
 _HEAD = "".join(
     [f'<script src="{_ASSETS}/{name}.js"></script>' for name in ("mindbus", "timeline", "episodes")]
     + [f'<link rel="stylesheet" href="{_ASSETS}/{name}.css">' for name in ("mindbus", "screens")]

@@ -1,6 +1,7 @@
 """Delegations to sub-agents in a chat: their events put together, and their views among the messages."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -67,7 +68,6 @@ class DelegationLog:
         return [each for each in self.in_order if isinstance(each, SubagentToolResult)]
 
     def arguments_of(self, call_id: str) -> str:
-        """Arguments of a tool call."""
         calls = (
             call for each in self.in_order if isinstance(each, SubagentAssistantWithTools) for call in each.tool_calls
         )
@@ -89,21 +89,17 @@ class Delegations:
         """Delegations with new events; unreadable events are ignored."""
         changed: dict[str, DelegationLog] = {}
         for envelope in envelopes:
-            kind = _READ.get(envelope.type)
-            if kind is None:
+            if envelope.type not in _READ:
                 continue
-            try:
-                event = kind.model_validate(envelope.data or {})
-            except ValidationError:
-                continue
-            if event.chat_id == self._chat_id and (story := self._take(event)):
-                changed[story.delegation_id] = story
+            with suppress(ValidationError):
+                event = _READ[envelope.type].model_validate(envelope.data or {})
+                if event.chat_id == self._chat_id and (story := self._take(event)):
+                    changed[story.delegation_id] = story
         return list(changed.values())
 
     def _take(self, event: SubagentEvent) -> DelegationLog | None:
-        story = self._stories.setdefault(
-            event.delegation_id, DelegationLog(event.delegation_id, event.subagent, event.time)
-        )
+        name = event.delegation_id
+        story = self._stories.setdefault(name, DelegationLog(name, event.subagent, event.time))
         place = (event.position, type(event).__name__)
         if place in story.events:
             return None
@@ -135,19 +131,19 @@ class DelegationView:
             self._show_body()
 
     def _line(self, story: DelegationLog) -> None:
-        i18n, end = self.i18n, story.completion
+        i18n, end, tools = self.i18n, story.completion, len(story.results)
         icon("link", "mb-i14")
         text(story.subagent, "mb-medium")
         text(story.task, "mb-ell mb-delegation-task")
         box("mb-grow")
         if end is None:
-            text(story.status or i18n("chat.delegation_at_work"), "mb-acc mb-ell mb-delegation-state")
+            state, looks = story.status or i18n("chat.delegation_at_work"), "mb-acc mb-ell"
         elif end.is_error:
-            text(i18n("chat.delegation_failed"), "mb-err mb-delegation-state")
+            state, looks = i18n("chat.delegation_failed"), "mb-err"
         else:
-            tools = len(story.results)
-            said = i18n.count("chat.delegation_tools", tools) if tools else i18n("chat.delegation_done")
-            text(said, "mb-meta mb-delegation-state")
+            state = i18n.count("chat.delegation_tools", tools) if tools else i18n("chat.delegation_done")
+            looks = "mb-meta"
+        text(state, f"{looks} mb-delegation-state")
         icon("down", "mb-i14 mb-delegation-fold")
 
     def _toggle(self) -> None:
@@ -196,11 +192,10 @@ class DelegationList:
 
     def hear(self, envelopes: Iterable[Envelope]) -> None:
         for story in self._known.learn(envelopes):
-            entry = self._drawn.get(story.delegation_id)
-            if entry is None:
-                self._draw(story)
+            if story.delegation_id in self._drawn:
+                self._drawn[story.delegation_id].show(story)
             else:
-                entry.show(story)
+                self._draw(story)
 
     async def read(self, since: datetime) -> None:
         trace = conversation_trace(self._user_id)

@@ -12,12 +12,7 @@ from pydantic import ValidationError
 
 from bus_schema.envelope import Envelope
 from bus_schema.messages import Event
-from bus_schema.notification import (
-    NotificationDeferred,
-    NotificationGenerated,
-    NotificationIgnored,
-    NotificationSent,
-)
+from bus_schema.notification import NotificationDeferred, NotificationGenerated, NotificationIgnored, NotificationSent
 from bus_schema.processing import ContextUpdated, Fact, Mood, MoodAssessed, Task, TasksFound, TaskStatus
 from gateway.ui.components import box, head, text
 from gateway.ui.i18n import Localizer
@@ -43,7 +38,6 @@ class UserProfile:
 
     @property
     def open_tasks(self) -> list[Task]:
-        """Open tasks, the newest first."""
         return [task for task in reversed(self.tasks.values()) if task.status is TaskStatus.OPEN]
 
     @property

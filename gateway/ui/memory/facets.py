@@ -7,7 +7,7 @@ from typing import Any
 
 from nicegui.element import Element
 
-from gateway.shared_memory import Facets, FacetValue
+from gateway.api.memory import Facets, FacetValue
 from gateway.ui.components import attributes, box, clickable, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.memory.search_form import MemorySearch

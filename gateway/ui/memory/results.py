@@ -13,7 +13,7 @@ from bus_schema.glm import Explanation, FoundKem, KemPage
 from bus_schema.kem import Kem
 from bus_schema.kem_match import facets, meets_filter
 from bus_schema.kem_query import KemQuery
-from gateway.memory_changes import KemChange
+from gateway.shared_memory import KemChange
 from gateway.ui.components import (
     attributes,
     box,

@@ -5,9 +5,9 @@ from typing import Any
 
 from bus_schema.glm import FoundKem
 from bus_schema.kem_query import KemQuery
+from gateway.api.memory import facets_of
 from gateway.event_feed import MissedEvents
-from gateway.memory_changes import KemChange
-from gateway.shared_memory import KemNotFound, facets_of
+from gateway.shared_memory import KemChange, KemNotFound
 from gateway.ui.components import box, button, show_if
 from gateway.ui.layout import skeleton
 from gateway.ui.memory.detail import KemDetail

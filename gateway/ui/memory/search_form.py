@@ -51,7 +51,6 @@ class MemorySearch:
         return cls(query.get("q", ""), filter_text, picks, query.get("type"), user if is_user_id(user) else None)
 
     def in_address(self) -> dict[str, str | None]:
-        """Query parameters of the search."""
         return {
             "q": self.text or None,
             "filter": self.filter or None,
@@ -62,7 +61,6 @@ class MemorySearch:
 
     @property
     def is_open(self) -> bool:
-        """True if there is no condition."""
         return not (self.text.strip() or self.filter.strip() or self.picks or self.content_type)
 
     def query(self) -> KemQuery:

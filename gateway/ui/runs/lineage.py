@@ -1,10 +1,10 @@
 """Lineage graphs of artifacts, laid out from left to right as SVG."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Final, Literal
+from statistics import fmean
+from typing import Final, Literal, NamedTuple
 from urllib.parse import quote
 
 import yaml
@@ -60,8 +60,7 @@ class Graph:
         return Graph(nodes, frozenset(edge for edge in self.edges if set(edge) <= kept))
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     x: float
     y: float
     width: float
@@ -72,10 +71,12 @@ def drawing_of(graph: Graph, selected: str | None, label: str) -> str:
     """The graph as SVG with escaped texts; nodes with a target are links."""
     columns = _columns(graph)
     number_of = {node.id: number for number, column in enumerate(columns) for node in column}
-    far = sorted({source for source, target in graph.edges if number_of[target] - number_of[source] > 1})
-    far.sort(key=lambda source: number_of[source])
+    far = {source for source, target in graph.edges if number_of[target] - number_of[source] > 1}
     # What goes far goes over or under the rest, in a lane of its own for each thing that is used there.
-    lanes = {source: place // 2 + 1 if place % 2 == 0 else -(place // 2 + 1) for place, source in enumerate(far)}
+    lanes = {
+        source: place // 2 + 1 if place % 2 == 0 else -(place // 2 + 1)
+        for place, source in enumerate(sorted(far, key=lambda source: (number_of[source], source)))
+    }
     above, below = (len(far) + 1) // 2 * _LANE, len(far) // 2 * _LANE
     tallest = max((len(column) for column in columns), default=1) * (_HEIGHT + _GAP_Y) - _GAP_Y
     places: dict[str, _Place] = {}
@@ -101,17 +102,15 @@ def drawing_of(graph: Graph, selected: str | None, label: str) -> str:
 
 def _columns(graph: Graph) -> list[list[Node]]:
     depth = _depths(graph)
-    columns: dict[int, list[Node]] = defaultdict(list)
-    for node in graph.nodes:
-        columns[depth[node.id]].append(node)
     row_of: dict[str, float] = {}
-    ordered = []
-    for number in sorted(columns):
+    columns = []
+    for number in sorted(set(depth.values())):
+        nodes = [node for node in graph.nodes if depth[node.id] == number]
         # Beside what it was made of, so that few lines cross.
-        column = sorted(columns[number], key=lambda node: _mean(row_of.get(s) for s, t in graph.edges if t == node.id))
+        column = sorted(nodes, key=lambda node: _mean(row_of.get(s) for s, t in graph.edges if t == node.id))
         row_of |= {node.id: row - len(column) / 2 for row, node in enumerate(column)}
-        ordered.append(column)
-    return ordered
+        columns.append(column)
+    return columns
 
 
 def _depths(graph: Graph) -> dict[str, int]:
@@ -165,8 +164,8 @@ def _short(said: str) -> str:
 
 
 def _mean(rows: Iterable[float | None]) -> float:
-    known: Sequence[float] = [row for row in rows if row is not None]
-    return sum(known) / len(known) if known else 0.0
+    known = [row for row in rows if row is not None]
+    return fmean(known) if known else 0.0
 
 
 _LOOKS: dict[StepStatus, Look] = {StepStatus.PENDING_STORAGE: "buffered", StepStatus.RUNNING: "writing"}

@@ -11,6 +11,7 @@ from bus_schema.conversations import MessageStored
 from bus_schema.dialogue import DialogueFragment, MessageReceived, MessageSent
 from bus_schema.envelope import Envelope
 from bus_schema.notification import NotificationGenerated, NotificationSent
+from gateway.ui.activity import quantile
 from gateway.ui.i18n import Localizer
 
 _POINTS: Final = 300
@@ -71,8 +72,7 @@ class SimStatistics:
     @property
     def p99_s(self) -> float | None:
         """99th percentile of the answer times, in seconds."""
-        took = sorted(seconds for _, seconds in self.seconds)
-        return took[min(len(took) - 1, len(took) * 99 // 100)] if took else None
+        return quantile((seconds for _, seconds in self.seconds), 99)
 
     def _count(self, envelope: Envelope) -> None:
         data = envelope.data or {}
@@ -122,41 +122,26 @@ class SimCheck:
 
 
 def checks_of(i18n: Localizer, counting: SimStatistics, dead: int) -> list[SimCheck]:
-    """All invariants."""
     stored = {message: counting.stored[message] for message in counting.received}
     doubled = sum(times > 1 for times in counting.stored.values()) + sum(n > 1 for n in counting.received.values())
     lost = [message for message in counting.answered if counting.received and not counting.stored.get(message)]
     again = sum(times > 1 for times in counting.fragments.values())
     slowest = counting.p99_s
+    rows = sum(times > 0 for times in stored.values())
+    answered, received, fragments = len(counting.answered), len(counting.received), len(counting.fragments)
+
+    def check(name: str, counted: str, topics: str, *, holds: bool) -> SimCheck:
+        return SimCheck(i18n(f"check.{name}"), counted, holds, f"/timeline?topics={topics}")
+
+    stored_count = i18n("check.stored_count", sent=len(stored), rows=rows, doubled=doubled)
+    fragment_count = i18n("check.fragments_count", n=fragments, doubled=again)
+    answer_count = i18n("check.answered_count", n=answered, of=received)
+    p99 = f"p99 {i18n.seconds(slowest)}" if slowest is not None else "–"
+    is_quick = slowest is None or slowest <= _SLOW_S
     return [
-        SimCheck(
-            i18n("check.stored"),
-            i18n(
-                "check.stored_count",
-                sent=len(stored),
-                rows=sum(times > 0 for times in stored.values()),
-                doubled=doubled,
-            ),
-            not doubled and not lost,
-            "/timeline?topics=dialogue",
-        ),
-        SimCheck(
-            i18n("check.fragments"),
-            i18n("check.fragments_count", n=len(counting.fragments), doubled=again),
-            not again,
-            "/timeline?topics=raw",
-        ),
-        SimCheck(
-            i18n("check.answered"),
-            i18n("check.answered_count", n=len(counting.answered), of=len(counting.received)),
-            len(counting.answered) <= len(counting.received),
-            "/timeline?topics=dialogue",
-        ),
+        check("stored", stored_count, "dialogue", holds=not doubled and not lost),
+        check("fragments", fragment_count, "raw", holds=not again),
+        check("answered", answer_count, "dialogue", holds=answered <= received),
         SimCheck(i18n("check.dead"), i18n("check.dead_count", n=dead), not dead, "/fleet"),
-        SimCheck(
-            i18n("check.quick", s=i18n.seconds(_SLOW_S)),
-            f"p99 {i18n.seconds(slowest)}" if slowest is not None else "–",
-            slowest is None or slowest <= _SLOW_S,
-            "/timeline?topics=dialogue",
-        ),
+        SimCheck(i18n("check.quick", s=i18n.seconds(_SLOW_S)), p99, is_quick, "/timeline?topics=dialogue"),
     ]

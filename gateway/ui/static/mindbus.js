@@ -160,3 +160,25 @@ function mbTake(area, emit) {
   mbGrow(area);
   emit(text);
 }
+
+// The command palette: moves the choice and takes it without asking the server.
+function mbPaletteKey(event) {
+  const rows = [...document.querySelectorAll(".mb-palette a")];
+  const at = rows.findIndex((row) => row.ariaSelected === "true");
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step) {
+    event.preventDefault();
+    const next = Math.min(rows.length - 1, Math.max(0, at + step));
+    rows.forEach((row, place) => row.setAttribute("aria-selected", place === next));
+    rows[next]?.scrollIntoView({ block: "nearest" });
+  } else if (event.key === "Enter") {
+    // A quick typist is ahead of the list.
+    const list = document.querySelector(".mb-palette [role=listbox]");
+    const take = (tries) => {
+      const wanted = event.target.value.trim().toLowerCase();
+      if (tries && list.dataset.wanted !== wanted) setTimeout(() => take(tries - 1), 30);
+      else list.querySelector("a[aria-selected=true]")?.click();
+    };
+    take(100);
+  }
+}

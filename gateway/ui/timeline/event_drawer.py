@@ -116,7 +116,6 @@ class EventDrawer:
         attributes(self.place, aria_label=f"{event.topic}.{name_of(event.envelope)}")
 
     def step(self, by: int) -> Any:
-        """Select the next or previous event of the chain."""
         if self.selected in self._order:
             place = self._order.index(self.selected) + by
             if 0 <= place < len(self._order):

@@ -99,7 +99,6 @@ class TimelineScreen:
         self.reading.forget(datetime.now(UTC) - timedelta(seconds=RANGES[self.range]) - _KEPT_BEYOND)
 
     async def choose(self, event_id: str | None) -> None:
-        """Select an event and show its causation chain."""
         mark = self.reading.marks.get(event_id or "") or self._around.marks.get(event_id or "")
         events: list[TimelineEvent] = []
         self._links = []

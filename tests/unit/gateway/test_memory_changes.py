@@ -11,9 +11,9 @@ from bus_schema.kem import Kem, KemNotice
 from bus_schema.messages import Event
 from bus_schema.swm import KemEvicted
 from config.settings import FleetSettings
+from gateway.api.memory import facets_of
 from gateway.event_feed import EventFeed, Listener, MissedEvents
-from gateway.memory_changes import KemChange, MemoryChangeListener, MemoryChanges, ReadableKems
-from gateway.shared_memory import SharedMemories, facets_of
+from gateway.shared_memory import KemChange, MemoryChangeListener, MemoryChanges, ReadableKems, SharedMemories
 from mindbus import Client, connect
 from mindbus.sdk.kem_filters import parse_filter
 from mindbus.testing.wait import until

@@ -8,7 +8,7 @@ from bus_schema.glm import FoundKem, KemPage
 from bus_schema.kem import Kem
 from bus_schema.kem_match import meets_filter
 from bus_schema.kem_query import AllOf, KemQuery
-from gateway.memory_changes import KemChange
+from gateway.shared_memory import KemChange
 from gateway.ui.memory.detail import content_target, origin_of
 from gateway.ui.memory.highlights import HighlightedText, excerpt, highlight, text_diff
 from gateway.ui.memory.results import SearchResults
