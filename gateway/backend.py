@@ -1,8 +1,9 @@
 """The gateway's connections: bus client, artifact store, event feed, timeline tail, shared memory."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel
 
@@ -16,6 +17,7 @@ from mindbus.bus.connection import find_broker
 from mindbus.bus.worker import utc_now
 from mindbus.management import QueueState, open_management
 from mindbus.sdk.artifacts import open_artifacts
+from mindbus.tasks import running
 
 LOCAL_USER = "user.local"
 QUEUE_PREFIX, DEAD_SUFFIX = "mb.q.", ".dead"
@@ -53,21 +55,12 @@ class Backend:
             if queue.name.endswith(DEAD_SUFFIX)
         }
 
-    async def start(self) -> None:
-        await self.feed.start()
-        await self.artifacts.start()
-        self.tail.start()
-        self._memory_listener.start()
-
-    async def stop(self) -> None:
-        await self._memory_listener.stop()
-        await self.tail.stop()
-        await self.artifacts.stop()
-        await self.feed.stop()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_exc: object) -> None:
-        await self.stop()
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Connected for the time of a block. Raises BusUnavailable."""
+        async with self.feed.receiving(), AsyncExitStack() as stack:
+            await self.artifacts.start()
+            stack.push_async_callback(self.artifacts.stop)
+            await stack.enter_async_context(running(self.tail.run(), "timeline tail"))
+            await stack.enter_async_context(running(self._memory_listener.run(), "memory changes"))
+            yield

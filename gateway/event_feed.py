@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
@@ -16,7 +16,7 @@ from mindbus.bus.client import Client
 from mindbus.bus.subscriptions import EventSubscription
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.logs import logger
-from mindbus.tasks import end
+from mindbus.tasks import running
 
 ItemT = TypeVar("ItemT")
 
@@ -108,16 +108,14 @@ class EventFeed(Broadcast[Envelope]):
         self._silent_after = timedelta(seconds=heartbeat_s * MISSED_HEARTBEATS)
         self._beats: dict[tuple[str, str], tuple[Heartbeat, datetime]] = {}
         self._last_event_at: datetime | None = None
-        self._receiving: asyncio.Task[None] | None = None
 
-    async def start(self) -> None:
+    @asynccontextmanager
+    async def receiving(self) -> AsyncIterator[None]:
+        """Receive events for the time of a block. Raises BusUnavailable."""
         subscription = await self._bus.subscribe("#").__aenter__()
         self._last_event_at = self._clock()
-        self._receiving = asyncio.create_task(self._receive_forever(subscription), name="gateway feed")
-
-    async def stop(self) -> None:
-        if self._receiving is not None:
-            await end(self._receiving)
+        async with running(self._receive_forever(subscription), "gateway feed"):
+            yield
 
     @property
     def is_connected(self) -> bool:

@@ -23,7 +23,6 @@ from mindbus.bus.client import Client
 from mindbus.errors import BusUnavailable, MindBusError, Rejected, ReplyError
 from mindbus.logs import logger
 from mindbus.sdk.kem_filters import Filter, FilterSubject
-from mindbus.tasks import end
 
 ChangeKind = Literal["stored", "published", "updated", "evicted", "deleted"]
 _ChangeEvent = KemNotice | KemDeleted | KemEvicted
@@ -127,16 +126,9 @@ class MemoryChangeListener:
 
     def __init__(self, feed: EventFeed, users: Callable[[], Iterable[MemoryChanges]]) -> None:
         self._feed, self._users = feed, users
-        self._receiving: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        self._receiving = asyncio.create_task(self._receive_forever(), name="memory changes")
-
-    async def stop(self) -> None:
-        if self._receiving is not None:
-            await end(self._receiving)
-
-    async def _receive_forever(self) -> None:
+    async def run(self) -> None:
+        """Receive for ever."""
         with self._feed.listen() as listener:
             while True:
                 await listener.wait()

@@ -12,7 +12,6 @@ from bus_schema.timeline import GetTimeline, TimelineEvent, TimelinePage
 from gateway.event_feed import EventFeed, Listener
 from mindbus.errors import BusUnavailable, Rejected, ReplyError
 from mindbus.logs import logger
-from mindbus.tasks import end
 
 ReadTimeline = Callable[[GetTimeline], Awaitable[TimelinePage]]
 T = TypeVar("T")
@@ -78,14 +77,6 @@ class TimelineTail:
         # Published but not yet saved: loop time of publication, by event id.
         self._awaited: dict[str, float] = {}
         self._poll_s = _FIRST_POLL_S
-        self._polling: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        self._polling = asyncio.create_task(self._poll_forever(), name="timeline tail")
-
-    async def stop(self) -> None:
-        if self._polling is not None:
-            await end(self._polling)
 
     async def start_cursor(self, cursor: str | None) -> str:
         """The cursor to follow from: the given one, else that of the last event.
@@ -143,7 +134,8 @@ class TimelineTail:
             if not self._followers:
                 self._has_followers.clear()
 
-    async def _poll_forever(self) -> None:
+    async def run(self) -> None:
+        """Poll for ever."""
         while True:
             await self._has_followers.wait()
             with self._feed.listen() as listener:

@@ -2,9 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 
 import uvicorn
 from fastapi import FastAPI
@@ -29,17 +28,7 @@ class ServerNotStarted(MindBusError):
     """The web server ended before it served; its log says why."""
 
 
-class UserInterface(Protocol):
-    """A web UI on top of the API."""
-
-    def mount(self, app: FastAPI) -> None:
-        """Answer all paths that the API does not."""
-
-    def start(self) -> None:
-        """The backend has started."""
-
-    async def stop(self) -> None:
-        """The backend is about to stop."""
+UserInterface = Callable[[Backend, FastAPI], AbstractAsyncContextManager[None]]
 
 
 class GatewayWorker(Worker):
@@ -47,12 +36,12 @@ class GatewayWorker(Worker):
 
     name = "gateway"
 
-    def __init__(self, context: WorkerContext, ui: Callable[[Backend], UserInterface] | None = None) -> None:
-        self._context = context
+    def __init__(self, context: WorkerContext, ui: UserInterface | None = None) -> None:
+        """`ui` answers all paths that the API does not."""
+        self._context, self._ui = context, ui
         self.backend = Backend(context.bus, context.settings_as(FleetSettings), context.clock)
-        self._ui = ui(self.backend) if ui else None
         self.streams = EventStreams(context.settings_as(FleetSettings).gateway_max_streams)
-        self._server: WebServer | None = None
+        self._running = AsyncExitStack()
         self.url = ""
 
     async def start(self) -> None:
@@ -63,52 +52,43 @@ class GatewayWorker(Worker):
         bound = bound_socket(settings)
         self.url = url_of(bound)
         app = create_app(self.backend, AccessKeys(token.text if token else None, self._context.clock), self.streams)
-        self._server = WebServer(app, bound)
-        await self.backend.start()
-        if self._ui is not None:
-            self._ui.mount(app)
-            self._ui.start()
-        await self._server.start()
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self.backend.running())
+            if self._ui is not None:
+                await stack.enter_async_context(self._ui(self.backend, app))
+            await stack.enter_async_context(_serving(app, bound))
+            self._running = stack.pop_all()
         write_private(url_file(settings), self.url)
         logger().info("gateway serves", url=self.url, asks_for_token=token is not None)
 
     async def stop(self) -> None:
         """End streams first, so that their clients reconnect, then the server, the UI and the backend."""
         self.streams.close()
-        if self._server is not None:
-            await self._server.stop()
-        if self._ui is not None:
-            await self._ui.stop()
-        await self.backend.stop()
+        await self._running.aclose()
 
 
-class WebServer:
-    """Uvicorn for one app on one bound socket."""
-
-    def __init__(self, app: ASGIApp, bound: socket.socket) -> None:
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            limit_concurrency=_MAX_CONNECTIONS,
-            timeout_graceful_shutdown=_DRAIN_S,
-        )
-        self._server, self._socket = _EmbeddedServer(config), bound
-        self._serving: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        self._serving = asyncio.create_task(self._server.serve([self._socket]), name="web server")
-        while not self._server.started:
-            if self._serving.done():
-                raise ServerNotStarted
-            await asyncio.sleep(0.01)
-
-    async def stop(self) -> None:
-        """Finish open requests within the drain time."""
-        self._server.should_exit = True
-        if self._serving is not None:
-            await self._serving
+@asynccontextmanager
+async def _serving(app: ASGIApp, bound: socket.socket) -> AsyncIterator[None]:
+    """Uvicorn for one app on one bound socket; at the end open requests finish within the drain time."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_MAX_CONNECTIONS,
+        timeout_graceful_shutdown=_DRAIN_S,
+    )
+    server = _EmbeddedServer(config)
+    serving = asyncio.create_task(server.serve([bound]), name="web server")
+    while not server.started:
+        if serving.done():
+            raise ServerNotStarted
+        await asyncio.sleep(0.01)
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await serving
 
 
 class _EmbeddedServer(uvicorn.Server):

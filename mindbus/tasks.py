@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -72,6 +72,16 @@ async def end(*tasks: "asyncio.Task[Any]", try_again_s: float = _TRY_AGAIN_S) ->
             task.cancel()
         _, left = await asyncio.wait(left, timeout=try_again_s)
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def running(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
+    """A task for the time of a block."""
+    task = asyncio.create_task(work, name=name)
+    try:
+        yield
+    finally:
+        await end(task)
 
 
 T = TypeVar("T")

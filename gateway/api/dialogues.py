@@ -81,14 +81,15 @@ async def history(
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     order: Literal["oldest", "newest"] = "newest",
 ) -> MessagePage:
-    """Messages of a dialogue, a page at a time."""
-    return await read_messages(backend, user, cursor, limit, order)
+    """Messages of a dialogue, a page at a time; hidden instructions are marked by their kind."""
+    query = GetMessages(user_id=user, cursor=cursor, limit=limit, order=order)
+    return await _acting_as(backend, user).request(query, trace=conversation_trace(user))
 
 
 @router.post("/dialogues/{user:path}/end")
 async def end(user: UserId, backend: BackendDependency) -> Ended:
     """Close the current fragment; the next message begins another."""
-    return await end_dialogue(backend, user)
+    return await _acting_as(backend, user).request(EndDialogue(user_id=user), trace=conversation_trace(user))
 
 
 @router.get("/dialogues/{user:path}/subagents", response_class=Response, responses=STREAM_RESPONSES)
@@ -126,23 +127,6 @@ async def send_message(
     async with aclosing(cast("AsyncGenerator[str | Answered]", chunks)):
         async for chunk in chunks:
             yield chunk
-
-
-async def read_messages(
-    backend: Backend,
-    user_id: str,
-    cursor: str | None = None,
-    limit: int = 50,
-    order: Literal["oldest", "newest"] = "newest",
-) -> MessagePage:
-    """A page of messages; hidden instructions are included and marked by their kind."""
-    query = GetMessages(user_id=user_id, cursor=cursor, limit=limit, order=order)
-    return await _acting_as(backend, user_id).request(query, trace=conversation_trace(user_id))
-
-
-async def end_dialogue(backend: Backend, user_id: str) -> Ended:
-    """Close the current fragment of a dialogue."""
-    return await _acting_as(backend, user_id).request(EndDialogue(user_id=user_id), trace=conversation_trace(user_id))
 
 
 def _acting_as(backend: Backend, user_id: str) -> Client:

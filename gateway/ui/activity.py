@@ -14,7 +14,6 @@ from bus_schema.process import StepCompleted
 from gateway.backend import DEAD_SUFFIX, Backend
 from gateway.event_feed import MissedEvents, WorkerInstance, latest
 from mindbus.management import ManagementUnavailable, QueueState
-from mindbus.tasks import end
 
 _SECONDS: Final = 60
 _OVER_S: Final = 5
@@ -114,19 +113,12 @@ class ActivityMonitor:
         self.queues: list[QueueState] | None = None
         self._lost_at: datetime | None = None
         self._counter = ActivityCounter()
-        self._sampling: asyncio.Task[None] | None = None
 
     def services(self) -> dict[str, ServiceActivity]:
         return self._counter.now()
 
-    def start(self) -> None:
-        self._sampling = asyncio.create_task(self._sample_forever(), name="gateway activity")
-
-    async def stop(self) -> None:
-        if self._sampling is not None:
-            await end(self._sampling)
-
-    async def _sample_forever(self) -> None:
+    async def run(self) -> None:
+        """Sample for ever."""
         counted: deque[int] = deque(maxlen=_RATE_OVER_S)
         samples = 0
         with self._feed.listen() as listener:

@@ -130,8 +130,7 @@ class CommandPalette:
         for place, entry in enumerate(ordered):
             if not place or entry.group != ordered[place - 1].group:
                 text(self.i18n(entry.group), "", "h3")
-            is_first = str(place == 0).lower()
-            with attributes(anchor(entry.target, classes=""), role="option", aria_selected=is_first):
+            with attributes(anchor(entry.target, classes=""), role="option", aria_selected=place == 0):
                 icon(entry.picture)
                 text(entry.title, "mb-ell")
                 if entry.note:

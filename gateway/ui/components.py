@@ -31,19 +31,16 @@ def text(said: str, classes: str = "", tag: str = "span") -> TextElement:
 
 
 def attributes(element: Element, **values: object) -> Element:
-    """Set HTML attributes to any values; `_` in a name stands for `-`."""
+    """Set HTML attributes; `_` in a name stands for `-`, a bool becomes `true` or `false`, as ARIA has it."""
     for name, value in values.items():
-        element.props[name.strip("_").replace("_", "-")] = value
+        shown = str(value).lower() if isinstance(value, bool) else value
+        element.props[name.strip("_").replace("_", "-")] = shown
     return element
 
 
 def update(element: Element, **values: object) -> None:
-    """Change HTML attributes of an element that is shown already; a bool becomes `true` or `false`, as ARIA has it."""
-    attributes(element, **{name: _aria(value) for name, value in values.items()}).update()
-
-
-def _aria(value: object) -> object:
-    return str(value).lower() if isinstance(value, bool) else value
+    """Change HTML attributes of an element that is shown already."""
+    attributes(element, **values).update()
 
 
 def toggle(element: Element, name: str, *, is_on: object) -> None:
@@ -65,8 +62,8 @@ def fold(control: Element, body: Element) -> bool:
 
 
 def clickable(classes: str, on_click: Callable[..., Any] | None = None, **values: object) -> Element:
-    """A plain button with these HTML attributes, to be filled; a bool becomes `true` or `false`."""
-    made = attributes(box(classes, "button"), type="button", **{name: _aria(value) for name, value in values.items()})
+    """A plain button with these HTML attributes, to be filled."""
+    made = attributes(box(classes, "button"), type="button", **values)
     return made if on_click is None else made.on("click", on_click)
 
 
@@ -218,7 +215,7 @@ class SegmentedControl:
         self._buttons: dict[str, Element] = {}
         with attributes(box("mb-seg"), role="group"):
             for key, label in options:
-                made = attributes(text(label, "", "button"), type="button", aria_pressed=_aria(key == value))
+                made = attributes(text(label, "", "button"), type="button", aria_pressed=key == value)
                 self._buttons[key] = made.on("click", lambda _event, key=key: self.choose(key))
 
     def choose(self, chosen: str) -> None:

@@ -1,6 +1,7 @@
 """Mounts the screens on the gateway's web application."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from gateway.ui.sim.screen import SimScreen
 from gateway.ui.timeline.screen import TimelineScreen
 from gateway.worker import GatewayWorker
 from mindbus.bus.worker import WorkerContext
+from mindbus.tasks import running
 
 Draw = Callable[[PageSession], Awaitable[None]]
 
@@ -33,8 +35,8 @@ _RECONNECT_WITHIN_S = 30.0
 class WebUI:
     """The screens of one gateway."""
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend, self._activity = backend, ActivityMonitor(backend)
+    def __init__(self, backend: Backend, activity: ActivityMonitor) -> None:
+        self._backend, self._activity = backend, activity
 
     def mount(self, app: FastAPI) -> None:
         """Serve the screens at `/`; existing routes of the app stay."""
@@ -66,12 +68,6 @@ class WebUI:
             show_welcome_message=False,
             binding_refresh_interval=None,
         )
-
-    def start(self) -> None:
-        self._activity.start()
-
-    async def stop(self) -> None:
-        await self._activity.stop()
 
     def _page(self, name: str, draw: Draw) -> None:
         @ui.page(f"/{name}")
@@ -107,5 +103,14 @@ _FAVICON = (
 )
 
 
+@asynccontextmanager
+async def serve_ui(backend: Backend, app: FastAPI) -> AsyncIterator[None]:
+    """The screens on the gateway's application, while their activity is sampled."""
+    activity = ActivityMonitor(backend)
+    WebUI(backend, activity).mount(app)
+    async with running(activity.run(), "gateway activity"):
+        yield
+
+
 def open_gateway(context: WorkerContext) -> GatewayWorker:
-    return GatewayWorker(context, WebUI)
+    return GatewayWorker(context, serve_ui)

@@ -18,7 +18,8 @@ from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, DialogueMessage, Me
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
 from bus_schema.timeline import GetTimeline
-from gateway.api.dialogues import end_dialogue, read_messages, send_message
+from gateway.api.dialogues import end as end_dialogue
+from gateway.api.dialogues import history, send_message
 from gateway.ui.chat.delegations import DelegationList
 from gateway.ui.chat.message_views import NotificationView, StreamingAnswer, show_message
 from gateway.ui.chat.user_profile import TOPICS, UserProfile
@@ -145,7 +146,7 @@ class ConversationView:
 
     async def _load(self) -> None:
         """The next older page; at first the newest."""
-        page = await read_messages(self.session.backend, self.user_id, cursor=self._older, limit=_MESSAGES_PAGE)
+        page = await history(self.user_id, self.session.backend, self._older, _MESSAGES_PAGE)
         self._older = page.next_cursor
         # Somebody may have written already.
         self._messages = {message.message_id: message for message in reversed(page.items)} | self._messages
@@ -256,7 +257,7 @@ class DialoguePane:
 
     async def _end(self) -> None:
         done = self.session.i18n("chat.ended", user=self.user_id)
-        await self.session.attempt(end_dialogue(self.session.backend, self.user_id), done)
+        await self.session.attempt(end_dialogue(self.user_id, self.session.backend), done)
 
     def _composer(self) -> None:
         i18n = self.session.i18n

@@ -11,7 +11,7 @@ from bus_schema.conversations import ListDialogues, MessageStored
 from bus_schema.dialogue import MessageKind
 from bus_schema.envelope import Envelope
 from bus_schema.identities import is_user_id
-from gateway.api.dialogues import read_messages
+from gateway.api.dialogues import history
 from gateway.ui.chat.dialogue_list import DialogueList
 from gateway.ui.chat.dialogue_pane import DialoguePane
 from gateway.ui.chat.user_profile import ProfilePanel
@@ -103,7 +103,7 @@ class ChatScreen:
     async def _read_ends(self) -> None:
         # Later messages come as events; dialogues far down the list are left without a preview.
         users = self.people.names()[:_READ_ENDS]
-        pages = await asyncio.gather(*(read_messages(self.session.backend, user, limit=2) for user in users))
+        pages = await asyncio.gather(*(history(user, self.session.backend, limit=2) for user in users))
         for user, page in zip(users, pages, strict=True):
             last = next((message for message in page.items if message.kind is not MessageKind.HIDDEN), None)
             if last is not None:

@@ -1,7 +1,7 @@
 """The timeline as a chart with lane headings or as a table; the browser draws and zooms the chart."""
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from statistics import median_high
@@ -92,10 +92,9 @@ class TimelineChart:
         self, reading: TimelineMarks, range_s: int, hidden: Collection[str], workers: Sequence[WorkerInstance]
     ) -> None:
         self.lanes, self._range_s = reading.lanes(), range_s
-        numbers = {lane: place for place, lane in enumerate(self.lanes)}
         now = datetime.now(UTC)
         start = (now - timedelta(seconds=range_s)).timestamp() * 1000
-        marks = [mark.drawn(self.i18n, numbers) for mark in reading.marks.values()]
+        marks = self._drawn(reading.marks.values())
         # Lanes are lower where many of them would not fit.
         count = max(1, len(self.lanes))
         lane_px = max(_LOWEST_PX, min(_HIGHEST_PX, self._room_px // count))
@@ -114,8 +113,7 @@ class TimelineChart:
         self._total.set_text(i18n.count("timeline.events", len(marks)))
 
     def add(self, fresh: Sequence[EventMark]) -> None:
-        numbers = {lane: place for place, lane in enumerate(self.lanes)}
-        self._call("add", [mark.drawn(self.i18n, numbers) for mark in fresh], _now())
+        self._call("add", self._drawn(fresh), _now())
 
     def move(self) -> None:
         self._call("move", _now())
@@ -127,13 +125,16 @@ class TimelineChart:
         self, event_id: str | None, chain: Sequence[str], links: Sequence[tuple[str, str]], reading: TimelineMarks
     ) -> None:
         """Draw the causation chain of an event and dim the rest."""
+        marks = reading.marks
+        known = [(marks[source], marks[target]) for source, target in links if source in marks and target in marks]
+        self._call("select", event_id, chain, [[*self._place(one), *self._place(other)] for one, other in known])
+
+    def _drawn(self, marks: Iterable[EventMark]) -> list[dict[str, Any]]:
         numbers = {lane: place for place, lane in enumerate(self.lanes)}
-        drawn = []
-        for source, target in links:
-            one, other = reading.marks.get(source), reading.marks.get(target)
-            if one is not None and other is not None:
-                drawn.append([*_place(one, numbers), *_place(other, numbers)])
-        self._call("select", event_id, list(chain), drawn)
+        return [mark.drawn(self.i18n, numbers) for mark in marks]
+
+    def _place(self, mark: EventMark) -> tuple[float, int]:
+        return mark.event.time.timestamp() * 1000, self.lanes.index(mark.lane)
 
     def _call(self, method: str, *values: object) -> None:
         i18n = {"s": self.i18n("unit.s"), "cell": self.i18n("timeline.cell"), "zoom": self._zoom}
@@ -146,10 +147,6 @@ class TimelineChart:
         is_whole = span_s >= self._range_s * 0.99
         self._zoomed.set_text("" if is_whole else self.i18n("timeline.showing", time=self.i18n.span(span_s)))
         self._on_zoom("" if is_whole else f"{start:.1f}-{end:.1f}", end >= _RIGHT_EDGE)
-
-
-def _place(mark: EventMark, numbers: dict[str, int]) -> tuple[float, int]:
-    return mark.event.time.timestamp() * 1000, numbers[mark.lane]
 
 
 def _zoom_of(text: str) -> list[float]:
@@ -188,7 +185,7 @@ class TimelineView:
             self._shown.element.delete()
         with self._place:
             if self.is_table:
-                self._shown = EventList(session.i18n, self._place, self._choose, is_phone=session.client.is_phone)
+                self._shown = EventList(session.i18n, self._choose, is_phone=session.client.is_phone)
             else:
                 self._shown = TimelineChart(session.client, session.query.get("zoom", ""), self._see)
 
@@ -207,24 +204,16 @@ class TimelineView:
 
     def add(self, reading: TimelineMarks, fresh: Sequence[EventMark]) -> bool:
         """Append marks; False if everything must be redrawn."""
-        chart = self._shown
-        if not isinstance(chart, TimelineChart) or chart.lanes != reading.lanes():
+        chart = self.chart
+        if chart is None or chart.lanes != reading.lanes():
             return False
         chart.add(fresh)
         chart.show_heads(reading, self.session.backend.feed.workers)
         return True
 
-    def move(self) -> None:
-        if isinstance(self._shown, TimelineChart):
-            self._shown.move()
-
-    def zoom(self, factor: float) -> None:
-        if isinstance(self._shown, TimelineChart):
-            self._shown.zoom(factor)
-
-    def watch(self) -> None:
-        if isinstance(self._shown, EventList):
-            self._shown.watch()
+    @property
+    def chart(self) -> TimelineChart | None:
+        return self._shown if isinstance(self._shown, TimelineChart) else None
 
     def select(
         self,
@@ -234,9 +223,14 @@ class TimelineView:
         chain: Sequence[str],
         links: Sequence[tuple[str, str]],
     ) -> None:
-        if isinstance(self._shown, TimelineChart):
-            self._shown.select(selected, chain, links, reading)
+        if self.chart is not None:
+            self.chart.select(selected, chain, links, reading)
             return
         self.show(reading, filters, selected, links)
-        if selected and isinstance(self._shown, EventList) and self.session.client.is_phone:
-            self._shown.reveal(selected)
+        if selected and self.session.client.is_phone:
+            ui.run_javascript(f"document.querySelector('[data-row={json.dumps(selected)}]')?.scrollIntoView()")
+
+    def watch(self) -> None:
+        """Keep a table scrolled to its end while it grows."""
+        if self.chart is None:
+            ui.run_javascript(f"mbWatch({self._place.id})")

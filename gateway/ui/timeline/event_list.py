@@ -1,13 +1,11 @@
 """The timeline as rows, for screen readers and phones."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from nicegui import ui
-from nicegui.element import Element
 
 from bus_schema.timeline import TimelineEvent
 from gateway.ui.components import box, clickable, moment, text, update
@@ -33,10 +31,9 @@ class _Shown:
 class EventList:
     """Rows in ascending time."""
 
-    def __init__(self, i18n: Localizer, place: Element, choose: Callable[[str | None], Any], *, is_phone: bool) -> None:
+    def __init__(self, i18n: Localizer, choose: Callable[[str | None], Any], *, is_phone: bool) -> None:
         self.i18n, self._choose, self._is_phone = i18n, choose, is_phone
-        self._place = place
-        with place, box("mb-listing" + (" mb-threads" if is_phone else "")) as self.element:
+        with box("mb-listing" + (" mb-threads" if is_phone else "")) as self.element:
             if is_phone:
                 self._overview = ui.html("", sanitize=False).classes("mb-overview")
             self._threads = ui.html("", sanitize=False).classes("mb-thread-lines")
@@ -52,12 +49,6 @@ class EventList:
         if self._is_phone:
             self._threads.set_content(threads_of(shown, links))
             self._overview.set_content(overview_of(self.i18n, [mark.event.time for mark in every], len(marks)))
-
-    def reveal(self, event_id: str) -> None:
-        ui.run_javascript(f"document.querySelector('[data-row={json.dumps(event_id)}]')?.scrollIntoView()")
-
-    def watch(self) -> None:
-        ui.run_javascript(f"mbWatch({self._place.id})")
 
     def _row(self, shown: _Shown) -> "_Row":
         return _Row(self.i18n, shown, self._choose)

@@ -94,8 +94,8 @@ class TimelineScreen:
         return None
 
     def tick(self) -> None:
-        if self.live.is_on:
-            self.view.move()
+        if self.live.is_on and self.view.chart is not None:
+            self.view.chart.move()
         self.reading.forget(datetime.now(UTC) - timedelta(seconds=RANGES[self.range]) - _KEPT_BEYOND)
 
     async def choose(self, event_id: str | None) -> None:
@@ -121,7 +121,8 @@ class TimelineScreen:
             self.toggle_live()
 
     def zoom(self, factor: float, _row: str | None) -> None:
-        self.view.zoom(factor)
+        if self.view.chart is not None:
+            self.view.chart.zoom(factor)
 
     def toggle_live(self) -> None:
         waited = self.live.toggle()

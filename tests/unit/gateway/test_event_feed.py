@@ -44,9 +44,8 @@ async def ear(request: pytest.FixtureRequest) -> AsyncIterator[Ear]:
     clock = Clock()
     async with connect(settings=FleetSettings(amqp_url=f"memory://{request.node.name}")) as bus:
         feed = EventFeed(bus, 5, clock)
-        await feed.start()
-        yield Ear(feed, bus, clock)
-        await feed.stop()
+        async with feed.receiving():
+            yield Ear(feed, bus, clock)
 
 
 def millimetres(items: list[Envelope | MissedEvents]) -> list[object]:

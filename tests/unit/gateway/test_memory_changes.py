@@ -16,6 +16,7 @@ from gateway.event_feed import EventFeed, Listener, MissedEvents
 from gateway.shared_memory import KemChange, MemoryChangeListener, MemoryChanges, ReadableKems, SharedMemories
 from mindbus import Client, connect
 from mindbus.sdk.kem_filters import parse_filter
+from mindbus.tasks import running
 from mindbus.testing.wait import until
 from tests.clocks import NOON, Clock
 
@@ -82,11 +83,8 @@ async def desk(request: pytest.FixtureRequest) -> AsyncIterator[Desk]:
         feed, memory = EventFeed(bus, 5, Clock()), Memory()
         changes = MemoryChanges(memory.fetch)
         ear = MemoryChangeListener(feed, lambda: [changes])
-        await feed.start()
-        ear.start()
-        yield Desk(bus, memory, changes)
-        await ear.stop()
-        await feed.stop()
+        async with feed.receiving(), running(ear.run(), "ear"):
+            yield Desk(bus, memory, changes)
 
 
 async def test_a_unit_is_told_whole_to_whoever_may_read_it(desk: Desk) -> None:

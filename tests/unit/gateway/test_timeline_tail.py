@@ -14,6 +14,7 @@ from config.settings import FleetSettings
 from gateway.event_feed import EventFeed, MissedEvents
 from gateway.timeline_tail import TimelineTail, UnknownCursor, fits
 from mindbus import ReplyError, connect
+from mindbus.tasks import running
 from mindbus.testing.wait import until
 
 START = datetime(2026, 3, 14, 12, tzinfo=UTC)
@@ -102,9 +103,8 @@ async def sky(request: pytest.FixtureRequest) -> AsyncIterator[Sky]:
     async with connect(settings=settings) as bus:
         feed = EventFeed(bus, settings.heartbeat_s, lambda: START)
         tail = TimelineTail(storage.read, feed)
-        tail.start()
-        yield Sky(tail, storage, feed)
-        await tail.stop()
+        async with running(tail.run(), "tail"):
+            yield Sky(tail, storage, feed)
 
 
 def ids(*numbers: int) -> list[str]:
