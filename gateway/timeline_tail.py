@@ -31,43 +31,11 @@ class UnknownCursor(Rejected, code=Code.NOT_FOUND):
     """The timeline has no such place, or none any more: begin without a cursor."""
 
 
-class TimelineReader:
-    """Pages and the last sequence number of the timeline; `retried_*` methods wait until storage answers."""
-
-    def __init__(self, read: ReadTimeline) -> None:
-        self.page = read
-
-    async def end(self) -> int:
-        """The last sequence number, by bisection: pages go forward only. Raises ReplyError, BusUnavailable."""
-        low, high = 0, 1
-        while (found := await self._next(high)) is not None:
-            low, high = found, found * 2
-        while low < high:
-            middle = (low + high) // 2
-            found = await self._next(middle)
-            low, high = (low, middle) if found is None else (found, high)
-        return low
-
-    async def reaches(self, position: int) -> bool:
-        """True if an event has this sequence number or a later one, or if the position is 0."""
-        return position == 0 or await self._next(position - 1) is not None
-
-    async def retried_page(self, query: GetTimeline) -> TimelinePage:
-        return await _retried(lambda: self.page(query))
-
-    async def retried_end(self) -> int:
-        return await _retried(self.end)
-
-    async def _next(self, position: int) -> int | None:
-        page = await self.page(GetTimeline(cursor=str(position), limit=1))
-        return sequence_of(page.items[0]) if page.items else None
-
-
 class TimelineTail:
     """Polls the end of the timeline while it has followers, once for all of them."""
 
     def __init__(self, read: ReadTimeline, feed: EventFeed) -> None:
-        self._reader, self._feed = TimelineReader(read), feed
+        self._page, self._feed = read, feed
         self._recent: deque[TimelineEvent] = deque()
         # `_recent` has all events between these two sequence numbers.
         self._after = self._reached = _UNKNOWN
@@ -84,11 +52,11 @@ class TimelineTail:
         Raises UnknownCursor, ReplyError, BusUnavailable.
         """
         if cursor is None:
-            return str(self._reached if self._reached != _UNKNOWN else await self._reader.end())
+            return str(self._reached if self._reached != _UNKNOWN else await self._end())
         if not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= _MAX_DIGITS):
             raise UnknownCursor
         # A cursor of another timeline may lie beyond the end: events before it would be missed.
-        if int(cursor) > self._reached and not await self._reader.reaches(int(cursor)):
+        if int(cursor) > self._reached and not await self._reaches(int(cursor)):
             raise UnknownCursor
         return cursor
 
@@ -96,7 +64,7 @@ class TimelineTail:
         """Events of at most so many pages, in order; and whether these are all. Raises ReplyError, BusUnavailable."""
         events: list[TimelineEvent] = []
         for _ in range(max_pages):
-            page = await self._reader.page(query)
+            page = await self._page(query)
             events += page.items
             if len(page.items) < query.limit or page.next_cursor is None:
                 return events, True
@@ -113,7 +81,7 @@ class TimelineTail:
                     rest = [event for event in self._recent if sequence_of(event) > position]
                     events, is_complete = [event for event in rest if fits(query, event)], True
                 else:
-                    page = await self._reader.retried_page(query.model_copy(update={"cursor": str(position)}))
+                    page = await self._retried_page(query.model_copy(update={"cursor": str(position)}))
                     events, is_complete = list(page.items), len(page.items) < query.limit
                     position = int(page.next_cursor or position)
                 # The page was read after `reached` was: it has everything up to there.
@@ -139,10 +107,10 @@ class TimelineTail:
         while True:
             await self._has_followers.wait()
             with self._feed.listen() as listener:
-                self._after = self._reached = await self._reader.retried_end()
+                self._after = self._reached = await _retried(self._end)
                 self._wake_followers()
                 while self._has_followers.is_set():
-                    page = await self._reader.retried_page(GetTimeline(cursor=str(self._reached), limit=_PAGE))
+                    page = await self._retried_page(GetTimeline(cursor=str(self._reached), limit=_PAGE))
                     self._append(page.items)
                     if len(page.items) < _PAGE:
                         await self._pause(listener)
@@ -164,6 +132,28 @@ class TimelineTail:
     def _wake_followers(self) -> None:
         self._grown.set()
         self._grown = asyncio.Event()
+
+    async def _end(self) -> int:
+        """The last sequence number, by bisection: pages go forward only. Raises ReplyError, BusUnavailable."""
+        low, high = 0, 1
+        while (sequence := await self._next(high)) is not None:
+            low, high = sequence, sequence * 2
+        while low < high:
+            middle = (low + high) // 2
+            sequence = await self._next(middle)
+            low, high = (low, middle) if sequence is None else (sequence, high)
+        return low
+
+    async def _reaches(self, position: int) -> bool:
+        """True if an event has this sequence number or a later one, or if the position is 0."""
+        return position == 0 or await self._next(position - 1) is not None
+
+    async def _next(self, position: int) -> int | None:
+        page = await self._page(GetTimeline(cursor=str(position), limit=1))
+        return sequence_of(page.items[0]) if page.items else None
+
+    async def _retried_page(self, query: GetTimeline) -> TimelinePage:
+        return await _retried(lambda: self._page(query))
 
     async def _pause(self, listener: Listener[Envelope]) -> None:
         """Wait until there may be more: soon after a publication, else for the polling interval."""

@@ -10,7 +10,7 @@ from nicegui import background_tasks, ui
 from bus_schema.conversations import ListDialogues
 from bus_schema.process import ListProcesses
 from gateway.backend import Backend
-from gateway.ui.components import VALUE, anchor, attributes, box, popup, text
+from gateway.ui.components import VALUE, anchor, attributes, box, emptied, popup, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.sections import EXPECTED_ERRORS
 from gateway.ui.svg import icon
@@ -51,8 +51,8 @@ class PaletteEntry:
 class CommandPalette:
     """The palette of one page, filled with the current dialogues, runs and workers."""
 
-    def __init__(self, i18n: Localizer, backend: Backend, screen: str) -> None:
-        self.i18n, self._backend, self._screen = i18n, backend, screen
+    def __init__(self, i18n: Localizer, backend: Backend) -> None:
+        self.i18n, self._backend = i18n, backend
         self._known: list[PaletteEntry] = []
 
     def open(self) -> None:
@@ -108,8 +108,7 @@ class CommandPalette:
         entries = [entry for entry in self._known if wanted in f"{entry.title} {entry.note}".lower()][:_MOST]
         if wanted:
             entries += self._searches(wanted)
-        self._list.clear()
-        with self._list:
+        with emptied(self._list):
             self._draw(entries)
         attributes(self._list, data_wanted=wanted).update()
 

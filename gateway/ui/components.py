@@ -43,6 +43,14 @@ def update(element: Element, **values: object) -> None:
     attributes(element, **values).update()
 
 
+@contextmanager
+def emptied(place: Element) -> Iterator[Element]:
+    """A place without its content, to be filled again."""
+    place.clear()
+    with place:
+        yield place
+
+
 def toggle(element: Element, name: str, *, is_on: object) -> None:
     """Set or remove a CSS class; nothing is sent to the browser if it is so already."""
     if bool(is_on) != (name in element.classes):

@@ -8,7 +8,7 @@ from nicegui import ui
 from nicegui.element import Element
 
 from gateway.ui.activity import BusHealth
-from gateway.ui.components import anchor, attributes, box, clickable, icon_button, show_if, text
+from gateway.ui.components import anchor, attributes, box, clickable, emptied, icon_button, show_if, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.svg import LOGO, icon
 
@@ -46,8 +46,7 @@ class Layout:
 
     def crumbs(self, parts: Sequence[tuple[str, str]]) -> None:
         """Set the title as breadcrumbs of (text, link); the last has no link."""
-        self._title.clear()
-        with self._title:
+        with emptied(self._title):
             for said, target in parts:
                 if target:
                     anchor(target, said, "mb-t3")

@@ -38,13 +38,9 @@ class ClientInfo:
 
     i18n: Localizer
     is_phone: bool = False
-    is_mac: bool = False
     width: int = 1280
     height: int = 800
-
-    @property
-    def find_keys(self) -> str:
-        return "⌘K" if self.is_mac else "Ctrl K"
+    find_keys: str = "Ctrl K"
 
 
 def localizer_of(request: Request) -> Localizer:
@@ -60,9 +56,9 @@ async def client_info(i18n: Localizer) -> ClientInfo:
     return ClientInfo(
         i18n=Localizer(i18n.language, _zone_named(str(facts["zone"]))),
         is_phone=bool(facts["phone"]),
-        is_mac=bool(facts["mac"]),
         width=int(facts["width"]),
         height=int(facts["height"]),
+        find_keys="⌘K" if facts["mac"] else "Ctrl K",
     )
 
 
@@ -103,7 +99,7 @@ class PageSession:
         self.client = await client_info(self.i18n)
         self.i18n = self.layout.i18n = self.client.i18n
         self.layout.find_keys.set_text(self.client.find_keys)
-        palette = CommandPalette(self.i18n, self.backend, self.name)
+        palette = CommandPalette(self.i18n, self.backend)
         self.on_key("palette", lambda _row: palette.open())
         self.on_key("?", lambda _row: palette.show_keys())
         ui.on("mb_key", self._press)

@@ -14,7 +14,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.messages import Event
 from bus_schema.notification import NotificationDeferred, NotificationGenerated, NotificationIgnored, NotificationSent
 from bus_schema.processing import ContextUpdated, Fact, Mood, MoodAssessed, Task, TasksFound, TaskStatus
-from gateway.ui.components import box, head, text
+from gateway.ui.components import box, emptied, head, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.svg import area, icon
 
@@ -111,8 +111,7 @@ class ProfilePanel:
             self._body = box("mb-scroll mb-grow")
 
     def show(self, profile: UserProfile) -> None:
-        self._body.clear()
-        with self._body:
+        with emptied(self._body):
             if profile.moods:
                 self._mood(profile)
             self._tasks(profile.open_tasks)

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
 from nicegui.element import Element
 
-from bus_schema.episodes import Layer, RawTurn, WarmContent
+from bus_schema.episodes import EpisodeHead, Layer, RawTurn, WarmContent
 from bus_schema.lsm_statistics import (
     FREQUENCY_WEIGHT,
     IMPORTANCE_WEIGHT,
@@ -17,38 +16,28 @@ from bus_schema.lsm_statistics import (
     RELEVANCE_WEIGHT,
     ExplainedEpisode,
 )
-from gateway.ui.components import anchor, attributes, box, button, icon_button, identifier, moment, score_bar, text
+from gateway.ui.components import anchor, attributes, box, emptied, icon_button, identifier, moment, score_bar, text
 from gateway.ui.episodes.overview import layer_tag
 from gateway.ui.episodes.retained_content import MarkedText, PackedLine, RetainedContent, is_whole, lines_of
 from gateway.ui.i18n import Localizer
 from gateway.ui.svg import icon
 
 _SHORT_ID = 9
-_BELOW = {Layer.HOT: Layer.WARM, Layer.WARM: Layer.COLD}
-
-
-@dataclass(frozen=True)
-class EpisodeActions:
-    """Callbacks of the buttons of an episode."""
-
-    close: Callable[[], Any]
-    unpack: Callable[[str], Any]
-    pack: Callable[[str, Layer], Any]
-    anchor: Callable[[str, bool], Any]
 
 
 class EpisodeDetail:
     """Beside the list; on a phone, in its place."""
 
-    def __init__(self, i18n: Localizer, place: Element, actions: EpisodeActions) -> None:
-        self.i18n, self._place, self._actions = i18n, place, actions
+    def __init__(
+        self, i18n: Localizer, place: Element, on_close: Callable[[], Any], draw_buttons: Callable[[EpisodeHead], Any]
+    ) -> None:
+        self.i18n, self._place, self._on_close, self._draw_buttons = i18n, place, on_close, draw_buttons
         self._shown: ExplainedEpisode | None = None
         self.close()
 
     def close(self) -> None:
         self._shown = None
-        self._place.clear()
-        with self._place, box("mb-empty"):
+        with emptied(self._place), box("mb-empty"):
             icon("memory")
             text(self.i18n("episodes.choose"), "", "p")
 
@@ -58,8 +47,7 @@ class EpisodeDetail:
             return
         self._shown = explained
         i18n, kept = self.i18n, RetainedContent.by(explained.episode.content)
-        self._place.clear()
-        with self._place:
+        with emptied(self._place):
             self._head(explained)
             with box("mb-ep-sides"):
                 with attributes(box("mb-ep-side mb-ep-raw", "section"), aria_label=i18n("episodes.raw")):
@@ -70,9 +58,9 @@ class EpisodeDetail:
             show_legend(i18n, explained)
 
     def _head(self, explained: ExplainedEpisode) -> None:
-        i18n, episode, actions = self.i18n, explained.episode, self._actions
+        i18n, episode = self.i18n, explained.episode
         with box("mb-head mb-ep-head"):
-            icon_button("left", i18n("close"), actions.close, "mb-back")
+            icon_button("left", i18n("close"), self._on_close, "mb-back")
             attributes(text(episode.headline, "mb-ell", "h2"), title=episode.headline)
             layer_tag(i18n, episode)
             with box("mb-line-x mb-not-phone"):
@@ -81,13 +69,7 @@ class EpisodeDetail:
                 text(f"{day} · {i18n.count('chat.messages', episode.turns)}", "mb-meta mb-num mb-ell")
             box("mb-grow")
             with box("mb-line-x mb-ep-deeds"):
-                label = i18n("episodes.unanchor" if episode.is_anchor else "episodes.anchor_it")
-                button(label, lambda: actions.anchor(episode.id, not episode.is_anchor), "", "anchor")
-                below = _BELOW.get(episode.layer)
-                if below is not None and not (below is Layer.COLD and episode.is_anchor):
-                    button(i18n(f"episodes.pack_{below.value}"), lambda: actions.pack(episode.id, below), "", "down")
-                if episode.layer is not Layer.HOT:
-                    button(i18n("episodes.unpack"), lambda: actions.unpack(episode.id), "", "replay")
+                self._draw_buttons(explained.episode)
 
 
 _TITLES = {"decision": "episodes.decisions", "point": "episodes.points", "entity": "episodes.entities"}

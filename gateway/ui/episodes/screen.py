@@ -10,7 +10,7 @@ from bus_schema.lsm_statistics import ExplainEpisode, GetEpisodeStats, GetLayerH
 from bus_schema.packer import PackEpisode
 from gateway.api.episodes import PACK_TIMEOUT_S
 from gateway.ui.components import SegmentedControl, box, button, search, show_if, text
-from gateway.ui.episodes.detail import EpisodeActions, EpisodeDetail
+from gateway.ui.episodes.detail import EpisodeDetail
 from gateway.ui.episodes.overview import EpisodeFigures, EpisodeItem, LayerChart, episode_rows
 from gateway.ui.layout import skeleton
 from gateway.ui.memory.navigation import chat_button, memory_tabs
@@ -22,6 +22,7 @@ _PAGE = 100
 _HEAR_EVERY_S = 2.0
 _LOOK_AGAIN_EVERY_S = 5.0
 _TOLD = "mb.evt.episode."
+_BELOW = {Layer.HOT: Layer.WARM, Layer.WARM: Layer.COLD}
 
 
 class EpisodesScreen:
@@ -49,9 +50,7 @@ class EpisodesScreen:
             self.figures = EpisodeFigures(i18n, box("mb-panel mb-ep-figures", "section"))
             self._list()
             detail = box("mb-panel mb-ep-detail", "section")
-            self.detail = EpisodeDetail(
-                i18n, detail, EpisodeActions(self._close, self._unpack, self._pack, self._anchor)
-            )
+            self.detail = EpisodeDetail(i18n, detail, self._close, self._buttons)
             self._detail_part = ScreenSection(i18n, detail)
 
     @classmethod
@@ -167,6 +166,16 @@ class EpisodesScreen:
         self._place.classes(remove="mb-ep-open")
         self.detail.close()
         self._show()
+
+    def _buttons(self, episode: EpisodeHead) -> None:
+        i18n = self.session.i18n
+        label = i18n("episodes.unanchor" if episode.is_anchor else "episodes.anchor_it")
+        button(label, lambda: self._anchor(episode.id, not episode.is_anchor), "", "anchor")
+        below = _BELOW.get(episode.layer)
+        if below is not None and not (below is Layer.COLD and episode.is_anchor):
+            button(i18n(f"episodes.pack_{below.value}"), lambda: self._pack(episode.id, below), "", "down")
+        if episode.layer is not Layer.HOT:
+            button(i18n("episodes.unpack"), lambda: self._unpack(episode.id), "", "replay")
 
     async def _unpack(self, episode_id: str) -> None:
         command = UnpackEpisode(episode_id=episode_id)

@@ -19,10 +19,12 @@ from gateway.ui.components import (
     button,
     clickable,
     copy_link_button,
+    emptied,
     icon_button,
     identifier,
     moment,
     score_bar,
+    show_if,
     text,
 )
 from gateway.ui.i18n import Localizer
@@ -99,9 +101,8 @@ class KemDetail:
 
     def show(self, hit: KemItem) -> None:
         kem = hit.kem
-        self._place.clear()
-        self._place.classes(remove="mb-hidden")
-        with self._place:
+        show_if(self._place, is_shown=True)
+        with emptied(self._place):
             self._head(hit)
             with box("mb-scroll mb-grow"):
                 self._content(hit)
@@ -112,9 +113,8 @@ class KemDetail:
         attributes(self._place, aria_label=kem.id)
 
     def show_nothing(self) -> None:
-        self._place.clear()
-        self._place.classes(remove="mb-hidden")
-        with self._place, box("mb-drawer-part"):
+        show_if(self._place, is_shown=True)
+        with emptied(self._place), box("mb-drawer-part"):
             text(self.i18n("memory.not_there"), "", "p")
             button(self.i18n("close"), self._close, "mb-small")
 

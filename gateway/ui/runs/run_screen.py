@@ -11,7 +11,7 @@ from nicegui.elements.mixins.text_element import TextElement
 from bus_schema.envelope import Envelope
 from bus_schema.process import CancelProcess, GetProcess, Run, RunStatus, StepProgress, StepStatus
 from bus_schema.storage import SearchArtifacts
-from gateway.ui.components import attributes, box, button, head, icon_link, identifier, tag, text
+from gateway.ui.components import attributes, box, button, emptied, head, icon_link, identifier, tag, text
 from gateway.ui.dialogs import confirm
 from gateway.ui.page_session import PageSession
 from gateway.ui.runs.artifact_screen import ArtifactPanel
@@ -114,8 +114,7 @@ class RunScreen:
     def _show_head(self, run: Run) -> None:
         i18n = self.session.i18n
         self.session.layout.crumbs([(i18n("nav.runs"), "/runs"), (run.card_name, "")])
-        self._state.clear()
-        with self._state:
+        with emptied(self._state):
             is_waiting = any(step.status is StepStatus.PENDING_STORAGE for step in run.steps)
             if is_waiting and run.status is RunStatus.RUNNING:
                 tag(i18n("run.waits_for_storage"), "warn", dot=True)

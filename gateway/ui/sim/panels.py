@@ -8,7 +8,7 @@ from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from bus_schema.envelope import Envelope
-from gateway.ui.components import anchor, attributes, box, head, moment, person, show_if, text, toggle
+from gateway.ui.components import anchor, attributes, box, emptied, head, moment, person, show_if, text, toggle
 from gateway.ui.i18n import Localizer
 from gateway.ui.rows import RedrawnRow, Rows
 from gateway.ui.sim.statistics import SimCheck
@@ -30,8 +30,7 @@ class PeoplePanel:
 
     def show_team(self, team: ShippedTeam) -> None:
         self._team.set_text(f"{team.name} · {len(team.people)}")
-        self._list.clear()
-        with self._list:
+        with emptied(self._list):
             self._counts = {one.user_id: self._person(one) for one in team.people}
 
     def show(self, by_user: dict[str, int]) -> None:

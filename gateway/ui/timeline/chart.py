@@ -72,7 +72,6 @@ class TimelineChart:
         i18n = self.i18n
         self.lanes: list[str] = []
         self._range_s = 900
-        self._span_s = 900.0
         with box("mb-chart") as self.element:
             with box("mb-lanes"):
                 with box("mb-span"):

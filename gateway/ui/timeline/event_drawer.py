@@ -18,6 +18,7 @@ from gateway.ui.components import (
     clickable,
     copy_button,
     copy_link_button,
+    emptied,
     icon_button,
     identifier,
     show_if,
@@ -105,9 +106,8 @@ class EventDrawer:
         self.selected = event.event_id
         nodes = [found for root in roots for found in root.walk()]
         self._order = [node.name for _, node in nodes if node.event is not None]
-        self.place.clear()
-        self.place.classes(remove="mb-hidden")
-        with self.place:
+        show_if(self.place, is_shown=True)
+        with emptied(self.place):
             self._head(event)
             with box("mb-scroll mb-grow"):
                 self._facts(mark)
