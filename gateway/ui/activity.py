@@ -91,12 +91,11 @@ _MANY_WAITING: Final = 1000
 
 @dataclass(frozen=True)
 class BusHealth:
-    """Health of the bus as a message, with a link to its cause."""
+    """Health of the bus as a message."""
 
     state: Literal["ok", "warn", "err", "t3"] = "t3"
     sentence: str = "health.unknown"
     about: Mapping[str, str] = field(default_factory=dict)
-    link: str = "/fleet"
     per_second: float = 0
     needing: int = 0
     lost_at: datetime | None = None

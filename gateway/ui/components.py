@@ -215,6 +215,25 @@ def popup(label: str, classes: str = "mb-dialog", role: str = "dialog") -> Itera
         yield dialog
 
 
+class Drawer:
+    """A panel at the side; on a phone, from below."""
+
+    def __init__(self, place: Element) -> None:
+        self._place = place
+
+    def close(self) -> None:
+        self._place.clear()
+        show_if(self._place, is_shown=False)
+
+    @contextmanager
+    def opened(self, label: str) -> Iterator[None]:
+        """The drawer, emptied, to be filled."""
+        show_if(self._place, is_shown=True)
+        with emptied(self._place):
+            yield
+        update(self._place, aria_label=label)
+
+
 class SegmentedControl:
     """A choice of one among a few visible options."""
 
@@ -230,6 +249,14 @@ class SegmentedControl:
         for key, made in self._buttons.items():
             update(made, aria_pressed=key == chosen)
         self._on_change(chosen)
+
+
+def figure(label: str, looks: str) -> TextElement:
+    """A number above its label."""
+    with box("mb-figure"):
+        value = text("–", "mb-figure-value mb-num")
+        text(label, looks)
+    return value
 
 
 class Kpi:

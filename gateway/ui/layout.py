@@ -40,7 +40,7 @@ class Layout:
             self._sentence.set_text(said)
             self._sentence.classes(replace="" if health.state == "ok" else f"mb-{health.state}")
         self._rate.set_text(i18n("per_second", n=i18n.number(health.per_second)))
-        attributes(self._health, href=health.link, title=said)
+        attributes(self._health, title=said)
         self._badge.set_text(str(health.needing) if health.needing else "")
         show_if(self._badge, health.needing)
 

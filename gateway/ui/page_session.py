@@ -1,7 +1,7 @@
 """One open page: client information, keyboard, timers, subscriptions, address and notices."""
 
 import json
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -81,7 +81,8 @@ class PageSession:
         self.i18n = localizer_of(request)
         self.query = {key: value for key, value in request.query_params.items() if value}
         self.client = ClientInfo(self.i18n)
-        self._on_key: dict[str, Callable[[str | None], Any]] = {}
+        self._on_key: dict[str, Callable[[], Any]] = {}
+        self.row: str | None = None
         self._timers: list[ui.timer] = []
         self._events: Listener[Envelope] = Listener()
         self._followed: set[tuple[object, ...]] = set()
@@ -100,8 +101,7 @@ class PageSession:
         self.i18n = self.layout.i18n = self.client.i18n
         self.layout.find_keys.set_text(self.client.find_keys)
         palette = CommandPalette(self.i18n, self.backend)
-        self.on_key("palette", lambda _row: palette.open())
-        self.on_key("?", lambda _row: palette.show_keys())
+        self.on_keys({"palette": palette.open, "?": palette.show_keys})
         ui.on("mb_key", self._press)
         ui.on("mb_visible", lambda event: self._set_visible(is_visible=bool(event.args["visible"])))
         self._skeleton.delete()
@@ -114,9 +114,9 @@ class PageSession:
     def subtitle(self, content: str) -> None:
         self.layout.subtitle.set_text(content)
 
-    def on_key(self, key: str, work: Callable[[str | None], Any]) -> None:
-        """Call `work` with the focused row when the key is pressed."""
-        self._on_key[key] = work
+    def on_keys(self, work: Mapping[str, Callable[[], Any]]) -> None:
+        """Call the work of a key when it is pressed; `row` is the focused row at that time."""
+        self._on_key |= work
 
     def every(self, seconds: float, work: Callable[[], Any]) -> None:
         """Call `work` repeatedly while the page is visible."""
@@ -211,7 +211,8 @@ class PageSession:
     async def _press(self, event: Any) -> None:
         work = self._on_key.get(str(event.args.get("key")))
         if work is not None:
-            await _finish(work(event.args.get("row")))
+            self.row = event.args.get("row")
+            await _finish(work())
 
     def _set_visible(self, *, is_visible: bool) -> None:
         for timer in self._timers:

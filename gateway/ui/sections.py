@@ -37,6 +37,9 @@ class ScreenSection:
 
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n, self.place = i18n, place
+        # Shown until the first attempt has ended.
+        self.placeholder: Element | None = None
+        self._failed: Callable[[], Coroutine[Any, Any, None]] | None = None
         with place:
             self._notice = box("mb-part-notice mb-hidden")
         self._notice.move(place, target_index=0)
@@ -46,12 +49,25 @@ class ScreenSection:
         try:
             await work()
         except EXPECTED_ERRORS as error:
+            self._failed = work
             self._show_notice(is_shown=True)
             with self._notice:
                 show_error(self.i18n, error, partial(self.attempt, work, trace), trace)
-            return False
-        self._show_notice(is_shown=False)
-        return True
+        else:
+            self._failed = None
+            self._show_notice(is_shown=False)
+        self.settle()
+        return self._failed is None
+
+    def settle(self) -> None:
+        """Remove the placeholder."""
+        if self.placeholder is not None:
+            self.placeholder.delete()
+            self.placeholder = None
+
+    async def retry_if_failed(self) -> None:
+        if self._failed is not None:
+            await self.attempt(self._failed)
 
     def _show_notice(self, *, is_shown: bool) -> None:
         self._notice.clear()

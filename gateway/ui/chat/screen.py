@@ -62,7 +62,7 @@ class ChatScreen:
         await screen.refresh()
         await screen._part.attempt(screen._read_ends)
         session.every(5.0, screen.refresh)
-        session.on_key("Escape", lambda _row: screen.stop())
+        session.on_keys({"Escape": screen.stop})
         if session.query.get("new"):
             screen._prompt_user()
         if message_id := session.query.get("message"):

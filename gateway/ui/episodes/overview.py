@@ -12,7 +12,7 @@ from nicegui.elements.mixins.text_element import TextElement
 
 from bus_schema.episodes import EpisodeHead, Layer
 from bus_schema.lsm_statistics import EpisodeStats, LayerMoment
-from gateway.ui.components import attributes, box, clickable, moment, score_bar, tag, text, update
+from gateway.ui.components import attributes, box, clickable, figure, moment, score_bar, tag, text, update
 from gateway.ui.i18n import Localizer
 from gateway.ui.rows import RedrawnRow, Rows
 from gateway.ui.svg import icon
@@ -74,12 +74,9 @@ class EpisodeFigures:
 
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
-        self._values: dict[str, TextElement] = {}
+        keys = ("count", "to_warm", "to_cold", "verified", "put_back", "struck_out")
         with place:
-            for key in ("count", "to_warm", "to_cold", "verified", "put_back", "struck_out"):
-                with box("mb-figure"):
-                    self._values[key] = text("–", "mb-figure-value mb-num")
-                    text(i18n(f"episodes.figure.{key}"), "mb-meta")
+            self._values = {key: figure(i18n(f"episodes.figure.{key}"), "mb-meta") for key in keys}
 
     def show(self, stats: EpisodeStats) -> None:
         i18n = self.i18n

@@ -42,7 +42,7 @@ class EpisodesScreen:
         self._next_cursor: str | None = None
         self._chosen: str | None = query.get("episode")
         self._filter = query.get("find", "").casefold()
-        self._is_away, self._is_known = False, False
+        self._is_known = False
         with session.controls:
             memory_tabs(session, "anchors" if self.wanted.anchors_only else "episodes", self._turn)
         with box("mb-episodes") as self._place:
@@ -57,8 +57,8 @@ class EpisodesScreen:
     async def draw(cls, session: PageSession) -> None:
         screen = cls(session)
         session.hear(_HEAR_EVERY_S, screen.hear)
-        session.every(_LOOK_AGAIN_EVERY_S, screen.retry_if_failed)
-        session.on_key("Escape", lambda _row: screen._close())
+        session.every(_LOOK_AGAIN_EVERY_S, screen._list_part.retry_if_failed)
+        session.on_keys({"Escape": screen._close})
         await screen.refresh()
         if screen._chosen is None and screen._heads and not session.client.is_phone:
             screen._chosen = next(iter(screen._heads))
@@ -66,13 +66,7 @@ class EpisodesScreen:
             await screen.choose(screen._chosen)
 
     async def refresh(self) -> None:
-        self._is_away = not await self._list_part.attempt(self._refresh)
-        if not self._skeleton.is_deleted:
-            self._skeleton.delete()
-
-    async def retry_if_failed(self) -> None:
-        if self._is_away:
-            await self.refresh()
+        await self._list_part.attempt(self._refresh)
 
     async def hear(self, events: list[Envelope], is_missing: bool) -> None:
         told = {str((event.data or {}).get("episode_id")) for event in events if event.type.startswith(_TOLD)}
@@ -104,11 +98,12 @@ class EpisodesScreen:
                 chosen = self.wanted.layers[0].value if self.wanted.layers else ""
                 SegmentedControl(options, chosen, self._of_layer)
             with box("mb-scroll mb-grow"):
-                self._skeleton = skeleton()
+                placeholder = skeleton()
                 self._rows = episode_rows(i18n, box(), self.choose)
                 self.empty_state = EmptyState(i18n, "memory", _COMMAND)
                 self._more = button(i18n("memory.more"), self.load_more, "mb-quiet mb-hidden", "down")
         self._list_part = ScreenSection(i18n, place)
+        self._list_part.placeholder = placeholder
 
     async def _refresh(self) -> None:
         backend, chat = self.session.backend, self.wanted.chat_id

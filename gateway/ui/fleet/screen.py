@@ -37,7 +37,7 @@ class FleetScreen:
         screen = cls(session)
         session.every(1.0, screen.refresh)
         session.every(_LOOK_EVERY_S, screen.refresh_letters)
-        session.on_key("r", screen.replay_row)
+        session.on_keys({"r": screen.replay_row})
 
     def refresh(self) -> None:
         activity, i18n = self.session.activity, self.session.i18n
@@ -64,8 +64,8 @@ class FleetScreen:
     async def refresh_letters(self, *, is_acted_on: bool = False) -> None:
         await self._letters_part.attempt(partial(self.letters.refresh, is_acted_on=is_acted_on))
 
-    async def replay_row(self, row: str | None) -> None:
+    async def replay_row(self) -> None:
         """Replay the selection, else the focused row."""
-        chosen = self.letters.selected or {key for key in self.letters.keys if key[1] == row}
+        chosen = self.letters.selected or {key for key in self.letters.keys if key[1] == self.session.row}
         if chosen:
             await self.letters.replay(set(chosen))

@@ -13,18 +13,17 @@ from bus_schema.kem import Kem, KemSource
 from bus_schema.kem_match import facets
 from bus_schema.links import Link
 from gateway.ui.components import (
+    Drawer,
     anchor,
     attributes,
     box,
     button,
     clickable,
     copy_link_button,
-    emptied,
     icon_button,
     identifier,
     moment,
     score_bar,
-    show_if,
     text,
 )
 from gateway.ui.i18n import Localizer
@@ -87,34 +86,27 @@ def _metadata_text(kem: Kem, key: str) -> str:
 _PICTURES = {"message": "chat", "fragment": "chat", "artifact": "file", "task": "task", "notification": "bell"}
 
 
-class KemDetail:
-    """A drawer at the side; on a phone, from below."""
+class KemDetail(Drawer):
+    """A drawer with one unit."""
 
     def __init__(
         self, i18n: Localizer, place: Element, close: Callable[[], Any], pick: Callable[[str, str], Any]
     ) -> None:
-        self.i18n, self._place, self._close, self._pick = i18n, place, close, pick
-
-    def close(self) -> None:
-        self._place.clear()
-        self._place.classes(add="mb-hidden")
+        super().__init__(place)
+        self.i18n, self._close, self._pick = i18n, close, pick
 
     def show(self, hit: KemItem) -> None:
-        kem = hit.kem
-        show_if(self._place, is_shown=True)
-        with emptied(self._place):
+        with self.opened(hit.kem.id):
             self._head(hit)
             with box("mb-scroll mb-grow"):
                 self._content(hit)
                 if hit.found.score is not None:
                     self._why(hit)
-                self._origin(kem)
-                self._stored(kem)
-        attributes(self._place, aria_label=kem.id)
+                self._origin(hit.kem)
+                self._stored(hit.kem)
 
     def show_nothing(self) -> None:
-        show_if(self._place, is_shown=True)
-        with emptied(self._place), box("mb-drawer-part"):
+        with self.opened(self.i18n("memory.not_there")), box("mb-drawer-part"):
             text(self.i18n("memory.not_there"), "", "p")
             button(self.i18n("close"), self._close, "mb-small")
 

@@ -33,7 +33,6 @@ class MemoryScreen:
         self.memory = session.backend.memories.of(question.user)
         self.found = SearchResults()
         self._chosen: KemItem | None = None
-        self._is_away = False
         self._controls(question)
         with box("mb-memory"):
             self._facets = box("mb-facets mb-scroll", "aside")
@@ -45,7 +44,7 @@ class MemoryScreen:
                 self.part = ScreenSection(session.i18n, place)
                 self.results = result_rows(session.i18n, place, self.choose)
                 with place:
-                    self._skeleton = skeleton()
+                    self.part.placeholder = skeleton()
                     self.empty_state = EmptyState(session.i18n, "memory", _COMMAND)
                     self._more = button(session.i18n("memory.more"), self.load_more, "mb-quiet mb-hidden", "down")
             self._changes = box("mb-memory-main mb-scroll")
@@ -59,8 +58,8 @@ class MemoryScreen:
         screen = cls(session)
         listener = session.entered(screen.memory.changes.listen())
         session.every(_HEAR_EVERY_S, lambda: screen.hear(listener.take()))
-        session.every(_LOOK_AGAIN_EVERY_S, screen.retry_if_failed)
-        session.on_key("Escape", lambda _row: screen.choose(None))
+        session.every(_LOOK_AGAIN_EVERY_S, screen.part.retry_if_failed)
+        session.on_keys({"Escape": lambda: screen.choose(None)})
         await screen.refresh()
         if wanted := session.query.get("kem"):
             await screen.choose(wanted)
@@ -72,14 +71,10 @@ class MemoryScreen:
 
     async def refresh(self) -> None:
         query = self.bar.query()
-        if query is not None:
-            self._is_away = not await self.part.attempt(lambda: self._refresh(query))
-        if not self._skeleton.is_deleted:
-            self._skeleton.delete()
-
-    async def retry_if_failed(self) -> None:
-        if self._is_away:
-            await self.refresh()
+        if query is None:
+            self.part.settle()
+        else:
+            await self.part.attempt(lambda: self._refresh(query))
 
     async def load_more(self) -> None:
         query = self.bar.query()

@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 from urllib.parse import quote
 
 from nicegui import ui
-from nicegui.elements.mixins.text_element import TextElement
 
 from bus_schema.envelope import Envelope
 from bus_schema.process import CancelProcess, GetProcess, Run, RunStatus, StepProgress, StepStatus
 from bus_schema.storage import SearchArtifacts
-from gateway.ui.components import attributes, box, button, emptied, head, icon_link, identifier, tag, text
+from gateway.ui.components import attributes, box, button, emptied, figure, head, icon_link, identifier, tag, text
 from gateway.ui.dialogs import confirm
 from gateway.ui.page_session import PageSession
 from gateway.ui.runs.artifact_screen import ArtifactPanel
@@ -38,7 +37,7 @@ class RunScreen:
                 with box("mb-run-head"):
                     self._state = box("mb-line-x mb-wrap")
                     with box("mb-figures"):
-                        self._figures = {name: _figure(i18n(f"run.{name}")) for name in _FIGURES}
+                        self._figures = {name: figure(i18n(f"run.{name}"), "mb-label") for name in _FIGURES}
                 body = box()
                 self.part = ScreenSection(i18n, body)
                 self.steps = StepList(i18n, body)
@@ -142,10 +141,3 @@ class RunScreen:
             cancelling = self.session.backend.bus.request(CancelProcess(run_id=self.run_id), trace=self.run_id)
             await self.session.attempt(cancelling, i18n("run.cancelled"))
             await self.refresh()
-
-
-def _figure(label: str) -> TextElement:
-    with box("mb-figure"):
-        value = text("–", "mb-figure-value mb-num")
-        text(label, "mb-label")
-    return value

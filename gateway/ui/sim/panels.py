@@ -1,20 +1,75 @@
-"""Panels of a simulation: people, scenario, latest events, checks, answer times."""
+"""Panels of a simulation: team, scenario, latest events, checks, answer times."""
 
 from collections.abc import Sequence
 from urllib.parse import quote
 
+import yaml
 from nicegui import ui
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
+from pydantic import BaseModel, ConfigDict
 
 from bus_schema.envelope import Envelope
+from bus_schema.identities import UserId
+from config.shipped import shipped_file, shipped_names
 from gateway.ui.components import anchor, attributes, box, emptied, head, moment, person, show_if, text, toggle
 from gateway.ui.i18n import Localizer
 from gateway.ui.rows import RedrawnRow, Rows
 from gateway.ui.sim.statistics import SimCheck
-from gateway.ui.sim.team import ShippedScenario, ShippedTeam, TeamMember
 from gateway.ui.svg import icon
 from gateway.ui.timeline.marks import summary_of
+
+_TEAMS, _SCENARIOS = "sim/profiles", "sim/scenarios"
+
+
+class TeamMember(BaseModel):
+    """A simulated person."""
+
+    model_config = ConfigDict(frozen=True)
+    user_id: UserId
+    name: str
+    role: str
+    character: str
+    responsibility: tuple[str, ...]
+
+
+class ShippedTeam(BaseModel):
+    """Simulated people with the name of their scenario."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    scenario: str
+    people: tuple[TeamMember, ...]
+
+    def responsible_for(self, areas: Sequence[str]) -> list[TeamMember]:
+        """People with at least one of these responsibilities."""
+        return [person for person in self.people if set(person.responsibility) & set(areas)]
+
+
+class ScenarioEvent(BaseModel):
+    """An event of the outside world; the people responsible for its areas talk about it."""
+
+    model_config = ConfigDict(frozen=True)
+    id: str
+    areas: tuple[str, ...]
+
+
+class ShippedScenario(BaseModel):
+    """The events of a simulation."""
+
+    model_config = ConfigDict(frozen=True)
+    triggers: tuple[ScenarioEvent, ...]
+
+
+def shipped_team(name: str) -> ShippedTeam:
+    """The team of this name, else the first one."""
+    names = shipped_names(_TEAMS)
+    return ShippedTeam.model_validate(yaml.safe_load(shipped_file(_TEAMS, name if name in names else names[0])))
+
+
+def shipped_scenario(name: str) -> ShippedScenario:
+    """Raises FileNotFoundError."""
+    return ShippedScenario.model_validate(yaml.safe_load(shipped_file(_SCENARIOS, name)))
 
 
 class PeoplePanel:
@@ -96,20 +151,23 @@ class NewsPanel:
 
 
 class ChecksPanel:
-    """Invariants; a broken one turns red and links to its events."""
+    """Invariants, of which a broken one turns red and links to its events, and answer times."""
 
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
         with place:
             with head(i18n("sim.checks")), box("mb-tag mb-tint", "span") as self._tag:
                 self._holding = text("")
-            self._rows: Rows[SimCheck] = Rows(box("mb-pad"), lambda check: _CheckRow())
+            self._rows: Rows[SimCheck] = Rows(box("mb-pad"), lambda _check: _CheckRow())
+            text(i18n("sim.answer_time"), "mb-label mb-pad-x")
+            self._times = ui.html("", sanitize=False).classes("mb-pad-x")
 
-    def show(self, checks: Sequence[SimCheck]) -> None:
+    def show(self, checks: Sequence[SimCheck], times: Sequence[tuple[int, float]]) -> None:
         holding = sum(check.holds for check in checks)
         self._holding.set_text(self.i18n("sim.hold", n=holding, of=len(checks)))
         self._tag.style(f"--c: var(--{'ok' if holding == len(checks) else 'err'})")
         self._rows.show((check.says, check) for check in checks)
+        self._times.set_content(answer_times(self.i18n, times))
 
 
 class _CheckRow:
@@ -151,8 +209,3 @@ def answer_times(i18n: Localizer, points: Sequence[tuple[int, float]]) -> str:
         f'<text x="{left}" y="{height - 2}">0</text>'
         f'<text x="{width}" y="{height - 2}" text-anchor="end">{last}</text></svg>'
     )
-
-
-def dots_panel(i18n: Localizer) -> ui.html:
-    text(i18n("sim.answer_time"), "mb-label mb-pad-x")
-    return ui.html("", sanitize=False).classes("mb-pad-x")

@@ -11,6 +11,7 @@ from nicegui.element import Element
 
 from bus_schema.timeline import TimelineEvent
 from gateway.ui.components import (
+    Drawer,
     SegmentedControl,
     anchor,
     attributes,
@@ -18,7 +19,6 @@ from gateway.ui.components import (
     clickable,
     copy_button,
     copy_link_button,
-    emptied,
     icon_button,
     identifier,
     show_if,
@@ -88,32 +88,30 @@ def chain_of(roots: Iterable[CausationNode], event_id: str) -> tuple[list[Timeli
 _MOST_NODES = 60
 
 
-class EventDrawer:
-    """A drawer at the side; on a phone, from below."""
+class EventDrawer(Drawer):
+    """A drawer with one event."""
 
     def __init__(self, i18n: Localizer, place: Element, choose: Callable[[str | None], Any]) -> None:
-        self.i18n, self.place, self._choose = i18n, place, choose
+        super().__init__(place)
+        self.i18n, self._choose = i18n, choose
         self._order: list[str] = []
         self.selected: str | None = None
 
     def close(self) -> None:
         self.selected = None
-        self.place.clear()
-        self.place.classes(add="mb-hidden")
+        super().close()
 
     def show(self, mark: EventMark, roots: list[CausationNode]) -> None:
         event = mark.event
         self.selected = event.event_id
-        nodes = [found for root in roots for found in root.walk()]
+        nodes = [pair for root in roots for pair in root.walk()]
         self._order = [node.name for _, node in nodes if node.event is not None]
-        show_if(self.place, is_shown=True)
-        with emptied(self.place):
+        with self.opened(f"{event.topic}.{name_of(event.envelope)}"):
             self._head(event)
             with box("mb-scroll mb-grow"):
                 self._facts(mark)
                 self._chain(event, nodes)
                 self._envelope(event)
-        attributes(self.place, aria_label=f"{event.topic}.{name_of(event.envelope)}")
 
     def step(self, by: int) -> Any:
         if self.selected in self._order:

@@ -59,15 +59,10 @@ class TimelineScreen:
             await screen.choose(wanted)
 
     def listen_to_keys(self) -> None:
-        on_key = self.session.on_key
-        on_key("l", lambda _row: self.toggle_live())
-        on_key("t", lambda _row: self.toggle_table())
-        on_key("f", lambda _row: self.follow_trace())
-        on_key("[", lambda _row: self.drawer.step(-1))
-        on_key("]", lambda _row: self.drawer.step(1))
-        on_key("Escape", lambda _row: self.choose(None))
-        for key, factor in (("+", 0.5), ("=", 0.5), ("-", 2), ("0", 0)):
-            on_key(key, partial(self.zoom, factor))
+        zooms = {key: partial(self.zoom, factor) for key, factor in (("+", 0.5), ("=", 0.5), ("-", 2), ("0", 0))}
+        steps = {"[": partial(self.drawer.step, -1), "]": partial(self.drawer.step, 1)}
+        self.session.on_keys({"l": self.toggle_live, "t": self.toggle_table, "f": self.follow_trace})
+        self.session.on_keys({"Escape": partial(self.choose, None), **steps, **zooms})
 
     async def load(self) -> None:
         backend, i18n = self.session.backend, self.session.i18n
@@ -120,7 +115,7 @@ class TimelineScreen:
         if self.live.is_on and not is_at_edge:
             self.toggle_live()
 
-    def zoom(self, factor: float, _row: str | None) -> None:
+    def zoom(self, factor: float) -> None:
         if self.view.chart is not None:
             self.view.chart.zoom(factor)
 
