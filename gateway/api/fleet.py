@@ -1,6 +1,5 @@
 """Workers, queues and dead letters, over HTTP."""
 
-from collections.abc import Callable, Collection
 from typing import Annotated, Any, Self
 
 from fastapi import APIRouter, Query
@@ -74,6 +73,9 @@ class DeadLetterSelection(BaseModel):
             raise ValueError("give either ids or all: true")
         return self
 
+    def has(self, letter: DeadLetter) -> bool:
+        return self.ids is None or letter.message_id in self.ids
+
 
 class SettledDeadLetters(BaseModel):
     """Ids of the messages that were replayed or dropped."""
@@ -115,13 +117,15 @@ async def dead_letter(service: ServiceName, message_id: str, backend: BackendDep
 @router.post("/dead-letters/{service}/replay")
 async def replay(service: ServiceName, chosen: DeadLetterSelection, backend: BackendDependency) -> SettledDeadLetters:
     """Send them back to the queues where they failed, as first attempts."""
-    return _settled(await replay_dead_letters(backend, service, chosen.ids))
+    letters = await _dead_letters(backend, service)
+    return _settled(await letters.replay(service, chosen.has, LOCAL_USER))
 
 
 @router.post("/dead-letters/{service}/drop")
 async def drop(service: ServiceName, chosen: DeadLetterSelection, backend: BackendDependency) -> SettledDeadLetters:
     """Delete them permanently."""
-    return _settled(await drop_dead_letters(backend, service, chosen.ids))
+    letters = await _dead_letters(backend, service)
+    return _settled(await letters.drop(service, chosen.has))
 
 
 async def list_dead_letters(backend: Backend, service: str | None, limit: int) -> list[DeadLetter]:
@@ -129,16 +133,6 @@ async def list_dead_letters(backend: Backend, service: str | None, limit: int) -
     letters = await _dead_letters(backend, service)
     names = [service] if service else list(await backend.dead_letter_counts())
     return [letter for name in names for letter in await letters.look(name, limit)]
-
-
-async def replay_dead_letters(backend: Backend, service: str, ids: Collection[str] | None) -> list[DeadLetter]:
-    """Send these, or all, back to where they failed. Raises NoSuchService, CannotReplay."""
-    return await (await _dead_letters(backend, service)).replay(service, _selector(ids), LOCAL_USER)
-
-
-async def drop_dead_letters(backend: Backend, service: str, ids: Collection[str] | None) -> list[DeadLetter]:
-    """Delete these, or all. Raises NoSuchService."""
-    return await (await _dead_letters(backend, service)).drop(service, _selector(ids))
 
 
 def body_of(letter: DeadLetter) -> dict[str, object] | str:
@@ -153,10 +147,6 @@ async def _dead_letters(backend: Backend, service: str | None) -> DeadLetters:
     if service is not None and service not in await backend.dead_letter_counts():
         raise NoSuchService(message=f"{NoSuchService.__doc__} ({service})")
     return DeadLetters(find_broker(backend.settings))
-
-
-def _selector(ids: Collection[str] | None) -> Callable[[DeadLetter], bool]:
-    return lambda letter: ids is None or letter.message_id in ids
 
 
 def _info(letter: DeadLetter) -> DeadLetterInfo:

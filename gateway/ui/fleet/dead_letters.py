@@ -2,13 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
-from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from nicegui.element import Element
 
-from gateway.api.fleet import body_of, drop_dead_letters, list_dead_letters, replay_dead_letters
+from gateway.api.fleet import DeadLetterSelection, SettledDeadLetters, body_of, drop, list_dead_letters, replay
+from gateway.backend import Backend
 from gateway.ui.components import anchor, attributes, box, button, copy_button, head, popup, show_if, text, update
 from gateway.ui.dialogs import confirm
 from gateway.ui.i18n import Localizer
@@ -20,6 +20,7 @@ from mindbus.bus.deadletters import DeadLetter
 
 _SHOWN = 100
 Key = tuple[str, str]
+Settle = Callable[[str, DeadLetterSelection, Backend], Coroutine[Any, Any, SettledDeadLetters]]
 
 
 class DeadLetterList:
@@ -70,13 +71,13 @@ class DeadLetterList:
         self._show_actions()
 
     async def replay(self, keys: set[Key]) -> None:
-        await self._each(keys, partial(replay_dead_letters, self.session.backend), "fleet.replayed")
+        await self._each(keys, replay, "fleet.replayed")
 
     async def drop(self, keys: set[Key]) -> None:
         i18n, number = self.session.i18n, len(keys)
         title = i18n.count("fleet.drop_title", number)
         if await confirm(i18n, title, i18n("fleet.drop_text"), i18n.count("fleet.drop_do", number), number):
-            await self._each(keys, partial(drop_dead_letters, self.session.backend), "fleet.dropped")
+            await self._each(keys, drop, "fleet.dropped")
 
     def show(self, letter: DeadLetter) -> None:
         i18n, body = self.session.i18n, body_of(letter)
@@ -99,12 +100,11 @@ class DeadLetterList:
                 key = letter.service, letter.message_id
                 button(i18n("fleet.replay"), lambda: self.replay({key}), "mb-primary", "replay")
 
-    async def _each(
-        self, keys: set[Key], work: Callable[[str, set[str]], Coroutine[Any, Any, list[DeadLetter]]], done: str
-    ) -> None:
+    async def _each(self, keys: set[Key], settle: Settle, done: str) -> None:
         for service in sorted({service for service, _ in keys}):
-            ids = {message_id for of, message_id in keys if of == service}
-            await self.session.attempt(work(service, ids), self.session.i18n.count(done, len(ids)))
+            ids = [message_id for of, message_id in keys if of == service]
+            work = settle(service, DeadLetterSelection(ids=ids), self.session.backend)
+            await self.session.attempt(work, self.session.i18n.count(done, len(ids)))
         self.selected -= keys
         await self._on_change(is_acted_on=True)
 
