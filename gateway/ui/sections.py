@@ -79,7 +79,12 @@ class EmptyState:
     """Shown in the place of an empty list: title, text, buttons and the command that would fill it."""
 
     def __init__(
-        self, i18n: Localizer, icon_name: str, command: str, buttons: Callable[[], object] | None = None
+        self,
+        i18n: Localizer,
+        icon_name: str,
+        command: str,
+        buttons: Callable[[], object] | None = None,
+        key: str | None = None,
     ) -> None:
         self.i18n = i18n
         with box("mb-empty mb-hidden") as self._element:
@@ -93,6 +98,8 @@ class EmptyState:
                 text("$", "mb-t3")
                 text(command, "mb-ell")
                 copy_button(i18n, command)
+        if key is not None:
+            self.explain(key)
 
     def explain(self, key: str, *, has_command: bool = True) -> None:
         """Set the messages `key_title` and `key`."""

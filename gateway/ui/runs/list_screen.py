@@ -41,8 +41,7 @@ class RunListScreen:
             self.part = ScreenSection(i18n, place)
             with box("mb-panel") as self._panel:
                 self._rows: Rows[_Seen] = Rows(table(i18n, _COLUMNS), lambda seen: _Row(i18n, seen))
-            self._empty = EmptyState(i18n, "runs", _COMMAND, self._new_button)
-            self._empty.explain("runs.empty")
+            self._empty = EmptyState(i18n, "runs", _COMMAND, self._new_button, "runs.empty")
 
     @classmethod
     async def draw(cls, session: PageSession) -> None:
