@@ -225,16 +225,16 @@ class SharedMemories:
 
 async def readable_kems(bus: Client, kem_ids: Collection[str]) -> ReadableKems:
     """Those of these units that the client may read, from the global memory or the working memory."""
-    found: dict[str, Kem] = {}
+    readable: dict[str, Kem] = {}
     is_all = True
     for kind in (RetrieveKems, QuerySwm):
-        missing = tuple(sorted(set(kem_ids) - found.keys()))
+        missing = tuple(sorted(set(kem_ids) - readable.keys()))
         if not missing:
             break
         query: Query[KemPage] = kind(query=KemQuery(ids=missing), page_size=len(missing))
         try:
-            found |= {item.kem.id: item.kem for item in (await bus.request(query, timeout_s=_TIMEOUT_S)).items}
+            readable |= {item.kem.id: item.kem for item in (await bus.request(query, timeout_s=_TIMEOUT_S)).items}
         except (BusUnavailable, ReplyError) as error:
             logger().warning("changes without content", reason=str(error))
             is_all = False
-    return ReadableKems(found, is_all)
+    return ReadableKems(readable, is_all)

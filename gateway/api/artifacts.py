@@ -142,23 +142,23 @@ async def look(
 async def content(
     artifact_id: ArtifactId,
     request: Request,
-    asked: Annotated[RangeHeaders, Header()],
+    wanted_range: Annotated[RangeHeaders, Header()],
     backend: BackendDependency,
     trace: WithinTrace = None,
 ) -> Response:
     """The bytes as a download: all of them with their digest checked, or one range, which has no digest."""
-    found = await backend.artifacts.manifest(artifact_id, trace=trace)
-    tag = f'"{found.sha256}"'
-    headers = _headers(found, tag)
-    if asked.if_none_match is not None and tag in asked.if_none_match:
+    stored = await backend.artifacts.manifest(artifact_id, trace=trace)
+    tag = f'"{stored.sha256}"'
+    headers = _headers(stored, tag)
+    if wanted_range.if_none_match is not None and tag in wanted_range.if_none_match:
         return Response(status_code=304, headers=headers)
     try:
-        part = parse_range(asked.range if asked.if_range in (None, tag) else None, found.size_bytes)
+        part = parse_range(wanted_range.range if wanted_range.if_range in (None, tag) else None, stored.size_bytes)
     except UnsatisfiableRange as error:
-        return problem_response(Code.INVALID, str(error), 416, {"Content-Range": f"bytes */{found.size_bytes}"})
-    headers["Content-Length"] = str(part.length if part else found.size_bytes)
+        return problem_response(Code.INVALID, str(error), 416, {"Content-Range": f"bytes */{stored.size_bytes}"})
+    headers["Content-Length"] = str(part.length if part else stored.size_bytes)
     if part is not None:
-        headers["Content-Range"] = f"bytes {part.first}-{part.last}/{found.size_bytes}"
+        headers["Content-Range"] = f"bytes {part.first}-{part.last}/{stored.size_bytes}"
     status = 206 if part else 200
     if request.method == "HEAD":
         return Response(None, status, headers)
@@ -174,12 +174,12 @@ async def artifact_preview(backend: Backend, artifact_id: str, lines: int, trace
         return preview(reader.manifest, b"".join([chunk async for chunk in reader]), lines)
 
 
-def _headers(found: Manifest, tag: str) -> dict[str, str]:
-    name = file_name(found.id, found.content_type)
+def _headers(stored: Manifest, tag: str) -> dict[str, str]:
+    name = file_name(stored.id, stored.content_type)
     return _SAFE | {
         "ETag": tag,
         "Accept-Ranges": "bytes",
-        "Content-Type": content_type_of(found.content_type),
+        "Content-Type": content_type_of(stored.content_type),
         "Content-Disposition": f'attachment; filename="{name}"',
     }
 

@@ -58,10 +58,10 @@ async def dialogues(
 
 @router.post("/dialogues/{user:path}/messages", response_model=Answered)
 async def say(
-    user: UserId, said: UserMessage, request: Request, backend: BackendDependency, streams: StreamsDependency
+    user: UserId, body: UserMessage, request: Request, backend: BackendDependency, streams: StreamsDependency
 ) -> Response | Answered:
     """Send a message as a user. With `Accept: text/event-stream`, the answer is `piece`, `piece`, …, `answered`."""
-    chunks = send_message(backend, user, said.message, said.message_id)
+    chunks = send_message(backend, user, body.message, body.message_id)
     if accepts_stream(request):
         streams.require_room()
         # An error before the first chunk sets the status.

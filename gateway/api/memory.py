@@ -105,9 +105,9 @@ async def changes(
     return streams.respond(event_frames(following, _change_frame))
 
 
-def facets_of(found: Iterable[FoundKem], *, is_all: bool) -> Facets:
+def facets_of(results: Iterable[FoundKem], *, is_all: bool) -> Facets:
     """Facets of these units."""
-    kems = [item.kem for item in found]
+    kems = [item.kem for item in results]
     values: dict[str, Counter[str | bool | float]] = {}
     for kem in kems:
         # A list may hold a value twice; True is not counted as 1.

@@ -77,8 +77,8 @@ class ActivityCounter:
             while len(self._pending) > _MOST_OPEN:
                 self._pending.pop(next(iter(self._pending)))
         elif envelope.type == MessageSent.wire.type:
-            asked = self._pending.pop(str(data.get("in_reply_to")), None)
-            return (envelope.time - asked.time).total_seconds() if asked else None
+            received = self._pending.pop(str(data.get("in_reply_to")), None)
+            return (envelope.time - received.time).total_seconds() if received else None
         return None
 
 

@@ -25,9 +25,9 @@ def box(classes: str = "", tag: str = "div") -> Element:
     return ui.element(tag).classes(classes)
 
 
-def text(said: str, classes: str = "", tag: str = "span") -> TextElement:
+def text(content: str, classes: str = "", tag: str = "span") -> TextElement:
     """An element with text; markup in it is not interpreted."""
-    return TextElement(tag=tag, text=said).classes(classes)
+    return TextElement(tag=tag, text=content).classes(classes)
 
 
 def attributes(element: Element, **values: object) -> Element:
@@ -97,11 +97,11 @@ def icon_link(icon_name: str, label: str, target: str, **values: object) -> Elem
     return made
 
 
-def anchor(target: str, said: str = "", classes: str = "mb-link") -> Element:
+def anchor(target: str, content: str = "", classes: str = "mb-link") -> Element:
     made = attributes(box(classes, "a"), href=target)
-    if said:
+    if content:
         with made:
-            text(said)
+            text(content)
     return made
 
 
@@ -119,11 +119,11 @@ def copy_link_button(i18n: Localizer) -> Element:
 def identifier(i18n: Localizer, name: str, target: str = "", shown: str = "") -> Element:
     """A shortened id with a link and a copy button."""
     with box("mb-id") as made:
-        said = shown or short_id(name)
+        content = shown or short_id(name)
         if target:
-            anchor(target, said, "mb-link mb-ell").props["title"] = name
+            anchor(target, content, "mb-link mb-ell").props["title"] = name
         else:
-            text(said, "mb-ell").props["title"] = name
+            text(content, "mb-ell").props["title"] = name
         copy_button(i18n, name)
     return made
 
@@ -133,7 +133,7 @@ def short_id(name: str) -> str:
     return name if len(name) <= _LONG_ID else f"{name[:12]}…{name[-4:]}"
 
 
-def tag(said: str, colour: str = "", classes: str = "", *, dot: bool = False) -> Element:
+def tag(content: str, colour: str = "", classes: str = "", *, dot: bool = False) -> Element:
     """A label, coloured if a colour is given."""
     made = box(f"mb-tag {'mb-tint' if colour else ''} {classes}", "span")
     if colour:
@@ -141,7 +141,7 @@ def tag(said: str, colour: str = "", classes: str = "", *, dot: bool = False) ->
     with made:
         if dot:
             box("mb-dot", "i")
-        text(said)
+        text(content)
     return made
 
 
@@ -199,8 +199,8 @@ def search(label: str, on_change: Callable[[str], Any], value: str = "") -> Elem
 def choice(label: str, options: Sequence[tuple[str, str]], value: str, on_change: Callable[[str], Any]) -> Element:
     """A drop-down list of (key, label) options."""
     with attributes(box("mb-input", "select"), aria_label=label) as made:
-        for key, said in options:
-            option = attributes(text(said, "", "option"), value=key)
+        for key, content in options:
+            option = attributes(text(content, "", "option"), value=key)
             if key == value:
                 option.props["selected"] = True
     return made.on("change", lambda event: on_change(str(event.args)), js_handler=VALUE)

@@ -35,24 +35,24 @@ class Layout:
     def show_health(self, health: BusHealth) -> None:
         i18n = self.i18n
         self._dot.classes(replace=f"mb-dot mb-{health.state} {_SHAPES[health.state]}")
-        said = i18n(health.sentence, **health.about)
-        if self._sentence.text != said:
-            self._sentence.set_text(said)
+        label = i18n(health.sentence, **health.about)
+        if self._sentence.text != label:
+            self._sentence.set_text(label)
             self._sentence.classes(replace="" if health.state == "ok" else f"mb-{health.state}")
         self._rate.set_text(i18n("per_second", n=i18n.number(health.per_second)))
-        attributes(self._health, title=said)
+        attributes(self._health, title=label)
         self._badge.set_text(str(health.needing) if health.needing else "")
         show_if(self._badge, health.needing)
 
     def crumbs(self, parts: Sequence[tuple[str, str]]) -> None:
         """Set the title as breadcrumbs of (text, link); the last has no link."""
         with emptied(self._title):
-            for said, target in parts:
+            for label, target in parts:
                 if target:
-                    anchor(target, said, "mb-t3")
+                    anchor(target, label, "mb-t3")
                     text("/", "mb-crumb mb-t3")
                 else:
-                    text(said, "mb-ell")
+                    text(label, "mb-ell")
 
     def _rail(self) -> None:
         i18n = self.i18n
@@ -99,12 +99,12 @@ class Layout:
         for key, picture in _THEMES:
             self._option(self.i18n(f"theme.{key}"), f"mbSetTheme('{key}')", picture)
 
-    def _option(self, said: str, script: str, picture: str = "", *, is_on: bool = False) -> None:
+    def _option(self, label: str, script: str, picture: str = "", *, is_on: bool = False) -> None:
         option = clickable("", role="menuitemradio", aria_checked=is_on)
         with option.on("click", js_handler=f"() => {{ {script} }}"):
             if picture:
                 icon(picture)
-            text(said)
+            text(label)
 
     def _top(self) -> None:
         i18n = self.i18n

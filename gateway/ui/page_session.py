@@ -175,9 +175,9 @@ class PageSession:
                 self.query.pop(key, None)
         ui.run_javascript(f"mbWhere({json.dumps(urlencode(self.query))})")
 
-    def say(self, said: str) -> None:
+    def say(self, message: str) -> None:
         """A notice that disappears by itself."""
-        ui.run_javascript(f"mbSay({json.dumps(said)})")
+        ui.run_javascript(f"mbSay({json.dumps(message)})")
 
     async def attempt(self, work: Coroutine[Any, Any, object], done: str = "") -> bool:
         """Run the work and show its error or `done`; True if it succeeded."""

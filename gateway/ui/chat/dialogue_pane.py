@@ -69,15 +69,15 @@ class ConversationView:
         for message_id, notice in self._notices.items():
             notice.explain(self.profile.reasons(message_id))
 
-    def say(self, said: str) -> None:
+    def say(self, content: str) -> None:
         self.stop()
         message_id = mint("msg")
         with suppress(ValueError):
-            self.hear(self._message(message_id, "user", said))
-        self._begin(said, message_id)
+            self.hear(self._message(message_id, "user", content))
+        self._begin(content, message_id)
 
-    def _begin(self, said: str, message_id: str) -> None:
-        self._asking = background_tasks.create(self._ask(said, message_id), name="ask")
+    def _begin(self, content: str, message_id: str) -> None:
+        self._asking = background_tasks.create(self._ask(content, message_id), name="ask")
 
     def stop(self) -> None:
         """Stop streaming the answer; it is stored all the same."""
@@ -85,13 +85,13 @@ class ConversationView:
             self._asking.cancel()
         self._end_growing()
 
-    async def _ask(self, said: str, message_id: str) -> None:
+    async def _ask(self, content: str, message_id: str) -> None:
         session = self.session
         began = time.monotonic()
         with self._tail:
             self._growing = growing = StreamingAnswer(session.i18n)
             speed = self._status_line()
-        pieces = send_message(session.backend, self.user_id, said, message_id)
+        pieces = send_message(session.backend, self.user_id, content, message_id)
         try:
             async with aclosing(pieces):
                 async for piece in pieces:
@@ -99,10 +99,10 @@ class ConversationView:
                         self._settle(piece)
                     else:
                         growing.add(piece)
-                        self._show_speed(speed, len(growing.said), time.monotonic() - began)
+                        self._show_speed(speed, len(growing.content), time.monotonic() - began)
         except EXPECTED_ERRORS as error:
             self._end_growing()
-            self._fail(error, said, message_id)
+            self._fail(error, content, message_id)
 
     def _settle(self, answer: Answered) -> None:
         self.hear(self._message(answer.response_id, "assistant", answer.response))
@@ -112,13 +112,13 @@ class ConversationView:
         now = datetime.now(UTC)
         return DialogueMessage(message_id=message_id, user_id=self.user_id, role=role, content=content, time=now)
 
-    def _fail(self, error: Exception, said: str, message_id: str) -> None:
+    def _fail(self, error: Exception, content: str, message_id: str) -> None:
         i18n = self.session.i18n
         with self._tail, box("mb-trouble") as failed:
 
             def again() -> None:
                 failed.delete()
-                self._begin(said, message_id)
+                self._begin(content, message_id)
 
             with box("mb-stack mb-grow"):
                 text(i18n("chat.unanswered"))

@@ -68,7 +68,7 @@ class StreamingAnswer:
 
     def __init__(self, i18n: Localizer) -> None:
         self.i18n = i18n
-        self.said = ""
+        self.content = ""
         self._laid_out = 0
         with attributes(box("mb-answer"), aria_busy="true", data_growing=""):
             self._done = box("mb-growing-done")
@@ -77,15 +77,15 @@ class StreamingAnswer:
                 box("mb-caret", "i")
 
     def add(self, piece: str) -> None:
-        self.said += piece
-        finished, _, last = self.said.rpartition("\n\n")
+        self.content += piece
+        finished, _, last = self.content.rpartition("\n\n")
         # A fence that is open yet would be laid out as something else.
         if len(finished) > self._laid_out and finished.count("```") % 2 == 0:
             with self._done:
                 markdown(finished[self._laid_out :])
             self._laid_out = len(finished)
         self._last.set_text(
-            self.said[self._laid_out :].lstrip("\n") if self._laid_out else last if finished else self.said
+            self.content[self._laid_out :].lstrip("\n") if self._laid_out else last if finished else self.content
         )
 
 

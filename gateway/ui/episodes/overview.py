@@ -143,7 +143,7 @@ def layer_tag(i18n: Localizer, head: EpisodeHead) -> None:
 
 def words_kept(i18n: Localizer, head: EpisodeHead) -> str:
     """Number of raw words, of stored words, and the ratio."""
-    said, kept = i18n.number(head.words), head.kept_words
+    raw_words, kept = i18n.number(head.words), head.kept_words
     if kept is None or kept >= head.words:
-        return said
-    return f"{said} → {i18n.number(kept)}  {i18n.number(head.words / max(1, kept), 1)}×"
+        return raw_words
+    return f"{raw_words} → {i18n.number(kept)}  {i18n.number(head.words / max(1, kept), 1)}×"

@@ -65,11 +65,12 @@ class RetainedContent:
         if self.is_whole:
             return []
         text = turn.content
-        said = [set(stems(line)) for line, sources in self.lines if _is_of(sources, turn)]
+        line_stems = [set(stems(line)) for line, sources in self.lines if _is_of(sources, turn)]
         return [
             (start, end)
             for start, end in sentence_spans(text)
-            if not any(begin < end and start < stop for begin, stop in kept) and not _is_said(text[start:end], said)
+            if not any(begin < end and start < stop for begin, stop in kept)
+            and not _is_said(text[start:end], line_stems)
         ]
 
 
@@ -87,14 +88,14 @@ def _exactly(wanted: str, text: str) -> list[CharSpan]:
     if not words:
         return []
     pattern = r"(?<!\w)" + r"\s+".join(map(re.escape, words)) + r"(?!\w)"
-    return [found.span() for found in re.finditer(pattern, text, re.IGNORECASE)]
+    return [match.span() for match in re.finditer(pattern, text, re.IGNORECASE)]
 
 
 def _in_any_form(name: str, text: str) -> Iterator[CharSpan]:
     wanted = [set(stems(word)) for word in _WORD.findall(name)]
     if not wanted:
         return
-    words = [(found.span(), set(stems(found[0]))) for found in _WORD.finditer(text)]
+    words = [(match.span(), set(stems(match[0]))) for match in _WORD.finditer(text)]
     for place in range(len(words) - len(wanted) + 1):
         stretch = words[place : place + len(wanted)]
         if all(forms & have for forms, (_, have) in zip(wanted, stretch, strict=True)):

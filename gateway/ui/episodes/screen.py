@@ -69,10 +69,10 @@ class EpisodesScreen:
         await self._list_part.attempt(self._refresh)
 
     async def hear(self, events: list[Envelope], is_missing: bool) -> None:
-        told = {str((event.data or {}).get("episode_id")) for event in events if event.type.startswith(_TOLD)}
-        if told or is_missing:
+        changed = {str((event.data or {}).get("episode_id")) for event in events if event.type.startswith(_TOLD)}
+        if changed or is_missing:
             await self.refresh()
-        if self._chosen is not None and (self._chosen in told or is_missing):
+        if self._chosen is not None and (self._chosen in changed or is_missing):
             await self._detail_part.attempt(self._explain)
 
     async def choose(self, episode_id: str) -> None:

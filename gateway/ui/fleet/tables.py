@@ -35,7 +35,7 @@ class ServiceRow:
         return min(self.seen, key=rank)
 
     @property
-    def trouble(self) -> int:
+    def severity(self) -> int:
         """Sort key: problems first."""
         best = self.best
         return 0 if best.is_silent else 1 if best.state is State.UNREADY else 2
@@ -50,7 +50,7 @@ def workers_of(seen: Sequence[WorkerInstance], paces: dict[str, ServiceActivity]
     for service, instances in by_service.items():
         alive = [one for one in instances if not one.is_silent] or instances[-1:]
         rows.append(ServiceRow(service, tuple(alive), paces.get(service, ServiceActivity())))
-    return sorted(rows, key=lambda row: (row.trouble, row.service))
+    return sorted(rows, key=lambda row: (row.severity, row.service))
 
 
 class WorkerTable:
@@ -160,7 +160,7 @@ class QueueRow:
         return self.ready > 0 and not self.consumers
 
     @property
-    def trouble(self) -> int:
+    def severity(self) -> int:
         """Sort key: problems first."""
         return 0 if self.dead or self.is_abandoned else 1 if self.ready > _MANY else 2
 
@@ -175,7 +175,7 @@ def queues_of(states: Sequence[QueueState], depths: Mapping[str, Sequence[int]])
     ]
     # A service that only hears events has no queue of the plain name.
     orphaned = [QueueRow(f"{name}{DEAD_SUFFIX}", 0, 0, 0, count, ()) for name, count in dead.items() if count]
-    return sorted(rows + orphaned, key=lambda row: (row.trouble, row.name))
+    return sorted(rows + orphaned, key=lambda row: (row.severity, row.name))
 
 
 class QueueTable:
@@ -201,7 +201,7 @@ class QueueTable:
     def _fits(self, queue: QueueRow) -> bool:
         if self._filter == "waiting":
             return bool(queue.ready)
-        return queue.trouble == 0 if self._filter == "failing" else True
+        return queue.severity == 0 if self._filter == "failing" else True
 
     def _choose(self, chosen: str) -> None:
         self._filter = chosen

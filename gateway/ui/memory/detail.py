@@ -122,8 +122,12 @@ class KemDetail(Drawer):
         kem = hit.kem
         with box("mb-drawer-part"):
             with box("mb-kem-text"):
-                said, found_by = content_of(kem, self.i18n), hit.found.explain.words if hit.found.explain else ()
-                show_text(text_diff(hit.before, said) if hit.before not in (None, said) else highlight(said, found_by))
+                content, found_by = content_of(kem, self.i18n), hit.found.explain.words if hit.found.explain else ()
+                show_text(
+                    text_diff(hit.before, content)
+                    if hit.before not in (None, content)
+                    else highlight(content, found_by)
+                )
             if kem.ref is not None:
                 anchor(content_target(kem), self.i18n("memory.open_artifact"))
             with box("mb-line-x mb-wrap"):
@@ -144,8 +148,8 @@ class KemDetail(Drawer):
                 text(i18n("memory.why"), "mb-meta mb-medium mb-grow", "h3")
                 text(i18n.number(hit.found.score or 0, 2), "mb-num mb-strong")
             if explain is not None:
-                said = ", ".join(explain.words)
-                self._evidence("memory.lexical", "processed", explain.lexical, said or i18n("memory.no_words"))
+                content = ", ".join(explain.words)
+                self._evidence("memory.lexical", "processed", explain.lexical, content or i18n("memory.no_words"))
                 self._evidence("memory.dense", "process", explain.dense, i18n("memory.cosine"))
 
     def _evidence(self, key: str, colour: str, value: float | None, note: str) -> None:
@@ -166,8 +170,8 @@ class KemDetail(Drawer):
                     self._step(step)
                 with box("mb-origin-step"):
                     icon("memory", "mb-i14 mb-kem-colour")
-                    said = i18n("memory.this_unit", version=kem.version, owner=kem.owner)
-                    text(said, "mb-grow")
+                    content = i18n("memory.this_unit", version=kem.version, owner=kem.owner)
+                    text(content, "mb-grow")
             if not steps:
                 text(i18n("memory.no_origin", owner=kem.owner), "mb-meta", "p")
 
@@ -197,10 +201,10 @@ class KemDetail(Drawer):
         with box("mb-drawer-part", "section"):
             text(i18n("memory.stored_as"), "mb-meta mb-medium", "h3")
             with box("mb-facts"):
-                for key, said in rows.items():
-                    if said:
+                for key, content in rows.items():
+                    if content:
                         text(i18n(f"memory.{key}"))
-                        attributes(text(said, "mb-ell"), title=said)
+                        attributes(text(content, "mb-ell"), title=content)
                 for key, at in (("created", kem.created_at), ("updated", kem.updated_at)):
                     text(i18n(f"memory.{key}"))
                     moment(i18n, at, f"{i18n.day(at, now)}, {i18n.time(at)}", "mb-num")

@@ -30,10 +30,10 @@ def highlight(content: str, words: Collection[str]) -> list[HighlightedText]:
     wanted = {stem for word in words for stem in stems(word)}
     pieces: list[HighlightedText] = []
     end = 0
-    for found in _WORD.finditer(content) if wanted else ():
-        if wanted & set(stems(found[0])):
-            pieces += [HighlightedText(content[end : found.start()]), HighlightedText(found[0], "asked")]
-            end = found.end()
+    for match in _WORD.finditer(content) if wanted else ():
+        if wanted & set(stems(match[0])):
+            pieces += [HighlightedText(content[end : match.start()]), HighlightedText(match[0], "asked")]
+            end = match.end()
     return [piece for piece in (*pieces, HighlightedText(content[end:])) if piece.text]
 
 

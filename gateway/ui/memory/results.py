@@ -169,10 +169,10 @@ def content_of(kem: Kem, i18n: Localizer) -> str:
 
 
 def _excerpt_of(hit: KemItem, i18n: Localizer) -> Sequence[Any]:
-    said, found_by = content_of(hit.kem, i18n), hit.found.explain.words if hit.found.explain else ()
-    if hit.before is not None and hit.before != said and len(said) <= _LENGTH:
-        return text_diff(hit.before, said)
-    return excerpt(said, found_by, _LENGTH) or highlight("–", ())
+    content, found_by = content_of(hit.kem, i18n), hit.found.explain.words if hit.found.explain else ()
+    if hit.before is not None and hit.before != content and len(content) <= _LENGTH:
+        return text_diff(hit.before, content)
+    return excerpt(content, found_by, _LENGTH) or highlight("–", ())
 
 
 class ResultSummary:

@@ -48,9 +48,9 @@ class ArtifactPanel:
             manifest = await backend.artifacts.manifest(artifact_id, trace=trace)
             versions = await backend.bus.request(GetVersions(artifact_id=artifact_id), trace=trace)
             preview = await artifact_preview(backend, artifact_id, _MOST_LINES, trace)
-        except EXPECTED_ERRORS as trouble:
+        except EXPECTED_ERRORS as error:
             with self.place:
-                show_error(self.session.i18n, trouble, lambda: self.show(artifact_id, trace), trace or "")
+                show_error(self.session.i18n, error, lambda: self.show(artifact_id, trace), trace or "")
             return
         self._shown = artifact_id
         with self.place:
@@ -88,8 +88,8 @@ class ArtifactPanel:
         with box("mb-head mb-artifact-head"):
             icon("file")
             identifier(i18n, manifest.id, artifact_url(manifest.id, manifest.trace_id))
-            said = f"{manifest.artifact_type} v{manifest.version} · {manifest.content_type}"
-            text(said, "mb-t3 mb-ell mb-grow")
+            about = f"{manifest.artifact_type} v{manifest.version} · {manifest.content_type}"
+            text(about, "mb-t3 mb-ell mb-grow")
             icon_link("download", i18n("artifact.download"), _address(manifest), download=manifest.id)
 
     def _preview(self, manifest: Manifest, preview: Preview) -> None:
@@ -146,9 +146,9 @@ class ArtifactScreen:
         trace = self.session.query.get("trace")
         await self.panel.show(self.artifact_id, trace)
         query = GetLineage(artifact_id=self.artifact_id, direction="both", depth=10)
-        found = await self.session.backend.bus.request(query, trace=trace)
-        nodes = tuple(node_of(manifest, is_source=False) for manifest in found.nodes)
+        lineage = await self.session.backend.bus.request(query, trace=trace)
+        nodes = tuple(node_of(manifest, is_source=False) for manifest in lineage.nodes)
         known = {node.id for node in nodes}
-        edges = frozenset((edge.source, edge.target) for edge in found.edges if {edge.source, edge.target} <= known)
+        edges = frozenset((edge.source, edge.target) for edge in lineage.edges if {edge.source, edge.target} <= known)
         graph = Graph(nodes, edges).around(self.artifact_id, _MOST_NODES)
         self._graph.set_content(drawing_of(graph, self.artifact_id, self.session.i18n("run.lineage")))

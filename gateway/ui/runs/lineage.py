@@ -159,8 +159,8 @@ def _node(node: Node, place: _Place, *, is_selected: bool) -> str:
     return f'<a href="{target}" data-artifact="{escape(node.id)}" aria-label="{name}">{body}</a>'
 
 
-def _short(said: str) -> str:
-    return said if len(said) <= _MOST_CHARACTERS else f"{said[: _MOST_CHARACTERS - 1]}…"
+def _short(title: str) -> str:
+    return title if len(title) <= _MOST_CHARACTERS else f"{title[: _MOST_CHARACTERS - 1]}…"
 
 
 def _mean(rows: Iterable[float | None]) -> float:

@@ -129,8 +129,8 @@ class _Row:
         i18n, step = self._i18n, seen.step
         with emptied(self._more):
             if step.attempt > 1 or (step.reason and step.status is not StepStatus.PENDING_STORAGE):
-                said = i18n("step.attempt", n=step.attempt) if step.attempt > 1 else ""
-                text(": ".join(part for part in (said, step.reason) if part), "mb-meta mb-t2")
+                attempt = i18n("step.attempt", n=step.attempt) if step.attempt > 1 else ""
+                text(": ".join(part for part in (attempt, step.reason) if part), "mb-meta mb-t2")
             if step.status is StepStatus.PENDING_STORAGE:
                 text(i18n("step.safe"), "mb-safe", "p")
             if seen.note and step.status is StepStatus.RUNNING:

@@ -90,8 +90,8 @@ class PeoplePanel:
 
     def show(self, by_user: dict[str, int]) -> None:
         most = max([1, *by_user.values()])
-        for user, (said, bar) in self._counts.items():
-            said.set_text(str(by_user.get(user, 0)))
+        for user, (sent, bar) in self._counts.items():
+            sent.set_text(str(by_user.get(user, 0)))
             bar.style(f"width: {100 * by_user.get(user, 0) / most:.0f}%")
 
     def _person(self, one: TeamMember) -> tuple[TextElement, Element]:

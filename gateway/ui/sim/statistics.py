@@ -102,10 +102,10 @@ class SimStatistics:
         self.by_user[str(data.get("user_id"))] += 1
         self._pending[message_id] = envelope.time
 
-    def _answer(self, envelope: Envelope, asked: str) -> None:
-        if asked in self._pending:
-            self.answered.add(asked)
-            self.seconds.append((len(self.answered), (envelope.time - self._pending.pop(asked)).total_seconds()))
+    def _answer(self, envelope: Envelope, message_id: str) -> None:
+        if message_id in self._pending:
+            self.answered.add(message_id)
+            self.seconds.append((len(self.answered), (envelope.time - self._pending.pop(message_id)).total_seconds()))
 
 
 _SLOW_S = 5.0

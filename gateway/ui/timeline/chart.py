@@ -141,8 +141,8 @@ class TimelineChart:
         ui.run_javascript(f"mbTimeline({self._chart.id}, {json.dumps(i18n)}).{method}({given})")
 
     def _tell_zoom(self, event: object) -> None:
-        told = getattr(event, "args", {})
-        span_s, start, end = float(told["span"]) / 1000, float(told["start"]), float(told["end"])
+        args = getattr(event, "args", {})
+        span_s, start, end = float(args["span"]) / 1000, float(args["start"]), float(args["end"])
         is_whole = span_s >= self._range_s * 0.99
         self._zoomed.set_text("" if is_whole else self.i18n("timeline.showing", time=self.i18n.span(span_s)))
         self._on_zoom("" if is_whole else f"{start:.1f}-{end:.1f}", end >= _RIGHT_EDGE)

@@ -57,9 +57,11 @@ def causation_roots(event: TimelineEvent, around: Iterable[TimelineEvent]) -> li
     Commands are not on the timeline: their events are grouped under the command's id.
     """
     correlation = event.envelope.correlationid
-    told = {one.event_id: one for one in around if one.envelope.correlationid == correlation} | {event.event_id: event}
+    related = {one.event_id: one for one in around if one.envelope.correlationid == correlation} | {
+        event.event_id: event
+    }
     nodes: dict[str, CausationNode] = {}
-    for one in sorted(told.values(), key=lambda one: (one.time, one.sequence or 0)):
+    for one in sorted(related.values(), key=lambda one: (one.time, one.sequence or 0)):
         nodes[one.event_id] = CausationNode(one.event_id, one, one.time)
     roots: list[CausationNode] = []
     for node in list(nodes.values()):
