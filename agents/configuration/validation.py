@@ -17,27 +17,23 @@ YamlPath = tuple[str | int, ...]
 _DEEPEST = 10
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
-_OUT_OF_RANGE = "{given!r} is out of range; {said}"
+# By the types of pydantic's errors.
 _PLAINLY = {
-    "missing": "is missing; add it",
-    "string_type": "must be text, not {given!r}; put it in quotes",
-    "string_pattern_mismatch": "{given!r} has characters that do not fit here; it must match {pattern}",
-    "greater_than": _OUT_OF_RANGE,
-    "greater_than_equal": _OUT_OF_RANGE,
-    "less_than_equal": _OUT_OF_RANGE,
-    "finite_number": _OUT_OF_RANGE,
-    "too_short": "is empty; list at least one",
-    "string_too_short": "is empty; say something",
-    "bool_parsing": "must be true or false, not {given!r}",
-    "bool_type": "must be true or false, not {given!r}",
-    "float_parsing": "must be a number, not {given!r}",
-    "float_type": "must be a number, not {given!r}",
-    "int_parsing": "must be a whole number, not {given!r}",
-    "int_type": "must be a whole number, not {given!r}",
-    "int_from_float": "must be a whole number, not {given!r}",
-    "tuple_type": "must be a list; write [name, …] or one `- …` a line",
-    "model_type": "must be a mapping of fields such as `id:`, `role:`, `instructions:`",
-    "model_attributes_type": "must be a mapping of fields such as `id:`, `role:`, `instructions:`",
+    kind: message
+    for kinds, message in {
+        "missing": "is missing; add it",
+        "string_type": "must be text, not {given!r}; put it in quotes",
+        "string_pattern_mismatch": "{given!r} has characters that do not fit here; it must match {pattern}",
+        "greater_than greater_than_equal less_than_equal finite_number": "{given!r} is out of range; {said}",
+        "too_short": "is empty; list at least one",
+        "string_too_short": "is empty; say something",
+        "bool_parsing bool_type": "must be true or false, not {given!r}",
+        "float_parsing float_type": "must be a number, not {given!r}",
+        "int_parsing int_type int_from_float": "must be a whole number, not {given!r}",
+        "tuple_type": "must be a list; write [name, …] or one `- …` a line",
+        "model_type model_attributes_type": "must be a mapping of fields such as `id:`, `role:`, `instructions:`",
+    }.items()
+    for kind in kinds.split()
 }
 
 

@@ -141,7 +141,7 @@ class DialogueAgent:
                 yield piece
             if not (tools and turn.calls):
                 if not turn.text.strip():
-                    yield _said_at_last(rounds)
+                    yield _inconclusive(rounds)
                 return
             if turn.text.strip():
                 yield BETWEEN
@@ -209,8 +209,10 @@ def subagent_of(tool: str) -> str:
     return tool.removeprefix(_PREFIX)
 
 
-def inconclusive_answer(rounds: Sequence[ModelMessage]) -> str:
-    """The answer where a model calls tools without end."""
+def _inconclusive(rounds: Sequence[ModelMessage]) -> str:
+    """The answer where the model gives none, but calls tools without end. Raises EmptyAnswer if it called none."""
+    if not rounds:
+        raise EmptyAnswer
     results = [message.content for message in rounds if message.role == "tool"]
     last = results[-1][:_LONGEST_TEXT] if results else "—"
     return _NO_END[language_of(last)].format(n=len(results), last=last)
@@ -269,13 +271,6 @@ def spoken(message: DialogueMessage) -> ModelMessage:
     if message.kind is MessageKind.HIDDEN:
         return ModelMessage(role="system", content=text.removeprefix(HIDDEN_MARK))
     return ModelMessage(role=message.role, content=text)
-
-
-def _said_at_last(rounds: Sequence[ModelMessage]) -> str:
-    """The answer where the model gives none. Raises EmptyAnswer where no sub-agent answered either."""
-    if not rounds:
-        raise EmptyAnswer
-    return inconclusive_answer(rounds)
 
 
 def hidden_instruction(message: str, context: str = "") -> str:

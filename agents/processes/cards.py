@@ -5,8 +5,6 @@ from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from agents.configuration.validation import (
     InvalidFile,
     LocatedDocument,
@@ -15,8 +13,8 @@ from agents.configuration.validation import (
     YamlProblem,
     load_shipped,
     read_document,
-    schema_problems,
     suggestion,
+    validate_document,
 )
 from bus_schema.process import BRIEF, Card, CardStep, StartProcess
 from config.shipped import shipped_names
@@ -64,10 +62,7 @@ def card_from_file(path: Path, roles: Collection[str]) -> Card:
 def parse_card(text: bytes, source: str, roles: Collection[str]) -> Card:
     """Read a card from YAML; errors name it `source`. Raises InvalidCard with every problem."""
     document = _document(text, source)
-    try:
-        card = Card.model_validate(document.value)
-    except ValidationError as error:
-        raise InvalidCard(schema_problems(error, source, document.line_of, Card)) from error
+    card = validate_document(document, source, Card, InvalidCard)
     require_runnable(card, roles, source, document)
     return card
 
