@@ -136,17 +136,28 @@ def read_turns(file: Path) -> list[ImportedTurn]:
         content = file.read_bytes()
     except OSError as unreadable:
         raise UsageError(f"{file} cannot be read: {unreadable.strerror}") from unreadable
-    reading = _Reading()
+    turns: dict[tuple[str, str], ImportedTurn] = {}
+    times: Counter[TurnLine] = Counter()
+    problems: list[str] = []
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        if line.strip():
-            reading.take(number, line)
-    if reading.problems:
-        told = "\n".join(f"{file}:{line}: {problem}" for line, problem in reading.problems[:_MOST_TOLD])
-        rest = len(reading.problems) - _MOST_TOLD
-        raise UsageError(f"nothing was sent; mend\n{told}" + (f"\nwith {rest} more lines" if rest > 0 else ""))
-    if not reading.said:
+        if not line.strip():
+            continue
+        try:
+            read = TurnLine.model_validate_json(line)
+            times[read] += 1
+            turn = ImportedTurn(number, read.chat_id, read.said(times[read]))
+        except ValidationError as invalid:
+            problems.append(f"{file}:{number}: {_explained(invalid)}")
+            continue
+        first = turns.setdefault((turn.chat_id, str(turn.message.message_id)), turn)
+        if first.message != turn.message:
+            problems.append(f"{file}:{number}: message_id: is that of line {first.line}, which says something else")
+    if problems:
+        rest = [f"with {len(problems) - _MOST_TOLD} more lines"] if len(problems) > _MOST_TOLD else []
+        raise UsageError("\n".join(["nothing was sent; mend", *problems[:_MOST_TOLD], *rest]))
+    if not turns:
         raise UsageError(f"{file} says nothing; a line is {{chat_id, role, content, time}} in JSON")
-    return reading.said
+    return list(turns.values())
 
 
 def batches_of(said: Iterable[ImportedTurn]) -> Iterator[TurnBatch]:
@@ -163,34 +174,6 @@ def batches_of(said: Iterable[ImportedTurn]) -> Iterator[TurnBatch]:
         size += length
     if batch:
         yield TurnBatch(tuple(batch))
-
-
-class _Reading:
-    """Line after line, with what is wrong with them."""
-
-    def __init__(self) -> None:
-        self.said: list[ImportedTurn] = []
-        self.problems: list[tuple[int, str]] = []
-        self._times: Counter[TurnLine] = Counter()
-        self._known: dict[tuple[str, str], ImportedTurn] = {}
-
-    def take(self, number: int, line: bytes) -> None:
-        try:
-            read = TurnLine.model_validate_json(line)
-            self._times[read] += 1
-            message = read.said(self._times[read])
-        except ValidationError as invalid:
-            self.problems.append((number, _explained(invalid)))
-            return
-        self._add(ImportedTurn(number, read.chat_id, message))
-
-    def _add(self, said: ImportedTurn) -> None:
-        key = (said.chat_id, str(said.message.message_id))
-        first = self._known.setdefault(key, said)
-        if first is said:
-            self.said.append(said)
-        elif first.message != said.message:
-            self.problems.append((said.line, f"message_id: is that of line {first.line}, which says something else"))
 
 
 def _explained(invalid: ValidationError) -> str:
