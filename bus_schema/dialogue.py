@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, model_validator
 
 from bus_schema.artifacts import ArtifactRef, TraceId
+from bus_schema.history import SubagentName
 from bus_schema.identities import UserId
 from bus_schema.links import KemId
 from bus_schema.messages import Command, Event, Value
@@ -147,13 +148,25 @@ class DialogueState(Value):
     is_active: bool = True
 
 
+class DelegatedTask(Value):
+    """A task that was given to a sub-agent for an answer, with the result as the assistant got it."""
+
+    subagent: SubagentName
+    task: str
+    response: str
+
+
 class Answered(Value):
-    """The assistant's answer, stored like the message it answers; `kem_ids` are the memory units it used."""
+    """The assistant's answer, stored like the message it answers; `kem_ids` are the memory units it used.
+
+    `delegations` are in the order in which the assistant called for them, failed ones included.
+    """
 
     message_id: DialogueMessageId
     response_id: DialogueMessageId
     response: str
     kem_ids: KemIds = ()
+    delegations: tuple[DelegatedTask, ...] = ()
 
 
 class Invoke(Command[Answered], domain="dialogue", action="invoke"):

@@ -183,8 +183,7 @@ def chat(
         except KeyboardInterrupt:
             raise typer.Exit(_INTERRUPTED) from None
         if as_json:
-            # Nobody is delegated to yet.
-            show_json({"message_id": answered.message_id, "response": answered.response, "delegations": []})
+            show_json(answered.model_dump(mode="json", include={"message_id", "response", "delegations"}))
         return
     if as_json:
         raise UsageError("--json is for one message; give it with --message TEXT or --file FILE")

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from agents.dialogue.agent import DialogueAgent, MemorySnippet
 from agents.models.conversation import sanitise_text
 from agents.models.prompt import memory_materials
 from agents.present import Present
-from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueMessage, MessageKind
+from bus_schema.dialogue import MAX_MESSAGE_CHARS, DelegatedTask, DialogueMessage, MessageKind
 from bus_schema.glm import FoundKem
 from bus_schema.history import chat_key
 from bus_schema.ids import derived
@@ -77,6 +77,7 @@ class DialogueExchange:
     said: DialogueMessage
     answer: DialogueMessage
     buffered: int | None = None
+    delegations: tuple[DelegatedTask, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,9 @@ class ExchangeProcessor:
         answer_id = f"msg_{derived(said.message_id, 'answer')}"
         known = None if is_new else _within(recent, answer_id) or await self.conversations.find(said.user_id, answer_id)
         if known:
-            return DialogueExchange(said, known)
+            record = ExchangeRecord(self.histories, said, answer_id, self.clock, earlier)
+            await record.resume()
+            return DialogueExchange(said, known, delegations=record.delegations(self.subagents.known))
         worded = await self.conversations.worded(said)
         if draft.ref is not None:
             remembered = await self.memory.about(worded)
@@ -133,7 +136,8 @@ class ExchangeProcessor:
             kem_ids=remembered.kem_ids(shown),
         )
         await record.conclude(answer)
-        return await self._kept(said, answer)
+        exchange = await self._kept(said, answer)
+        return replace(exchange, delegations=record.delegations(self.subagents.known))
 
     async def _heard(self, said: DialogueMessage) -> tuple[DialogueMessage, bool]:
         try:

@@ -1,13 +1,13 @@
 """The part of the chat's history that one exchange writes, under ids that a redelivery repeats."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from itertools import takewhile
 
-from agents.dialogue.agent import BETWEEN, DelegationRound
+from agents.dialogue.agent import BETWEEN, DelegationRound, readable_task, subagent_of
 from agents.models.conversation import history_calls, last_complete, model_messages
 from agents.models.language_model import ModelMessage
-from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
+from bus_schema.dialogue import HIDDEN_MARK, DelegatedTask, DialogueMessage, MessageKind
 from bus_schema.history import ChatMessage, HistoryMessage, chat_key
 from mindbus.sdk.conversations import HistoryClient
 
@@ -60,6 +60,15 @@ class ExchangeRecord:
         """The last messages of the conversation, for sub-agents."""
         worded = [ChatMessage(role=each.role, content=each.content) for each in self.earlier if _is_talk(each)]
         return (*last_complete(worded, _CONTEXT_MESSAGES), ChatMessage(role="user", content=self._said().content))
+
+    def delegations(self, known: Collection[str]) -> tuple[DelegatedTask, ...]:
+        """Tasks given to the known sub-agents so far, each with its result, in the order of the calls."""
+        results = [pair for each in self.rounds for pair in zip(each.said.tool_calls, each.results, strict=False)]
+        return tuple(
+            DelegatedTask(subagent=subagent_of(call.name), task=task, response=result.content)
+            for call, result in results
+            if subagent_of(call.name) in known and (task := readable_task(call))
+        )
 
     async def add_round(self, completed: DelegationRound) -> None:
         """Keep a round, all of it or nothing."""

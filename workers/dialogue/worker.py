@@ -120,6 +120,7 @@ class DialogueWorker(Worker):
             response_id=exchange.answer.message_id,
             response=exchange.answer.content or "",
             kem_ids=exchange.answer.kem_ids,
+            delegations=exchange.delegations,
         )
         return answered, *await self._ending(exchange, context)
 
