@@ -7,6 +7,7 @@ from typing import Protocol
 
 from agents.configuration.prompts import Guide, shipped_guide
 from agents.models.conversation import chat_prompt, message_groups, normalise_calls, sanitise_text
+from agents.models.delegation_requests import content_for
 from agents.models.errors import EmptyAnswer
 from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
 from agents.models.prompt import MEMORY, Material
@@ -196,12 +197,17 @@ def delegation_tool(name: str, description: str) -> Tool:
         "type": "string",
         "minLength": 1,
         "maxLength": MAX_TASK_CHARS,
-        "description": "What to do, in full sentences, with all that has to be known for it, in the user's language.",
+        "description": "The message itself: the fact it shall remember or the question it shall answer, complete, with "
+        "names and numbers, in the user's language. Not “tell the sub-agent …”, not “ask it …”.",
     }
     about = description or "It does what it is asked to."
-    said = f"Give a task to the sub-agent {name!r}, which remembers what it was told before. {about}"
+    purpose = (
+        f"Sends one message to the sub-agent {name!r} and returns its answer. It reads this message alone, remembers "
+        f"the ones before. {about} Example: the user says “Tell the sub-agent that I live in Riga, then ask it where I "
+        'live”; the first call has {"task": "I live in Riga."}, the second {"task": "Where do I live?"}.'
+    )
     parameters = {"type": "object", "properties": {"task": task}, "required": ["task"], "additionalProperties": False}
-    return Tool(name=f"{_PREFIX}{name}", description=said, parameters=parameters)
+    return Tool(name=f"{_PREFIX}{name}", description=purpose, parameters=parameters)
 
 
 def subagent_of(tool: str) -> str:
@@ -231,7 +237,15 @@ def task_of(call: ToolCall) -> str:
     task = given.get("task") if isinstance(given, dict) else given
     if not isinstance(task, str) or not task.strip():
         raise UnreadableCall("it has no task")
-    return sanitise_text(task).strip()
+    return content_for(subagent_of(call.name), sanitise_text(task).strip())
+
+
+def readable_task(call: ToolCall) -> str | None:
+    """The task in a call's arguments, None where there is none."""
+    try:
+        return task_of(call)
+    except UnreadableCall:
+        return None
 
 
 def unknown_subagent(name: str, known: Collection[str], language: Language) -> str:

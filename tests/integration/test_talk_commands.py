@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.rabbit, pytest.mark.timeout(300)]
 
 KEEPERS = ("storage", "history", "swm", "glm", "lsm")
 AGENTS = ("task_manager", "context_manager", "mood_watcher", "context")
-WORKERS = ",".join((*KEEPERS, *AGENTS, "orchestrator", "tracker", "dialogue", "sim"))
+WORKERS = ",".join((*KEEPERS, *AGENTS, "orchestrator", "tracker", "dialogue", "subagent-analytic", "sim"))
 SCENARIO = "name: broken\nlanguage: en\ntriggers: []\n"
 
 
@@ -63,6 +63,15 @@ def test_a_message_is_answered_as_one_document(shell: Shell) -> None:
     assert (said["content"], answer["content"]) == ("Привет! Как дела?", answered["response"])
     assert (answer["role"], answer["kind"]) == ("assistant", "native")
     assert answered["delegations"] == []
+
+
+def test_the_delegations_of_an_answer_are_listed(shell: Shell) -> None:
+    answered = shell.json("chat", "--user", "aliya", "-m", "Скажи подагенту моё имя Алия, а потом спроси у него")
+
+    told, asked = answered["delegations"]
+    assert told.keys() == asked.keys() == {"subagent", "task", "response"}
+    assert (told["subagent"], told["task"]) == ("analytic", "Моё имя Алия.")
+    assert (asked["task"], asked["response"]) == ("Как меня зовут?", "Вас зовут Алия.")
 
 
 def test_an_answer_that_is_shown_as_it_comes_is_the_one_that_is_kept(shell: Shell) -> None:

@@ -59,6 +59,29 @@ async def test_the_three_tests_of_the_specification(
     assert raw is None or [(each["role"], each["content"]) for each in json.loads(raw)] == stored
 
 
+@pytest.mark.parametrize(
+    ("text", "tasks", "name"),
+    [
+        (
+            "Скажи подагенту моё имя Алия, а потом спроси у него",
+            ["Моё имя Алия.", "Как меня зовут?"],
+            "Вас зовут Алия.",
+        ),
+        ("Сообщи аналитику, что меня зовут Алия, и спроси у него", ["Меня зовут Алия.", "Как меня зовут?"], "Алия"),
+        ("Tell the analyst that my name is Bob, then ask it", ["My name is Bob.", "What is my name?"], "Bob"),
+    ],
+)
+async def test_without_a_model_the_delegations_are_told_with_the_answer(
+    vhost_url: str, tmp_path: Path, text: str, tasks: list[str], name: str
+) -> None:
+    async with master(dialogue_settings(vhost_url, tmp_path)) as team:
+        answer = await team.say("12345", text)
+
+    assert [(each.subagent, each.task) for each in answer.delegations] == [("analytic", task) for task in tasks]
+    assert name in answer.delegations[-1].response
+    assert name in answer.response
+
+
 async def as_redis_has_it(url: str | None, key: str) -> bytes | None:
     if url is None:
         return None
@@ -137,6 +160,10 @@ async def test_calls_of_one_request_and_of_the_next_see_each_other(team: Runtime
         ("user", "Как зовут пользователя?"),
     ]
     assert answer.response == "Сейчас передам.\n\nГотово."
+    assert [(each.subagent, each.task, each.response) for each in answer.delegations] == [
+        ("analytic", "Пользователя зовут Алия.", "Запомнил."),
+        ("analytic", "Как зовут пользователя?", "Алия."),
+    ]
 
     model.script.extend([delegates("И ещё раз?"), Says("Алия."), Says("Вот.")])
     await team.say("anna", "Ещё раз")
@@ -170,6 +197,8 @@ async def test_what_was_delegated_before_a_failure_is_neither_done_nor_kept_agai
     answer = await team.say("anna", "Спроси", message_id="msg_1")
 
     assert answer.response == "Минуту.\n\nГотово."
+    again = await team.say("anna", "Спроси", message_id="msg_1")
+    assert [each.task for each in again.delegations] == [each.task for each in answer.delegations] == ["Раз."]
     assert results_told(model.requests[-1]) == ["Первое."]
     assert len(asked_of_analyst(model)) == 1
     assert await with_subagent(team, "anna") == [("user", "Раз."), ("assistant", "Первое.")]

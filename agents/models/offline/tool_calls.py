@@ -4,22 +4,11 @@ import json
 import re
 from collections.abc import Sequence
 
+from agents.models.delegation_requests import delegations
 from agents.models.language_model import ModelMessage, Tool, ToolCall
 
 DELEGATE = "delegate_to_"
 SEARCH = "search_memory"
-_THEN = re.compile(
-    r"\s*[,;.]?\s*(?:\b(?:а|и|and)\s+)?\b(?:потом|затем|после\s+(?:этого|чего)|then|after\s+that)\b\s*,?\s*",
-    re.IGNORECASE,
-)
-_POLITE = r"(?:\W*(?:пожалуйста|please|could\s+you|can\s+you)\b)?\W*"
-_TELLS = r"скажи\w*|сообщи\w*|передай\w*|расскажи\w*|поручи\w*|попроси\w*|tell|inform|remind|have|get|let"
-_ASKS = r"спроси\w*|узнай\w*|уточни\w*|ask"
-_WHOM = r"(?:у\s+|от\s+|к\s+)?(?:the\s+|my\s+|your\s+|моему\s+|моего\s+)?"
-_SUBAGENT = r"(?:под|суб|саб)-?агент\w*|sub-?agent"
-_THEM = r"(?:(?:у\s+)?(?:него|неё|нее|них|его|её|их|ему|ей|им)|it|him|her|them)\b"
-_THAT = r"\W*(?:(?:о\s+том\s*,?\s*)?что\b|that\b|to\b(?=\s))?\W*"
-_QUOTES = " \t\n.,;:!?«»\"'“”"
 _ARTIFACT = re.compile(r"\bart_[A-Za-z0-9_-]{1,64}")
 _OPERATIONS = {
     "sum": r"sum|total|сумм\w*|итог\w*",
@@ -58,38 +47,6 @@ def next_tool(task: str, since: Sequence[ModelMessage], tools: Sequence[Tool], i
     if SEARCH in names and not is_known and task.rstrip('»" ').endswith("?"):
         return _call(SEARCH, query=task[:_MOST_QUERY_CHARS])
     return None
-
-
-def delegations(said: str, names: Sequence[str]) -> list[tuple[str, str]]:
-    """Sub-agents with their tasks, in order; none where the first part names no sub-agent."""
-    found: list[tuple[str, str]] = []
-    for part in _THEN.split(said):
-        delegation = _delegation(part, names, found[-1][0] if found else None)
-        if delegation is None and not found:
-            return []
-        if delegation is not None:
-            found.append(delegation)
-    return found
-
-
-def _delegation(part: str, names: Sequence[str], last: str | None) -> tuple[str, str] | None:
-    named = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    by_kind = rf"(?:{_SUBAGENT})(?:[\s-]+[«\"']?(?P<called>{named})\b[»\"']?)?"
-    by_name = rf"(?P<name>{named})\b(?:[\s-]+(?:{_SUBAGENT}))?"
-    match = re.match(
-        rf"{_POLITE}(?:(?P<tells>{_TELLS})|(?P<asks>{_ASKS}))\b(?:\W*(?:пожалуйста|please)\b)?\W*"
-        rf"(?:(?P<whom>{_WHOM}(?:{by_kind}|{by_name}))|{_THEM})?{_THAT}(?P<task>.*)",
-        part,
-        re.IGNORECASE | re.DOTALL,
-    )
-    if match is None or not (match["whom"] or last):
-        return None
-    task = match["task"].strip(_QUOTES)
-    wanted = (match["called"] or match["name"] or "").lower()
-    to = next((name for name in names if name.lower() == wanted), names[0] if match["whom"] else last)
-    if not task or to is None:
-        return None
-    return to, f"{task[0].upper()}{task[1:]}{'?' if match['asks'] else '.'}"
 
 
 def _computation(text: str) -> dict[str, str] | None:

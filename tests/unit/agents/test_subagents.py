@@ -7,9 +7,10 @@ import pytest
 from pydantic import BaseModel
 
 from agents.models.conversation import MOST_AT_ONCE, normalise_calls
+from agents.models.delegation_requests import content_for, delegations
 from agents.models.language_model import ModelMessage, Tool, ToolCall
 from agents.models.offline.replies import asks_name, name_told
-from agents.models.offline.tool_calls import delegations, next_tool
+from agents.models.offline.tool_calls import next_tool
 from agents.subagents.loop import BoundTool, Toolbox, ToolFailed
 from agents.subagents.tables import InvalidTable, TableQuery, number_of, read_table, run_query
 
@@ -118,6 +119,22 @@ def test_calls_without_ids_of_their_own_get_some() -> None:
             [("weather", "Идёт дождь."), ("weather", "Прогноз?"), ("analytic", "Сколько продано?")],
         ),
         ("Please ask the subagent weather: will it rain?", [("weather", "Will it rain?")]),
+        (
+            "Скажи подагенту моё имя Алия, а потом спроси у него",
+            [("analytic", "Моё имя Алия."), ("analytic", "Как меня зовут?")],
+        ),
+        (
+            "Сообщи аналитику, что офис переехал на Лесную, и спроси у него",
+            [("analytic", "Офис переехал на Лесную."), ("analytic", "Что известно об этом: Офис переехал на Лесную?")],
+        ),
+        ("Сообщи аналитику: выручка за март 40 000", [("analytic", "Выручка за март 40 000.")]),
+        ("Спроси у нашего аналитика, сколько мы продали", [("analytic", "Сколько мы продали?")]),
+        (
+            "Tell the analyst that my name is Bob and ask it what my name is",
+            [("analytic", "My name is Bob."), ("analytic", "What my name is?")],
+        ),
+        ("Ask Weather if it rains. Ask it again", [("weather", "If it rains?"), ("weather", "Again?")]),
+        ("Сообщи Анне, что аналитика готова", []),
         ("Скажи, как дела, а потом спроси", []),
         ("Tell me a story, then ask me about it", []),
         ("Я потом скажу подагенту сам", []),
@@ -125,6 +142,20 @@ def test_calls_without_ids_of_their_own_get_some() -> None:
 )
 def test_without_a_model_tasks_are_read_off_the_words(said: str, tasks: list[tuple[str, str]]) -> None:
     assert delegations(said, NAMES) == tasks
+
+
+@pytest.mark.parametrize(
+    ("task", "content"),
+    [
+        ("Скажи подагенту, что меня зовут Алия", "Меня зовут Алия."),
+        ("Скажи подагенту моё имя Алия, а потом спроси у него", "Моё имя Алия. Как меня зовут?"),
+        ("Ask the sub-agent analytic: how much did we sell?", "How much did we sell?"),
+        ("Tell weather that it rains", "Tell weather that it rains"),
+        ("Меня зовут Алия", "Меня зовут Алия"),
+    ],
+)
+def test_a_task_that_still_addresses_its_sub_agent_is_reduced_to_its_content(task: str, content: str) -> None:
+    assert content_for("analytic", task) == content
 
 
 @pytest.mark.parametrize(
