@@ -103,7 +103,7 @@ class MoodWatcher:
 
     async def _tone(self, messages: Sequence[DialogueMessage]) -> ToneAnalysis:
         by_lexicon = combine_tones(analyse_tone(message.content or "") for message in messages)
-        guide = shipped_guide(AGENT)
+        guide = shipped_guide(AGENT, language_of(" ".join(message.content or "" for message in messages)))
         materials = [Material(message.message_id, "message", message.content or "") for message in messages]
         asked = build_prompt("mood", "write", guide.system, "Judge the tone as JSON.", materials)
         read = await try_complete_as(self._model, asked, ReadMood, guide.model)

@@ -11,6 +11,7 @@ from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, build_prompt
 from agents.models.structured import try_complete_as
 from bus_schema.episodes import ColdContent, Decision, Entity, RawLogIds, RawTurn, WarmContent
+from language.words import language_of
 
 _LONGEST_TAG_WORDS = 3
 # What a small model takes in at once, with room for its answer.
@@ -54,8 +55,8 @@ class ReadCold(_Read):
 
 async def read_cold(warm: WarmContent, words: int, model: LanguageModel) -> ColdContent | None:
     """Headline of about so many words with tags; None where no model helps."""
-    guide = shipped_guide("packer_cold")
     kept = Material("summary", "summary", "\n".join(_lines(warm)))
+    guide = shipped_guide("packer_cold", language_of(kept.text))
     order = f"Report headline and tags as JSON, the headline in at most {max(4, words * 2 // 3)} words."
     read = await try_complete_as(
         model, build_prompt("memory", "write", guide.system, order, [kept]), ReadCold, guide.model
@@ -84,8 +85,8 @@ async def read_warm(turns: Sequence[RawTurn], model: LanguageModel) -> WarmReadi
     """None where no model helps: there is none, it is away, or what it answers is not to be understood."""
     gathered = _Gathered()
     for portion in _portions(turns):
-        guide = shipped_guide("packer_warm")
         dialogue = Material("dialogue", "dialogue", "\n".join(_line(number, turn) for number, turn in portion))
+        guide = shipped_guide("packer_warm", language_of(dialogue.text))
         asked = build_prompt("memory", "write", guide.system, "Pack this dialogue as JSON.", [dialogue])
         read = await try_complete_as(model, asked, ReadWarm, guide.model)
         if read is None:

@@ -191,6 +191,11 @@ class FleetSettings(Settings):
         default=None,
         description="Deprecated: a YAML file with people and their names, use `mindbus users add` instead.",
     )
+    config_dir: Path | None = Field(
+        default=None,
+        description="Folder with guides, roles, cards, subagents, sim/profiles, sim/scenarios, habits.yaml in place "
+        "of those shipped; see configuration.",
+    )
     habits: str | None = Field(
         default=None, description="Quiet hours and such: a YAML file in the place of config/habits.yaml."
     )

@@ -1,16 +1,86 @@
-"""Files that ship with MindBus: names and contents of process cards, roles, simulation profiles and scenarios."""
+"""Configuration files by name: those of the folder `MINDBUS_CONFIG_DIR` before those that ship with MindBus."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from pathlib import Path
+
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+# Folders to which the operator may add files; in the others a file takes the place of a shipped one.
+EXTENSIBLE = frozenset({"cards", "subagents", "sim/profiles", "sim/scenarios"})
+FOLDERS = ("guides", "roles", *sorted(EXTENSIBLE))
+_SUFFIX = ".yaml"
 
 
-@cache
+class _Location(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="MINDBUS_", extra="ignore")
+    config_dir: Path | None = None
+
+
+@dataclass(frozen=True)
+class ConfigFile:
+    """Contents of a configuration file; `source` is its path for error messages."""
+
+    content: bytes
+    source: str
+
+
+def config_folder() -> Path | None:
+    """The operator's folder, if there is one."""
+    return _Location().config_dir
+
+
 def shipped_names(folder: str) -> tuple[str, ...]:
-    """Names of the YAML files in a folder below `config`, sorted, without the suffix."""
-    files = resources.files("config").joinpath(folder).iterdir()
-    return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
+    """Names of the YAML files in a folder below `config` and those that the operator adds, sorted, no suffix."""
+    return tuple(sorted({*_names_shipped(folder), *(_names_added(folder) if folder in EXTENSIBLE else ())}))
 
 
 def shipped_file(folder: str, name: str) -> bytes:
-    """Contents of a YAML file in a folder below `config`. Raises FileNotFoundError."""
-    return resources.files("config").joinpath(folder, f"{name}.yaml").read_bytes()
+    """Contents of a YAML file in a folder below `config`. Raises FileNotFoundError, OSError."""
+    return config_file(folder, name).content
+
+
+def config_file(folder: str, name: str, language: str | None = None) -> ConfigFile:
+    """The file of this name: the operator's before the shipped one, that of the language before the general one.
+
+    `folder` is empty for files at the top. Raises FileNotFoundError where there is neither; OSError.
+    """
+    names = [f"{name}.{language}{_SUFFIX}"] if language else []
+    own = config_folder()
+    for file_name in (*names, f"{name}{_SUFFIX}"):
+        path = own / folder / file_name if own else None
+        if path is not None and path.is_file():
+            return ConfigFile(path.read_bytes(), str(path))
+    shipped = resources.files("config").joinpath(folder)
+    for file_name in names:
+        if shipped.joinpath(file_name).is_file():
+            return ConfigFile(shipped.joinpath(file_name).read_bytes(), "/".join(("config", folder, file_name)))
+    source = "/".join(part for part in ("config", folder, f"{name}{_SUFFIX}") if part)
+    return ConfigFile(shipped.joinpath(f"{name}{_SUFFIX}").read_bytes(), source)
+
+
+def own_files() -> Iterator[Path]:
+    """YAML files of the operator's folder, relative to it, sorted."""
+    own = config_folder()
+    if own is not None:
+        yield from sorted(path.relative_to(own) for path in own.rglob(f"*{_SUFFIX}"))
+
+
+@cache
+def _names_shipped(folder: str) -> tuple[str, ...]:
+    place = resources.files("config").joinpath(folder)
+    return tuple(_plain_name(file.name) for file in place.iterdir() if _plain_name(file.name)) if place.is_dir() else ()
+
+
+def _names_added(folder: str) -> Iterator[str]:
+    own = config_folder()
+    if own is not None:
+        yield from (name for file in (own / folder).glob(f"*{_SUFFIX}") if (name := _plain_name(file.name)))
+
+
+def _plain_name(file_name: str) -> str:
+    """The name without the suffix, empty for other files and for those of one language."""
+    name = file_name.removesuffix(_SUFFIX)
+    return name if name != file_name and "." not in name else ""

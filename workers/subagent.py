@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 
 from agents.configuration.prompts import Guide
 from agents.context.preferences import open_preferences
@@ -14,6 +13,7 @@ from agents.models.selection import model_of
 from agents.present import Present
 from agents.subagents.loop import BoundTool, Toolbox, ToolLoop
 from config.settings import FleetSettings
+from language.words import Language, language_of
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.subagent import Delegated, SubAgent
 from mindbus.sdk.users import UserDirectory
@@ -31,13 +31,17 @@ class ThinkingSubagent(SubAgent):
         super().__init__(context)
         settings = context.settings_as(FleetSettings)
         self._model = model or model_of(settings)
-        self._loop = ToolLoop(guide, self._model, self.most_rounds)
+        self._guide = guide
         self._users = UserDirectory(context.bus, open_preferences(settings.habits).default.zone)
         self._clock = context.clock
 
     @abstractmethod
     def instruments(self, work: Delegated) -> Sequence[BoundTool]:
         """The tools for one task."""
+
+    def guide_in(self, language: Language) -> Guide:
+        """The guide for a task in this language; override it where there are several."""
+        return self._guide
 
     async def stop(self) -> None:
         await super().stop()
@@ -47,7 +51,7 @@ class ThinkingSubagent(SubAgent):
         said = [*model_messages(work.history), ModelMessage(role="user", content=work.task)]
         toolbox = Toolbox(self.instruments(work))
         present = Present.of(await self._users.of(work.chat_id), self._clock())
-        loop = replace(self._loop, model=PresentModel(self._model, present))
+        loop = ToolLoop(self.guide_in(language_of(work.task)), PresentModel(self._model, present), self.most_rounds)
         return sanitise_text(await loop.answer(said, _materials(work), toolbox, _Observer(work)))
 
 

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.configuration.prompts import shipped_guide
+from agents.configuration.prompts import Guide, shipped_guide
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import memory_materials
 from agents.subagents.loop import BoundTool, ToolFailed
 from agents.subagents.tables import InvalidTable, TableQuery, read_table, run_query
 from config.settings import FleetSettings
+from language.words import Language
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.errors import ArtifactError, StorageAway
 from mindbus.sdk.recall import KemRecall
@@ -51,6 +52,9 @@ class AnalyticSubagent(ThinkingSubagent):
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context, shipped_guide("analytic"), model)
         self._recall = KemRecall(context.bus, context.settings_as(FleetSettings).recall_timeout_s)
+
+    def guide_in(self, language: Language) -> Guide:
+        return shipped_guide("analytic", language)
 
     def instruments(self, work: Delegated) -> Sequence[BoundTool]:
 

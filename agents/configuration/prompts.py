@@ -1,15 +1,24 @@
 """Prompts of the creative roles and of the dialogue runtime's agents, from YAML."""
 
 from functools import cache, partial
+from pathlib import Path
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agents.configuration.validation import InvalidFile, UnknownFile, YamlProblem, load_shipped, read_file
+from agents.configuration.validation import (
+    InvalidFile,
+    UnknownFile,
+    YamlProblem,
+    load_shipped,
+    read_config_file,
+    read_file,
+)
 from agents.models.language_model import ModelParams
 from bus_schema.artifacts import ArtifactType
 from bus_schema.identities import ServiceName
-from config.shipped import shipped_file, shipped_names
+from config.shipped import config_folder, shipped_names
+from language.words import Language
 from mindbus.errors import Rejected
 
 
@@ -77,11 +86,13 @@ role_names = partial(shipped_names, "roles")
 
 def shipped_role(name: str) -> Role:
     """A role that comes with MindBus. Raises UnknownRole, InvalidRole."""
-    role = load_shipped("roles", name, parse_role, UnknownRole)
+    return load_shipped("roles", name, partial(_parse_role_named, name), UnknownRole)
+
+
+def _parse_role_named(name: str, text: bytes, source: str) -> Role:
+    role = parse_role(text, source)
     if role.name != name:
-        raise InvalidRole(
-            [YamlProblem(f"config/roles/{name}.yaml", None, ("name",), f"must be {name!r}, like the file")]
-        )
+        raise InvalidRole([YamlProblem(source, None, ("name",), f"must be {name!r}, like the file")])
     return role
 
 
@@ -94,10 +105,21 @@ class InvalidGuide(InvalidFile):
     """The guide cannot be followed; each line says where, what is wrong, what to do."""
 
 
+def shipped_guide(name: str, language: Language | None = None) -> Guide:
+    """A guide: the operator's before the shipped one, that of the language before the general one.
+
+    Each file is read once. Raises InvalidGuide.
+    """
+    return _guide(config_folder(), name, language)
+
+
 @cache
-def shipped_guide(name: str) -> Guide:
-    """A guide that comes with MindBus. Raises InvalidGuide."""
-    return parse_guide(shipped_file("guides", name), f"config/guides/{name}.yaml")
+def _guide(_folder: Path | None, name: str, language: Language | None) -> Guide:
+    file = read_config_file("guides", name, language)
+    guide = parse_guide(file.content, file.source)
+    if guide.name != name:
+        raise InvalidGuide([YamlProblem(file.source, None, ("name",), f"must be {name!r}, like the file")])
+    return guide
 
 
 def parse_guide(text: bytes, source: str) -> Guide:

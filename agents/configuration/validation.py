@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from config.shipped import shipped_file, shipped_names
+from config.shipped import ConfigFile, config_file, shipped_names
 from mindbus.errors import Rejected
 
 YamlPath = tuple[str | int, ...]
@@ -103,7 +103,19 @@ def load_shipped(folder: str, name: str, parse: Callable[[bytes, str], T], unkno
     """A file under config/. Raises the error for an unknown name, and whatever `parse` raises."""
     if name not in shipped_names(folder):
         raise unknown(name, shipped_names(folder))
-    return parse(shipped_file(folder, name), f"config/{folder}/{name}.yaml")
+    file = read_config_file(folder, name)
+    return parse(file.content, file.source)
+
+
+def read_config_file(folder: str, name: str, language: str | None = None) -> ConfigFile:
+    """A configuration file, the operator's before the shipped one. Raises InvalidFile where it cannot be read."""
+    try:
+        return config_file(folder, name, language)
+    except OSError as error:
+        message = f"cannot be read: {error.strerror}; correct its permissions"
+        raise InvalidFile(
+            [YamlProblem(str(error.filename or f"{folder}/{name}.yaml"), None, "file", message)]
+        ) from error
 
 
 def read_file(text: bytes, source: str, schema: type[M], refusal: type[InvalidFile] = InvalidFile) -> M:

@@ -243,7 +243,7 @@ async def decide_by_model(
     notification: NotificationGenerated, talk: Sequence[DialogueMessage], model: LanguageModel, now: datetime
 ) -> tuple[NotificationDecision | None, str]:
     """A decision other than to deliver, if the model has one that it may take; the words to deliver it in."""
-    guide = shipped_guide("context")
+    guide = shipped_guide("context", language_of(notification.message))
     matter = f"{notification.message}\n{notification.context}\nurgency: {notification.urgency}"
     materials = [
         Material(notification.notification_id, "notification", matter),

@@ -1,8 +1,6 @@
 """Notification preferences: quiet hours, rate, gaps, from YAML."""
 
 from datetime import datetime, time, timedelta
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -11,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from agents.configuration.validation import InvalidFile, read_file
 from bus_schema.identities import UserId
+from config.shipped import config_file
 
 
 def _zone(name: str) -> str:
@@ -77,15 +76,15 @@ class InvalidPreferences(InvalidFile):
     """The habits cannot be kept; each line says where, what is wrong, what to do."""
 
 
-@cache
-def shipped_preferences() -> PreferencesFile:
-    """The habits that come with MindBus. Raises InvalidPreferences."""
-    return parse_preferences((resources.files("config") / "habits.yaml").read_bytes(), "config/habits.yaml")
-
-
 def open_preferences(file: str | None) -> PreferencesFile:
-    """Preferences from a YAML file, or the shipped ones. Raises InvalidPreferences, OSError."""
-    return shipped_preferences() if file is None else parse_preferences(Path(file).read_bytes(), file)
+    """Preferences from a YAML file, or those of `habits.yaml`, the operator's before the shipped one.
+
+    Raises InvalidPreferences, OSError.
+    """
+    if file is not None:
+        return parse_preferences(Path(file).read_bytes(), file)
+    habits = config_file("", "habits")
+    return parse_preferences(habits.content, habits.source)
 
 
 def parse_preferences(text: bytes, source: str) -> PreferencesFile:

@@ -20,7 +20,7 @@ from bus_schema.dialogue import DialogueMessage
 from bus_schema.processing import FactKind
 from language.dates.expressions import dates_in
 from language.sentences import leans_back
-from language.words import Language, first_words, terms, words
+from language.words import Language, first_words, language_of, terms, words
 
 _LONGEST_WORDS = 60
 _FEWEST_TERMS = 2
@@ -147,7 +147,7 @@ async def extract_by_model(messages: Sequence[DialogueMessage], recorder: FactRe
     """Enter what the rules have missed; what no message says is dropped."""
     if not messages:
         return
-    guide = shipped_guide("context_manager")
+    guide = shipped_guide("context_manager", language_of(" ".join(each.content or "" for each in messages)))
     known = "\n".join(f"{fact.fact_id}: {fact.text}" for fact in recorder.knowledge.current)
     materials = [
         Material("known", "known", known or "nothing"),

@@ -112,7 +112,8 @@ class DialogueAgent:
         memory_words: int = _MEMORY_WORDS,
     ) -> None:
         self._model = model
-        self._guide = guide or shipped_guide(AGENT)
+        self._own_guide = guide
+        shipped_guide(AGENT)  # a broken file is known at the start
         self._window_words, self._memory_words = window_words, memory_words
 
     async def answer(
@@ -128,6 +129,7 @@ class DialogueAgent:
         """
         helper = help or NoDelegator()
         shown = self.prompt(said, memory, present)
+        guide = self._guide(_language(said, present))
         rounds: list[ModelMessage] = []
         for number in range(helper.most_rounds + 1):
             if number < len(helper.completed):
@@ -136,7 +138,7 @@ class DialogueAgent:
                     yield completed.said.content + BETWEEN
                 rounds += completed.messages
                 continue
-            turn = _ModelTurn(self._model, self._guide)
+            turn = _ModelTurn(self._model, guide)
             tools = helper.tools if number < helper.most_rounds else ()
             async for piece in turn.spoken((*shown, *rounds), tools):
                 yield piece
@@ -156,8 +158,11 @@ class DialogueAgent:
         """Messages for the model: the conversation's window with the snippets that fit."""
         window = fit_window(said, self._window_words)
         materials = [Material(snippet.id, MEMORY, snippet.text) for snippet in self.shown(memory)]
-        language = (present.language if present else None) or language_of(said[-1].content if said else "")
-        return chat_prompt(with_present(self._guide.system, present, language), window, materials)
+        language = _language(said, present)
+        return chat_prompt(with_present(self._guide(language).system, present, language), window, materials)
+
+    def _guide(self, language: Language) -> Guide:
+        return self._own_guide or shipped_guide(AGENT, language)
 
     def shown(self, memory: Sequence[MemorySnippet]) -> Sequence[MemorySnippet]:
         room = self._memory_words
@@ -166,6 +171,10 @@ class DialogueAgent:
             if room < 0:
                 return memory[:number]
         return memory
+
+
+def _language(said: Sequence[ModelMessage], present: Present | None) -> Language:
+    return (present.language if present else None) or language_of(said[-1].content if said else "")
 
 
 class _ModelTurn:

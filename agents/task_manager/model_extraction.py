@@ -17,6 +17,7 @@ from agents.task_manager.tasks import TaskRecorder
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.processing import Task
 from language.dates.expressions import SpokenDate, dates_in
+from language.words import language_of
 
 _ME = frozenset({"me", "i", "я"})
 
@@ -45,7 +46,7 @@ async def extract_by_model(messages: Sequence[DialogueMessage], recorder: TaskRe
     """Enter what the rules have missed; what no message says is dropped."""
     if not messages:
         return
-    guide = shipped_guide("task_manager")
+    guide = shipped_guide("task_manager", language_of(" ".join(each.content or "" for each in messages)))
     asked = build_prompt(
         "tasks", "write", guide.system, "Report the tasks as JSON.", _materials(messages, recorder.book.open)
     )

@@ -23,6 +23,7 @@ from memory.vectors.index import IndexAway
 from mindbus.bus.topology import commands_queue, events_queue
 from mindbus.errors import TemporaryFailure
 from mindbus.management import QueueState
+from mindbus_fleet.cli.config_overrides import own_configuration
 from mindbus_fleet.cli.simulation_files import scenarios_of, teams_of
 
 Status = Literal["ok", "warning", "failed"]
@@ -49,6 +50,7 @@ class CheckResult:
 def dialogue_files(settings: FleetSettings) -> Iterator[CheckResult]:
     """The model, the files that agents and simulations read."""
     yield _model(settings)
+    yield CheckResult("Configuration", *own_configuration())
     yield _file("Habits", settings.habits or "those that come with MindBus", lambda: open_preferences(settings.habits))
     yield _file(
         "People", settings.people or "the simulated teams alone", lambda: open_people_directory(settings.people)

@@ -12,8 +12,8 @@ from agents.context.decisions import ContextAgent, DecisionContext, ModelDecisio
 from agents.context.preferences import (
     InvalidPreferences,
     NotificationPreferences,
+    open_preferences,
     parse_preferences,
-    shipped_preferences,
 )
 from agents.context.state import Delivery, NotificationDecision, NotificationState, settled_by_tasks
 from agents.models.errors import ModelUnavailable
@@ -374,7 +374,7 @@ def test_everybody_has_habits() -> None:
     habits = parse_preferences(b"default: {most_per_hour: 3}\nusers:\n  anna: {zone: Europe/Moscow}\n", "habits.yaml")
 
     assert (habits.of("anna").zone, habits.of("boris").most_per_hour) == ("Europe/Moscow", 3)
-    assert shipped_preferences().of("anybody") == NotificationPreferences()
+    assert open_preferences(None).of("anybody") == NotificationPreferences()
 
 
 @pytest.mark.parametrize(
