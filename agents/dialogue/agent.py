@@ -1,41 +1,23 @@
 """Dialogue agent: the next turn from what was said, what is remembered, and sub-agents that can help."""
 
-import json
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from agents.configuration.prompts import Guide, shipped_guide
-from agents.models.conversation import chat_prompt, message_groups, normalise_calls, sanitise_text
-from agents.models.delegation_requests import content_for
+from agents.models.conversation import chat_prompt, message_groups, normalise_calls
 from agents.models.errors import EmptyAnswer
 from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
 from agents.models.prompt import MEMORY, Material
 from agents.present import Present, with_present
 from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
-from bus_schema.subagent import MAX_TASK_CHARS
 from language.words import Language, language_of, words
 
-_PREFIX = "delegate_to_"
 _LONGEST_TEXT = 300
 _NO_END = {
     Language.ENGLISH: "I have asked sub-agents {n} times without coming to an end. This is the last I heard: {last}",
     Language.RUSSIAN: "Обращений к подагентам было {n}, но конца нет. Вот последнее, что удалось узнать: {last}",
 }
-_NO_SUCH = {
-    Language.ENGLISH: "There is no sub-agent {name!r}; there are: {known}.",
-    Language.RUSSIAN: "Подагента {name!r} нет; есть: {known}.",
-}
-_NO_ANSWER = {
-    Language.ENGLISH: "The sub-agent {name} has not answered: {why}. Go on without it, or try again later.",
-    Language.RUSSIAN: "Подагент {name} не ответил: {why}. Продолжайте без него или спросите позже.",
-}
-_UNREADABLE = {
-    Language.ENGLISH: "The call cannot be read: {why}. Call again with JSON such as {form}.",
-    Language.RUSSIAN: "Вызов не читается: {why}. Повторите его с JSON вида {form}.",
-}
-_FORM = '{"task": "…"}'
-_LONGEST_REASON = 300
 AGENT = "dialogue"
 _WINDOW_WORDS = 1500
 _MEMORY_WORDS = 900
@@ -197,33 +179,6 @@ class _ModelTurn:
                 yield piece
 
 
-def delegation_tool(name: str, description: str) -> Tool:
-    """The tool by which a model gives a sub-agent a task: one tool each with one argument, so that small models manage.
-
-    The name of the tool is all that tells which sub-agent is meant.
-    """
-    task = {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": MAX_TASK_CHARS,
-        "description": "The message itself: the fact it shall remember or the question it shall answer, complete, with "
-        "names and numbers, in the user's language. Not “tell the sub-agent …”, not “ask it …”.",
-    }
-    about = description or "It does what it is asked to."
-    purpose = (
-        f"Sends one message to the sub-agent {name!r} and returns its answer. It reads this message alone, remembers "
-        f"the ones before. {about} Example: the user says “Tell the sub-agent that I live in Riga, then ask it where I "
-        'live”; the first call has {"task": "I live in Riga."}, the second {"task": "Where do I live?"}.'
-    )
-    parameters = {"type": "object", "properties": {"task": task}, "required": ["task"], "additionalProperties": False}
-    return Tool(name=f"{_PREFIX}{name}", description=purpose, parameters=parameters)
-
-
-def subagent_of(tool: str) -> str:
-    """Name of the sub-agent that a tool delegates to, whether or not it exists."""
-    return tool.removeprefix(_PREFIX)
-
-
 def _inconclusive(rounds: Sequence[ModelMessage]) -> str:
     """The answer where the model gives none, but calls tools without end. Raises EmptyAnswer if it called none."""
     if not rounds:
@@ -231,45 +186,6 @@ def _inconclusive(rounds: Sequence[ModelMessage]) -> str:
     results = [message.content for message in rounds if message.role == "tool"]
     last = results[-1][:_LONGEST_TEXT] if results else "—"
     return _NO_END[language_of(last)].format(n=len(results), last=last)
-
-
-class UnreadableCall(Exception):
-    """The model's arguments hold no task."""
-
-
-def task_of(call: ToolCall) -> str:
-    """The task in a call's arguments. Raises UnreadableCall."""
-    try:
-        given = json.loads(call.arguments)
-    except ValueError as error:
-        raise UnreadableCall(f"it is no JSON ({error})") from error
-    task = given.get("task") if isinstance(given, dict) else given
-    if not isinstance(task, str) or not task.strip():
-        raise UnreadableCall("it has no task")
-    return content_for(subagent_of(call.name), sanitise_text(task).strip())
-
-
-def readable_task(call: ToolCall) -> str | None:
-    """The task in a call's arguments, None where there is none."""
-    try:
-        return task_of(call)
-    except UnreadableCall:
-        return None
-
-
-def unknown_subagent(name: str, known: Collection[str], language: Language) -> str:
-    """The model has made it up."""
-    return _NO_SUCH[language].format(name=name, known=", ".join(sorted(known)) or "—")
-
-
-def subagent_failed(name: str, why: str, language: Language) -> str:
-    """The sub-agent is away, too slow, or has failed."""
-    return _NO_ANSWER[language].format(name=name, why=why[:_LONGEST_REASON].rstrip("."))
-
-
-def unreadable_call(why: str, language: Language) -> str:
-    """The model's JSON is broken, or says nothing."""
-    return _UNREADABLE[language].format(why=why[:_LONGEST_REASON], form=_FORM)
 
 
 def fit_window(said: Sequence[ModelMessage], budget_words: int) -> list[ModelMessage]:

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
 from agents.configuration.validation import InvalidFile, read_file
-from agents.dialogue.agent import (
-    DelegationRound,
+from agents.dialogue.agent import DelegationRound
+from agents.dialogue.delegation import (
     UnreadableCall,
     delegation_tool,
     subagent_failed,

@@ -4,7 +4,8 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from itertools import takewhile
 
-from agents.dialogue.agent import BETWEEN, DelegationRound, readable_task, subagent_of
+from agents.dialogue.agent import BETWEEN, DelegationRound
+from agents.dialogue.delegation import readable_task, subagent_of
 from agents.models.conversation import history_calls, last_complete, model_messages
 from agents.models.language_model import ModelMessage
 from bus_schema.dialogue import HIDDEN_MARK, DelegatedTask, DialogueMessage, MessageKind

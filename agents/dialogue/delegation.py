@@ -1,0 +1,92 @@
+"""Delegation as a model sees it: a tool for each sub-agent, the tasks in its calls, results in words."""
+
+import json
+from collections.abc import Collection
+
+from agents.models.conversation import sanitise_text
+from agents.models.delegation_requests import content_for
+from agents.models.language_model import Tool, ToolCall
+from bus_schema.subagent import MAX_TASK_CHARS
+from language.words import Language
+
+_PREFIX = "delegate_to_"
+_NO_SUCH = {
+    Language.ENGLISH: "There is no sub-agent {name!r}; there are: {known}.",
+    Language.RUSSIAN: "Подагента {name!r} нет; есть: {known}.",
+}
+_NO_ANSWER = {
+    Language.ENGLISH: "The sub-agent {name} has not answered: {why}. Go on without it, or try again later.",
+    Language.RUSSIAN: "Подагент {name} не ответил: {why}. Продолжайте без него или спросите позже.",
+}
+_UNREADABLE = {
+    Language.ENGLISH: "The call cannot be read: {why}. Call again with JSON such as {form}.",
+    Language.RUSSIAN: "Вызов не читается: {why}. Повторите его с JSON вида {form}.",
+}
+_FORM = '{"task": "…"}'
+_LONGEST_REASON = 300
+
+
+def delegation_tool(name: str, description: str) -> Tool:
+    """The tool by which a model gives a sub-agent a task: one tool each with one argument, so that small models manage.
+
+    The name of the tool is all that tells which sub-agent is meant.
+    """
+    task = {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX_TASK_CHARS,
+        "description": "The message itself: the fact it shall remember or the question it shall answer, complete, with "
+        "names and numbers, in the user's language. Not “tell the sub-agent …”, not “ask it …”.",
+    }
+    about = description or "It does what it is asked to."
+    purpose = (
+        f"Sends one message to the sub-agent {name!r} and returns its answer. It reads this message alone, remembers "
+        f"the ones before. {about} Example: the user says “Tell the sub-agent that I live in Riga, then ask it where I "
+        'live”; the first call has {"task": "I live in Riga."}, the second {"task": "Where do I live?"}.'
+    )
+    parameters = {"type": "object", "properties": {"task": task}, "required": ["task"], "additionalProperties": False}
+    return Tool(name=f"{_PREFIX}{name}", description=purpose, parameters=parameters)
+
+
+def subagent_of(tool: str) -> str:
+    """Name of the sub-agent that a tool delegates to, whether or not it exists."""
+    return tool.removeprefix(_PREFIX)
+
+
+class UnreadableCall(Exception):
+    """The model's arguments hold no task."""
+
+
+def task_of(call: ToolCall) -> str:
+    """The task in a call's arguments. Raises UnreadableCall."""
+    try:
+        given = json.loads(call.arguments)
+    except ValueError as error:
+        raise UnreadableCall(f"it is no JSON ({error})") from error
+    task = given.get("task") if isinstance(given, dict) else given
+    if not isinstance(task, str) or not task.strip():
+        raise UnreadableCall("it has no task")
+    return content_for(subagent_of(call.name), sanitise_text(task).strip())
+
+
+def readable_task(call: ToolCall) -> str | None:
+    """The task in a call's arguments, None where there is none."""
+    try:
+        return task_of(call)
+    except UnreadableCall:
+        return None
+
+
+def unknown_subagent(name: str, known: Collection[str], language: Language) -> str:
+    """The model has made it up."""
+    return _NO_SUCH[language].format(name=name, known=", ".join(sorted(known)) or "—")
+
+
+def subagent_failed(name: str, why: str, language: Language) -> str:
+    """The sub-agent is away, too slow, or has failed."""
+    return _NO_ANSWER[language].format(name=name, why=why[:_LONGEST_REASON].rstrip("."))
+
+
+def unreadable_call(why: str, language: Language) -> str:
+    """The model's JSON is broken, or says nothing."""
+    return _UNREADABLE[language].format(why=why[:_LONGEST_REASON], form=_FORM)
