@@ -60,18 +60,18 @@ class AccessKeys:
     def is_open(self) -> bool:
         return self._token is None
 
-    def is_token(self, given: str) -> bool:
+    def is_token(self, candidate: str) -> bool:
         """True for the token; digests are compared, so that timing tells nothing about it."""
-        return self._token is not None and hmac.compare_digest(_digest(given), _digest(self._token))
+        return self._token is not None and hmac.compare_digest(_digest(candidate), _digest(self._token))
 
     def session(self) -> str:
         """A signed session for a cookie; changing the token invalidates it."""
         expires = int((self._clock() + SESSION_FOR).timestamp())
         return f"{expires}.{self._signature(str(expires))}"
 
-    def is_session(self, given: str | None) -> bool:
+    def is_session(self, session: str | None) -> bool:
         """True for a session that was signed here and has not expired."""
-        expires, _, signature = (given or "").partition(".")
+        expires, _, signature = (session or "").partition(".")
         if self._token is None or not (expires.isascii() and expires.isdecimal() and len(expires) <= 12):
             return False
         is_ours = hmac.compare_digest(signature.encode(), self._signature(expires).encode())
@@ -84,22 +84,24 @@ class AccessKeys:
 class LoginThrottle:
     """Counts wrong tokens by client address: at most `most` within a period."""
 
-    def __init__(self, clock: Callable[[], datetime], most: int = 10, within: timedelta = timedelta(minutes=1)) -> None:
-        self._clock, self._most, self._within = clock, most, within
+    def __init__(
+        self, clock: Callable[[], datetime], limit: int = 10, within: timedelta = timedelta(minutes=1)
+    ) -> None:
+        self._clock, self._limit, self._within = clock, limit, within
         self._guesses: LRUCache[str, deque[datetime]] = LRUCache(_MAX_ADDRESSES)
 
     def count(self, address: str) -> None:
-        guesses = self._guesses.get(address) or deque(maxlen=self._most)
+        guesses = self._guesses.get(address) or deque(maxlen=self._limit)
         guesses.append(self._clock())
         self._guesses[address] = guesses
 
     def wait_s(self, address: str) -> int:
         """Seconds until the address may try again; 0 if it may now."""
         guesses = self._guesses.get(address) or deque()
-        if len(guesses) < self._most:
+        if len(guesses) < self._limit:
             return 0
-        left = guesses[0] + self._within - self._clock()
-        return max(0, int(left.total_seconds()) + 1) if left > timedelta(0) else 0
+        remaining = guesses[0] + self._within - self._clock()
+        return max(0, int(remaining.total_seconds()) + 1) if remaining > timedelta(0) else 0
 
 
 def _create(file: Path) -> Token:

@@ -45,14 +45,14 @@ class WorkerInstance:
 class Listener(Generic[ItemT]):
     """Queue of at most `most` items for one page or client; on overflow they are replaced by MissedEvents."""
 
-    def __init__(self, most: int = _MAX_WAITING) -> None:
-        self._most = most
+    def __init__(self, capacity: int = _MAX_WAITING) -> None:
+        self._capacity = capacity
         self._waiting: deque[ItemT | MissedEvents] = deque()
         self._is_filled = asyncio.Event()
 
     def put(self, item: ItemT | MissedEvents) -> None:
         """Never blocks."""
-        if len(self._waiting) >= self._most:
+        if len(self._waiting) >= self._capacity:
             self._waiting.clear()
             self._waiting.append(MissedEvents())
         self._waiting.append(item)
@@ -85,9 +85,9 @@ class Broadcast(Generic[ItemT]):
         self.listeners: set[Listener[ItemT]] = set()
 
     @contextmanager
-    def listen(self, most: int = _MAX_WAITING) -> Iterator[Listener[ItemT]]:
+    def listen(self, capacity: int = _MAX_WAITING) -> Iterator[Listener[ItemT]]:
         """A listener to every item from now on."""
-        listener: Listener[ItemT] = Listener(most)
+        listener: Listener[ItemT] = Listener(capacity)
         self.listeners.add(listener)
         try:
             yield listener

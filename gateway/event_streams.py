@@ -56,8 +56,8 @@ class EventStream(ChunkedResponse):
 class EventStreams:
     """All open streams of this process."""
 
-    def __init__(self, most: int, keep_alive_s: float = 15.0, stalled_after_s: float = 60.0) -> None:
-        self._most, self._keep_alive_s, self._stalled_after_s = most, keep_alive_s, stalled_after_s
+    def __init__(self, max_streams: int, keep_alive_s: float = 15.0, stalled_after_s: float = 60.0) -> None:
+        self._max_streams, self._keep_alive_s, self._stalled_after_s = max_streams, keep_alive_s, stalled_after_s
         self.open_now = 0
         self._closing = asyncio.Event()
         self._cleanups: set[asyncio.Task[None]] = set()
@@ -69,7 +69,7 @@ class EventStreams:
 
     def require_room(self) -> None:
         """Raises TooManyStreams."""
-        if self.open_now >= self._most:
+        if self.open_now >= self._max_streams:
             raise TooManyStreams
 
     def close(self) -> None:

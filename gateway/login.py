@@ -45,9 +45,9 @@ def login_routes(keys: AccessKeys, throttle: LoginThrottle) -> APIRouter:
 
     @router.post("/logout")
     async def leave() -> Response:
-        left = RedirectResponse(LOGIN, 303)
-        left.delete_cookie(COOKIE, httponly=True, samesite="strict")
-        return left
+        response = RedirectResponse(LOGIN, 303)
+        response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return response
 
     return router
 
@@ -65,13 +65,13 @@ def _safe(target: str) -> str:
 
 def _page(request: Request, target: str, *, is_wrong: bool = False) -> Response:
     language = "ru" if request.headers.get("accept-language", "").lower().startswith("ru") else "en"
-    title, label, button, wrong, where = _MESSAGES[language]
+    title, label, button, error, where = _MESSAGES[language]
     page = _template().substitute(
         language=language,
         title=title,
         label=label,
         button=button,
-        wrong=f'<p role="alert">{wrong}</p>' if is_wrong else "",
+        wrong=f'<p role="alert">{error}</p>' if is_wrong else "",
         where=escape(f"{where} {_TOKEN_FILE}.").replace("`mindbus up`", "<code>mindbus up</code>"),
         target=escape(target),
     )

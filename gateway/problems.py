@@ -61,9 +61,9 @@ class Problem(BaseModel):
 
 def problem_for(code: Code, detail: str, status: int | None = None, errors: list[FieldError] | None = None) -> Problem:
     """Problem details with the status of the code, unless another is given."""
-    known = HTTPStatus(status or STATUSES[code])
+    http = HTTPStatus(status or STATUSES[code])
     return Problem(
-        title=known.phrase, status=known, code=code, detail=detail, retryable=code.retryable, errors=errors or []
+        title=http.phrase, status=http, code=code, detail=detail, retryable=code.retryable, errors=errors or []
     )
 
 
@@ -75,8 +75,8 @@ def field_errors(errors: Iterable[Mapping[str, Any]]) -> list[FieldError]:
 
 
 def respond(problem: Problem, headers: dict[str, str] | None = None) -> Response:
-    again = {"Retry-After": str(RETRY_AFTER_S)} if problem.code is Code.UNAVAILABLE else {}
-    return JSONResponse(problem.model_dump(mode="json"), problem.status, again | (headers or {}), MEDIA_TYPE)
+    retry_headers = {"Retry-After": str(RETRY_AFTER_S)} if problem.code is Code.UNAVAILABLE else {}
+    return JSONResponse(problem.model_dump(mode="json"), problem.status, retry_headers | (headers or {}), MEDIA_TYPE)
 
 
 def problem_response(

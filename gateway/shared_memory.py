@@ -54,11 +54,11 @@ class KemChange(BaseModel):
     metadata: dict[str, JsonValue] = {}
     kem: Kem | None = None
 
-    def meets(self, wanted: Filter) -> bool:
+    def meets(self, condition: Filter) -> bool:
         """True if the change matches a filter of the working memory's subscribers."""
         is_new = self.event != "updated" and self.version == 1
         name = _FILTER_NAMES.get(self.event, "KEM_PUBLISHED" if is_new else "KEM_UPDATED")
-        return wanted.matches(FilterSubject(name, self.kem_id, self.metadata))
+        return condition.matches(FilterSubject(name, self.kem_id, self.metadata))
 
 
 @dataclass(frozen=True)
@@ -141,11 +141,11 @@ class MemoryChangeListener:
 
 
 def _event(envelope: Envelope) -> _ChangeEvent | None:
-    known = _EVENTS.get(envelope.type)
-    if known is None:
+    event_type = _EVENTS.get(envelope.type)
+    if event_type is None:
         return None
     try:
-        return known[1].model_validate(envelope.data or {})
+        return event_type[1].model_validate(envelope.data or {})
     except ValidationError as error:
         logger().warning("unreadable change", source=envelope.source, reason=str(error))
         return None
@@ -193,13 +193,13 @@ class SharedMemory:
     async def stats(self) -> MemoryStats:
         return await self._bus.request(GetMemoryStats(), timeout_s=_TIMEOUT_S)
 
-    async def follow(self, wanted: Filter) -> AsyncGenerator[KemChange]:
+    async def follow(self, condition: Filter) -> AsyncGenerator[KemChange]:
         """Changes that match the filter, from now on. Raises SlowSubscriber."""
         with self.changes.listen() as listener:
             async for item in listener:
                 if isinstance(item, MissedEvents):
                     raise SlowSubscriber
-                if item.meets(wanted):
+                if item.meets(condition):
                     yield item
 
 

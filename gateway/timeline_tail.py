@@ -78,8 +78,8 @@ class TimelineTail:
             while True:
                 grown, reached = self._grown, self._reached
                 if _UNKNOWN < self._after <= position:
-                    rest = [event for event in self._recent if sequence_of(event) > position]
-                    events, is_complete = [event for event in rest if fits(query, event)], True
+                    later_events = [event for event in self._recent if sequence_of(event) > position]
+                    events, is_complete = [event for event in later_events if fits(query, event)], True
                 else:
                     page = await self._retried_page(query.model_copy(update={"cursor": str(position)}))
                     events, is_complete = list(page.items), len(page.items) < query.limit

@@ -38,7 +38,7 @@ class RedisLink:
     Failures are raised as `away`, the kind of RedisAway that the caller's own callers know.
     """
 
-    def __init__(self, url: str, away: Callable[[str], Exception] = RedisAway) -> None:
+    def __init__(self, url: str, unavailable: Callable[[str], Exception] = RedisAway) -> None:
         pool = BlockingConnectionPool.from_url(
             url,
             max_connections=_CONNECTIONS,
@@ -49,7 +49,7 @@ class RedisLink:
             retry=Retry(NoBackoff(), 1),
         )
         self.client: Any = Redis.from_pool(pool)
-        self._away, self._away_until = away, 0.0
+        self._away, self._away_until = unavailable, 0.0
 
     async def ask(self, work: Callable[[Any], Awaitable[T]]) -> T:
         """Run commands on the client. Raises the link's RedisAway."""
@@ -78,10 +78,10 @@ class RedisLink:
     async def setting(self, name: str) -> str:
         """Value of a Redis setting. Raises RedisAway, and WrongRedis where CONFIG is not allowed."""
         try:
-            found = await self.call("config_get", name)
+            response = await self.call("config_get", name)
         except ResponseError as error:
             raise WrongRedis(f"{WrongRedis.__doc__} It does not let CONFIG GET {name} be asked: {error}") from error
-        value = found.get(name, found.get(name.encode(), ""))
+        value = response.get(name, response.get(name.encode(), ""))
         return value.decode() if isinstance(value, bytes) else str(value)
 
     async def set(self, name: str, value: str) -> None:

@@ -64,10 +64,10 @@ def rights_of_replacement(
         raise KemIdTaken(is_denied=True, kem_id=older.id)
     if draft.owner not in (None, older.owner):
         raise NotTheOwner(owner=draft.owner)
-    kept = {name: getattr(older, name) for name in RIGHTS}
+    current = {name: getattr(older, name) for name in RIGHTS}
     if not RIGHTS & draft.model_fields_set:
-        return kept
-    given = {name: body[name] for name in RIGHTS}
-    if given != kept and not owns(older, principal):
+        return current
+    proposed = {name: body[name] for name in RIGHTS}
+    if proposed != current and not owns(older, principal):
         raise NotYoursToShare(kem_id=older.id)
-    return given
+    return proposed

@@ -73,14 +73,16 @@ class HealthFolder:
 
     def require(self, name: str) -> Health:
         """The freshest worker of that name here that is well. Raises WorkerUnhealthy with the reason."""
-        known = sorted((health for health in self.all_here() if health.name == name), key=lambda health: health.time)
-        if not known:
+        instances = sorted(
+            (health for health in self.all_here() if health.name == name), key=lambda health: health.time
+        )
+        if not instances:
             raise WorkerUnhealthy(
                 f"{name} does not run on this host: start it with `mindbus up` or `mindbus worker {name}`"
             )
-        well = [health for health in known if self.trouble(health) is None]
+        well = [health for health in instances if self.trouble(health) is None]
         if not well:
-            raise WorkerUnhealthy(f"{name} {self.trouble(known[-1])} (process {known[-1].pid})")
+            raise WorkerUnhealthy(f"{name} {self.trouble(instances[-1])} (process {instances[-1].pid})")
         return well[-1]
 
     def trouble(self, health: Health) -> str | None:

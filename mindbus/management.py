@@ -79,11 +79,11 @@ class Management:
 def open_management(settings: Settings, amqp_url: str) -> Management:
     """The management API that belongs to an AMQP address: as set, as `mindbus up` has left it, or as is usual."""
     vhost = unquote(urlsplit(amqp_url).path.removeprefix("/")) or "/"
-    left = management_file(settings)
+    file = management_file(settings)
     if settings.management_url:
         return Management(settings.management_url, vhost)
-    if settings.amqp_url is None and left.exists():
-        return Management(left.read_text().strip(), vhost)
+    if settings.amqp_url is None and file.exists():
+        return Management(file.read_text().strip(), vhost)
     parts = urlsplit(amqp_url)
     login = f"{parts.username or 'guest'}:{parts.password or 'guest'}"
     return Management(f"http://{login}@{parts.hostname}:15672", vhost)

@@ -102,16 +102,16 @@ class WorkerRegistry:
         broken: dict[str, str] = {}
         for name, claimed in claims.items():
             own = [entry for entry in claimed.values() if entry.is_own]
-            others = [entry for entry in claimed.values() if not entry.is_own]
+            third_party = [entry for entry in claimed.values() if not entry.is_own]
             if own:
                 entries[name] = own[0]
-                if others:
-                    broken[name] = str(others[0].broken("MindBus has a worker of this name; give yours another"))
-            elif len(others) > 1:
+                if third_party:
+                    broken[name] = str(third_party[0].broken("MindBus has a worker of this name; give yours another"))
+            elif len(third_party) > 1:
                 rivals = ", ".join(sorted(claimed))
                 broken[name] = f"the worker {name!r} is defined by several packages: {rivals}; uninstall all but one"
             else:
-                entries[name] = others[0]
+                entries[name] = third_party[0]
         return cls(dict(sorted(entries.items(), key=lambda item: not item[1].is_own)), broken)
 
     @property
@@ -147,9 +147,9 @@ class WorkerRegistry:
             return self.entries[name]
         if name in self.broken:
             raise BrokenWorker(f"{self.broken[name]}. {BrokenWorker.__doc__}")
-        near = difflib.get_close_matches(name, self.entries, 1)
-        if near:
-            hint = f"did you mean {near[0]}?"
+        matches = difflib.get_close_matches(name, self.entries, 1)
+        if matches:
+            hint = f"did you mean {matches[0]}?"
         elif self.own:
             hint = f"there are {', '.join(self.entries)}"
         else:
@@ -175,27 +175,27 @@ def workers_at(target: str) -> dict[str, Factory]:
         classes = worker_classes(module)
         if not classes:
             raise UnknownWorker(f"{target} defines no Worker class with a name")
-        return {each.name: as_factory(each) for each in classes}
+        return {worker_class.name: as_factory(worker_class) for worker_class in classes}
     name, _, attribute = target.partition(":")
     module = import_from(Path(), name)
     worker = getattr(module, attribute, None)
     if not (inspect.isclass(worker) and issubclass(worker, Worker)):
-        names = ", ".join(each.__name__ for each in worker_classes(module)) or "none"
+        names = ", ".join(worker_class.__name__ for worker_class in worker_classes(module)) or "none"
         raise UnknownWorker(f"{attribute!r} is no Worker class of {name}; it has {names}")
     return {worker.name: as_factory(worker)}
 
 
 def import_from(folder: Path, name: str) -> ModuleType:
     """Import a module, searching the folder first. Raises UnknownWorker where there is none of that name."""
-    here = str(folder.absolute())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    folder_name = str(folder.absolute())
+    if folder_name not in sys.path:
+        sys.path.insert(0, folder_name)
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise
-        raise UnknownWorker(f"There is no module {name!r} in {here} or among the installed packages") from error
+        raise UnknownWorker(f"There is no module {name!r} in {folder_name} or among the installed packages") from error
 
 
 def worker_classes(module: ModuleType) -> list[type[Worker]]:

@@ -97,8 +97,8 @@ class Settings(BaseSettings):
         """This process's environment with these settings in it, for a process that is started from here."""
         own = {f"MINDBUS_{field.upper()}" for field in type(self).model_fields}
         inherited = {name: value for name, value in os.environ.items() if name not in own}
-        given = self.model_dump(mode="json", exclude_none=True) | {"data_dir": str(self.data_dir.absolute())}
-        return inherited | {f"MINDBUS_{field.upper()}": str(value) for field, value in given.items()}
+        values = self.model_dump(mode="json", exclude_none=True) | {"data_dir": str(self.data_dir.absolute())}
+        return inherited | {f"MINDBUS_{field.upper()}": str(value) for field, value in values.items()}
 
 
 SettingsT = TypeVar("SettingsT", bound=Settings)

@@ -66,11 +66,11 @@ async def end(*tasks: "asyncio.Task[Any]", try_again_s: float = _TRY_AGAIN_S) ->
 
     Once is not always enough: a library in between may take a cancellation for one of its own, then go on.
     """
-    left = {task for task in tasks if not task.done()}
-    while left:
-        for task in left:
+    pending = {task for task in tasks if not task.done()}
+    while pending:
+        for task in pending:
             task.cancel()
-        _, left = await asyncio.wait(left, timeout=try_again_s)
+        _, pending = await asyncio.wait(pending, timeout=try_again_s)
     await asyncio.gather(*tasks, return_exceptions=True)
 
 

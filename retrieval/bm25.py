@@ -52,7 +52,7 @@ def lexical_scores(
     how many of `total` texts have a stem.
     """
     frequencies = {key: Counter(text.split()) for key, text in texts.items()}
-    lengths = {key: each.total() for key, each in frequencies.items()}
+    lengths = {key: counts.total() for key, counts in frequencies.items()}
     mean = sum(lengths.values()) / max(len(lengths), 1)
     weights = {stem: idf(counts.get(stem, 0), total) for stem in terms}
     highest = sum(weights.values())

@@ -58,8 +58,8 @@ class Segments:
         if not offset:
             return values
         shifted = np.zeros_like(values)
-        here, there = (slice(-offset), slice(offset, None)) if offset > 0 else (slice(-offset, None), slice(offset))
-        np.multiply(values[there], self._all[here] == self._all[there], out=shifted[here])
+        left, right = (slice(-offset), slice(offset, None)) if offset > 0 else (slice(-offset, None), slice(offset))
+        np.multiply(values[right], self._all[left] == self._all[right], out=shifted[left])
         return shifted
 
     def maximum(self, values: Scores) -> Scores:
@@ -92,7 +92,7 @@ class ContextWindow:
 
     @property
     def size_bytes(self) -> int:
-        return sum(each.nbytes for each in self._weights.values())
+        return sum(weights.nbytes for weights in self._weights.values())
 
     @staticmethod
     def reach(start: int, end: int, total: int) -> slice:
@@ -106,14 +106,14 @@ class ContextWindow:
 
     def resize(self, items: int) -> None:
         more = items - len(self._weights[0])
-        self._weights = {offset: np.pad(each, (0, more)) for offset, each in self._weights.items()}
+        self._weights = {offset: np.pad(weights, (0, more)) for offset, weights in self._weights.items()}
 
     def update(self, start: int, end: int, directions: ValuesOf, total: int) -> None:
         """Compute the weights of the items from `start` to `end` from the unit vectors of single items."""
-        here = np.arange(start, end)
+        positions = np.arange(start, end)
         for offset, weight in _WEIGHTS.items():
-            self._weights[offset][start:end] = weight * self._segments.has_neighbour(here, offset)
-        length = np.maximum(np.linalg.norm(self.of(here, directions, total), axis=1), EPSILON)
+            self._weights[offset][start:end] = weight * self._segments.has_neighbour(positions, offset)
+        length = np.maximum(np.linalg.norm(self.of(positions, directions, total), axis=1), EPSILON)
         for weights in self._weights.values():
             weights[start:end] /= length
 
@@ -130,9 +130,9 @@ class ContextWindow:
         total = len(alone)
         cosines = np.zeros_like(alone)
         for offset, weights in self._weights.items():
-            here = slice(max(0, -offset), total - max(0, offset))
-            there = slice(max(0, offset), total - max(0, -offset))
-            cosines[here] += weights[here] * alone[there]
+            targets = slice(max(0, -offset), total - max(0, offset))
+            sources = slice(max(0, offset), total - max(0, -offset))
+            cosines[targets] += weights[targets] * alone[sources]
         return cosines
 
     def members(self, positions: NDArray[np.int64], total: int) -> NDArray[np.int64]:

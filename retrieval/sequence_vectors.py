@@ -96,20 +96,24 @@ class SequenceVectors:
         total = len(self._segments)
         self._resize(total)
         self._refresh(total)
-        centred, known = normalized(normalized(vector) - self._mean), self._known[:total]
+        centred, is_known = normalized(normalized(vector) - self._mean), self._known[:total]
         prefilter = self._prefilter
         alone = self._cosines(centred, slice(total)) if prefilter is None else prefilter.cosines(centred, total)
         in_context = self._context.all(alone)
-        exact = (moments(alone[known]), moments(in_context[known])) if prefilter is None else prefilter.moments(centred)
-        return Similarities(centred, alone, in_context, known, exact, is_approximate=prefilter is not None)
+        exact = (
+            (moments(alone[is_known]), moments(in_context[is_known]))
+            if prefilter is None
+            else prefilter.moments(centred)
+        )
+        return Similarities(centred, alone, in_context, is_known, exact, is_approximate=prefilter is not None)
 
     def refine(self, similarities: Similarities, positions: Sequence[int]) -> None:
         """Replace the approximate cosines of these items by exact ones, in place."""
-        here = np.array(positions, dtype=np.int64)
+        places = np.array(positions, dtype=np.int64)
         total = len(similarities.alone)
-        members = self._context.members(here, total)
+        members = self._context.members(places, total)
         similarities.alone[members] = self._cosines(similarities.query, members)
-        similarities.in_context[here] = self._context.of(here, similarities.alone.__getitem__, total)
+        similarities.in_context[places] = self._context.of(places, similarities.alone.__getitem__, total)
 
     def _reset(self, dims: int) -> None:
         self._vectors: NDArray[np.float16] = np.zeros((0, dims), dtype=np.float16)
@@ -153,8 +157,8 @@ class SequenceVectors:
         self._context.update(start, end, lambda positions: directions[positions - reach.start], total)
 
     def _fit_prefilter(self, total: int) -> "PcaPrefilter":
-        known = np.flatnonzero(self._known[:total])
-        sample = known[:: -(-len(known) // _SAMPLE)]
+        known_positions = np.flatnonzero(self._known[:total])
+        sample = known_positions[:: -(-len(known_positions) // _SAMPLE)]
         in_context = self._context.of(sample, self._directions, total)
         prefilter = PcaPrefilter.fit(self._directions(sample), in_context)
         prefilter.resize(len(self._known))
@@ -201,7 +205,7 @@ class PcaPrefilter:
 
     @property
     def size_bytes(self) -> int:
-        return self._rows.nbytes + sum(each.nbytes for each in self._sample)
+        return self._rows.nbytes + sum(array.nbytes for array in self._sample)
 
     def resize(self, items: int) -> None:
         """Make room for so many items; the cosine of one without coordinates is 0."""

@@ -59,7 +59,7 @@ class VectorMatrix:
         if not len(rows):
             return []
         scores = self._cosines(rows, _direction(vector).astype(np.float32))
-        return [(int(rows[each]), float(scores[each])) for each in top(scores, limit)]
+        return [(int(rows[place]), float(scores[place])) for place in top(scores, limit)]
 
     def _cosines(self, rows: NDArray[np.intp], direction: NDArray[np.float32]) -> NDArray[np.float32]:
         if len(rows) >= self.size * _FEW:

@@ -36,8 +36,8 @@ def readable_as(owner: Value, trace: Value | None) -> ColumnElement[bool]:
 
 async def not_found(session: AsyncSession, artifact_id: str) -> NoSuchArtifact:
     """The error for an absent as for a denied artifact; both take the same time."""
-    found = await session.scalar(select(ManifestRow.id).where(ManifestRow.id == artifact_id))
-    return NoSuchArtifact(artifact_id=artifact_id, is_denied=found is not None)
+    existing = await session.scalar(select(ManifestRow.id).where(ManifestRow.id == artifact_id))
+    return NoSuchArtifact(artifact_id=artifact_id, is_denied=existing is not None)
 
 
 def supersedable_by(principal: Principal) -> ColumnElement[bool]:
@@ -93,5 +93,5 @@ class Traces:
 
 
 def _set_retention(trace: TraceRow) -> None:
-    kept = retention_of(trace.retention) if trace.retention else None
-    trace.kept_until = trace.closed_at + kept if trace.closed_at and kept else None
+    retention = retention_of(trace.retention) if trace.retention else None
+    trace.kept_until = trace.closed_at + retention if trace.closed_at and retention else None

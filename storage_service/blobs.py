@@ -142,14 +142,14 @@ def copy_declared(read: Callable[[int], bytes], write: Callable[[bytes], object]
 
     Raises ContentMismatch.
     """
-    left = declared.size_bytes + 1
+    remaining = declared.size_bytes + 1
     with BackgroundSha256() as digest:
-        while left and (chunk := read(min(CHUNK_BYTES, left))):
+        while remaining and (chunk := read(min(CHUNK_BYTES, remaining))):
             digest.update(chunk)
             write(chunk)
-            left -= len(chunk)
+            remaining -= len(chunk)
         sha256 = digest.hexdigest()
-    if not left:
+    if not remaining:
         raise declared.mismatch(None, f"more than {declared.size_bytes}")
-    if left != 1 or sha256 != declared.sha256:
-        raise declared.mismatch(sha256, declared.size_bytes + 1 - left)
+    if remaining != 1 or sha256 != declared.sha256:
+        raise declared.mismatch(sha256, declared.size_bytes + 1 - remaining)

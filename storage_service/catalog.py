@@ -90,15 +90,15 @@ class Catalog:
         graph: tuple[dict[str, ManifestRow], set[tuple[str, str]]],
     ) -> None:
         nodes, edges = graph
-        near, far = InputRow.artifact_id, InputRow.input_id
+        own_column, other_column = InputRow.artifact_id, InputRow.input_id
         if direction == "down":
-            near, far = far, near
+            own_column, other_column = other_column, own_column
         frontier = {start}
         while frontier and depth > 0:
             query = (
                 select(InputRow, ManifestRow)
-                .join(ManifestRow, ManifestRow.id == far)
-                .where(near.in_(frontier), readable_by(principal))
+                .join(ManifestRow, ManifestRow.id == other_column)
+                .where(own_column.in_(frontier), readable_by(principal))
                 .limit(self.max_edges + 1)
             )
             async with self.database.reading() as session:

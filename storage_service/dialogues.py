@@ -106,7 +106,7 @@ class Dialogues:
             rows = await _rows_between(session, row.user_id, row.first_position, row.last_position)
         columns = {name: getattr(row, name) for name in _FRAGMENT_COLUMNS}
         messages = () if row.ref else tuple(map(_as_message, rows))
-        ids = tuple(each.message_id for each in rows)
+        ids = tuple(row.message_id for row in rows)
         return DialogueFragment.model_validate(columns | {"message_ids": ids, "messages": messages, "ref": row.ref})
 
     async def active(self, request: GetAllActiveDialogues) -> ActiveDialogues:

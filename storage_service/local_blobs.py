@@ -204,8 +204,8 @@ def _publish(temporary: int, part: str, folder: int, name: str) -> None:
     with suppress(FileExistsError):
         os.link(part, name, src_dir_fd=temporary, dst_dir_fd=folder, follow_symlinks=False)
     expected = os.stat(part, dir_fd=temporary, follow_symlinks=False)
-    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    if not stat.S_ISREG(found.st_mode) or found.st_size != expected.st_size:
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if not stat.S_ISREG(status.st_mode) or status.st_size != expected.st_size:
         raise ObjectDamaged(name)
 
 

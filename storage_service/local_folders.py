@@ -99,10 +99,10 @@ class Folders:
             return 0
 
     def _within(self, path: str) -> tuple[Path, list[str]]:
-        first, *rest = path.split("/")
+        first, *names = path.split("/")
         if first == ORPHANS and self.orphans is not None:
-            return self.orphans, rest
-        return self.root, [first, *rest]
+            return self.orphans, names
+        return self.root, [first, *names]
 
 
 def _opened(stack: ExitStack, name: str, within: int | None) -> int:

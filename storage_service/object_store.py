@@ -134,8 +134,8 @@ class StoreProbe:
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from failed
         finally:
-            async for left in self.objects.list(folder):
-                await self.objects.delete(left.key)
+            async for remnant in self.objects.list(folder):
+                await self.objects.delete(remnant.key)
 
     async def _seen(self, folder: str) -> Guarantees:
         async with asyncio.TaskGroup() as group:
@@ -155,10 +155,10 @@ class StoreProbe:
         key = f"{folder}/sound"
         await self.objects.put(key, _ONE, NO_LABELS, if_absent=False)
         await self.objects.put(key, _OTHER, NO_LABELS, if_absent=False)
-        found = await self.objects.head(key)
-        if found is None or found.size_bytes != len(_OTHER) or await self._content(key) != _OTHER:
+        stored = await self.objects.head(key)
+        if stored is None or stored.size_bytes != len(_OTHER) or await self._content(key) != _OTHER:
             raise UnsoundStore
-        await self.objects.copy(key, f"{key}-copied", NO_LABELS, if_match=found.etag, if_absent=False)
+        await self.objects.copy(key, f"{key}-copied", NO_LABELS, if_match=stored.etag, if_absent=False)
         if await self._content(f"{key}-copied") != _OTHER:
             raise UnsoundStore
 
@@ -198,23 +198,23 @@ class StoreProbe:
 
     async def _checks_sha256(self, folder: str) -> bool:
         """Whether it rejects bytes of another digest, and reports the digest of others."""
-        wrong, right = f"{folder}/claimed-wrong", f"{folder}/claimed"
-        if await _was_written(self.objects.put_claiming(wrong, _ONE, hashlib.sha256(_OTHER).hexdigest())):
+        wrong_key, right_key = f"{folder}/claimed-wrong", f"{folder}/claimed"
+        if await _was_written(self.objects.put_claiming(wrong_key, _ONE, hashlib.sha256(_OTHER).hexdigest())):
             return False
-        await self.objects.put_claiming(right, _ONE, hashlib.sha256(_ONE).hexdigest())
-        found = await self.objects.head(right)
-        return found is not None and found.sha256 == hashlib.sha256(_ONE).hexdigest()
+        await self.objects.put_claiming(right_key, _ONE, hashlib.sha256(_ONE).hexdigest())
+        stored = await self.objects.head(right_key)
+        return stored is not None and stored.sha256 == hashlib.sha256(_ONE).hexdigest()
 
     async def _checks_what_was_signed(self, folder: str) -> bool:
-        others = (_OTHER, _ONE[::-1])
+        other_contents = (_OTHER, _ONE[::-1])
         taken = [
             await self.objects.put_signed(f"{folder}/signed-{number}", other, _ONE)
-            for number, other in enumerate(others)
+            for number, other in enumerate(other_contents)
         ]
         return not any(taken) and await self.objects.put_signed(f"{folder}/signed", _ONE, _ONE)
 
     async def _lists(self, key: str) -> bool:
-        return key in [each.key async for each in self.objects.list(key)]
+        return key in [stored.key async for stored in self.objects.list(key)]
 
     async def _content(self, key: str) -> bytes:
         return b"".join([piece async for piece in self.objects.read(key)])

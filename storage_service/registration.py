@@ -189,11 +189,11 @@ class SqlRegistry:
         may_supersede = supersedable_by(principal).label("may_supersede")
         query = select(ManifestRow, may_supersede).where(ManifestRow.id == manifest.supersedes, readable_by(principal))
         async with self.database.reading() as session:
-            found = (await session.execute(query)).one_or_none()
-            if found is None:
+            row = (await session.execute(query)).one_or_none()
+            if row is None:
                 raise await not_found(session, manifest.supersedes)
             newer = await session.scalar(select(ManifestRow.id).where(ManifestRow.supersedes == manifest.supersedes))
-        predecessor, is_allowed = found
+        predecessor, is_allowed = row
         if not is_allowed:
             raise NotYoursToSupersede(artifact_id=predecessor.id)
         if manifest.version != predecessor.version + 1:
@@ -207,8 +207,8 @@ class SqlRegistry:
             return
         query = select(ManifestRow.id).where(ManifestRow.id.in_(inputs), readable_by(principal))
         async with self.database.reading() as session:
-            found = set(await session.scalars(query))
-        if missing := sorted(inputs - found):
+            known_inputs = set(await session.scalars(query))
+        if missing := sorted(inputs - known_inputs):
             raise NoSuchInput(missing=missing)
 
     async def pin(self, sha256: str) -> int:

@@ -44,14 +44,14 @@ async def insert_manifest(
     expired_at: datetime | None = None,
 ) -> bool:
     """Insert the row of a manifest at the next position; False where its id or its predecessor is taken."""
-    kept = retention_of(manifest.retention)
+    retention = retention_of(manifest.retention)
     row = manifest.model_dump(exclude={"checksum", "uri", "status", "context"}) | {
         "position": await next_position(session, manifest.created_at),
         "logical_id": logical_id,
         "sha256": manifest.sha256,
         "generation": generation,
         "context": manifest.context.model_dump(mode="json") if manifest.context else None,
-        "retention_until": None if kept is None else committed_at + kept,
+        "retention_until": None if retention is None else committed_at + retention,
         "committed_at": committed_at,
         "expired_at": expired_at,
     }
@@ -59,7 +59,7 @@ async def insert_manifest(
 
 
 async def insert_inputs(session: AsyncSession, artifact_id: str, inputs: Iterable[str]) -> None:
-    if edges := [{"artifact_id": artifact_id, "input_id": each} for each in sorted(inputs)]:
+    if edges := [{"artifact_id": artifact_id, "input_id": input_id} for input_id in sorted(inputs)]:
         await session.execute(insert(InputRow), edges)
 
 
@@ -97,19 +97,20 @@ def upserting(session: AsyncSession, table: type[DeclarativeBase]) -> Any:
 async def next_position(session: AsyncSession, created_at: datetime) -> int:
     """The next position of a manifest; its time of creation widens the range of the position."""
     position = await next_number(session, ManifestRow.__tablename__)
-    made = upserting(session, CreationRangeRow).values(
+    insertion = upserting(session, CreationRangeRow).values(
         stretch=position // RANGE_COMMITS, earliest=created_at, latest=created_at
     )
     widened = {
         "earliest": case(
-            (made.excluded.earliest < CreationRangeRow.earliest, made.excluded.earliest),
+            (insertion.excluded.earliest < CreationRangeRow.earliest, insertion.excluded.earliest),
             else_=CreationRangeRow.earliest,
         ),
         "latest": case(
-            (made.excluded.latest > CreationRangeRow.latest, made.excluded.latest), else_=CreationRangeRow.latest
+            (insertion.excluded.latest > CreationRangeRow.latest, insertion.excluded.latest),
+            else_=CreationRangeRow.latest,
         ),
     }
-    await session.execute(made.on_conflict_do_update(index_elements=["stretch"], set_=widened))
+    await session.execute(insertion.on_conflict_do_update(index_elements=["stretch"], set_=widened))
     return position
 
 

@@ -203,8 +203,8 @@ async def runs_to_forget(session: AsyncSession, started_by: str | None) -> tuple
 async def forget_runs(session: AsyncSession, run_ids: Sequence[str]) -> None:
     for first in range(0, len(run_ids), _AT_ONCE):
         for table in (StepRow, RunRow):
-            gone = delete(table).where(table.run_id.in_(run_ids[first : first + _AT_ONCE]))
-            await session.execute(gone.execution_options(synchronize_session=False))
+            deletion = delete(table).where(table.run_id.in_(run_ids[first : first + _AT_ONCE]))
+            await session.execute(deletion.execution_options(synchronize_session=False))
 
 
 def _after(query: Select[RunRow], cursor: str | None) -> Select[RunRow]:

@@ -69,14 +69,14 @@ class S3Blobs:
             yield StoredFile(stored.key, stored.size_bytes, stored.modified)
 
     async def size_bytes(self, key: str) -> int | None:
-        found = await self.objects.head(key)
-        return None if found is None else found.size_bytes
+        stored = await self.objects.head(key)
+        return None if stored is None else stored.size_bytes
 
     async def labels(self, key: str) -> Labels | None:
-        found = await self.objects.head(key)
-        if found is None or not {"artifact-id", "created-by"} <= found.labels.keys():
+        stored = await self.objects.head(key)
+        if stored is None or not {"artifact-id", "created-by"} <= stored.labels.keys():
             return None
-        return Labels(artifact_id=found.labels["artifact-id"], created_by=found.labels["created-by"])
+        return Labels(artifact_id=stored.labels["artifact-id"], created_by=stored.labels["created-by"])
 
     async def digest(self, key: str) -> Declared:
         digest, size_bytes = hashlib.sha256(), 0
@@ -86,14 +86,14 @@ class S3Blobs:
         return Declared(digest.hexdigest(), size_bytes)
 
     async def move(self, key: str, target: str) -> bool:
-        found = await self.objects.head(key)
-        if found is None:
+        stored = await self.objects.head(key)
+        if stored is None:
             return await self.objects.head(target) is not None
         is_conditional = self.guarantees.copies_once
         try:
             if not is_conditional and await self.objects.head(target) is not None:
                 raise ObjectExists(target)
-            await self.objects.copy(key, target, found.labels, if_match=found.etag, if_absent=is_conditional)
+            await self.objects.copy(key, target, stored.labels, if_match=stored.etag, if_absent=is_conditional)
         except ObjectExists:
             pass  # An earlier attempt has copied it.
         except (ObjectChanged, FileNotFoundError) as error:

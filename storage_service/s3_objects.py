@@ -40,8 +40,8 @@ class S3Objects:
         self._copied_whole_bytes, self._copied_part_bytes = copied_whole_bytes, copied_part_bytes
 
     async def head(self, key: str) -> StoredObject | None:
-        found = await self.bucket.run(self.bucket.head(key))
-        return None if found is None else _stored(key, found)
+        head = await self.bucket.run(self.bucket.head(key))
+        return None if head is None else _stored(key, head)
 
     async def read(self, key: str, *, if_match: str | None = None, start: int = 0) -> AsyncGenerator[bytes, None]:
         conditions = {"IfMatch": if_match} if if_match else {}
@@ -91,18 +91,18 @@ class S3Objects:
     async def list(self, prefix: str) -> AsyncIterator[StoredObject]:
         path = self.bucket.path(prefix)
         async for page in self.bucket.pages("list_objects_v2", Prefix=path):
-            for found in page.get("Contents", ()):
-                key = self.bucket.key(found["Key"])
-                yield StoredObject(key, int(found["Size"]), str(found["ETag"]), found["LastModified"])
+            for entry in page.get("Contents", ()):
+                key = self.bucket.key(entry["Key"])
+                yield StoredObject(key, int(entry["Size"]), str(entry["ETag"]), entry["LastModified"])
 
     async def abort_uploads(self, before: datetime) -> int:
         aborted = 0
         for folder in _UPLOAD_FOLDERS:
             path = self.bucket.path(folder)
             async for page in self.bucket.pages("list_multipart_uploads", Prefix=path):
-                for found in page.get("Uploads", ()):
-                    if found["Initiated"] < before:
-                        upload = MultipartUpload(self.bucket, found["Key"], found["UploadId"])
+                for entry in page.get("Uploads", ()):
+                    if entry["Initiated"] < before:
+                        upload = MultipartUpload(self.bucket, entry["Key"], entry["UploadId"])
                         await self.bucket.run(upload.abort())
                         aborted += 1
         return aborted
@@ -127,7 +127,7 @@ class S3Objects:
 
         starts = enumerate(range(0, size_bytes, self._copied_part_bytes), 1)
         try:
-            parts = await gather_limited([partial(copy, *each) for each in starts], _PARTS_AT_ONCE)
+            parts = await gather_limited([partial(copy, *start) for start in starts], _PARTS_AT_ONCE)
             await upload.complete(parts, **condition)
         except OSError:
             await upload.abort()
@@ -190,15 +190,15 @@ def _description(labels: Mapping[str, str]) -> dict[str, Any]:
     return {"Metadata": metadata, "ContentType": "application/octet-stream"}
 
 
-def _stored(key: str, found: Mapping[str, Any]) -> StoredObject:
-    checksum = str(found.get("ChecksumSHA256", ""))
-    is_composite = "-" in checksum or found.get("ChecksumType") == "COMPOSITE"
+def _stored(key: str, head: Mapping[str, Any]) -> StoredObject:
+    checksum = str(head.get("ChecksumSHA256", ""))
+    is_composite = "-" in checksum or head.get("ChecksumType") == "COMPOSITE"
     return StoredObject(
         key=key,
-        size_bytes=int(found["ContentLength"]),
-        etag=str(found["ETag"]),
-        modified=found["LastModified"],
-        labels={name: unquote(value) for name, value in found.get("Metadata", {}).items()},
+        size_bytes=int(head["ContentLength"]),
+        etag=str(head["ETag"]),
+        modified=head["LastModified"],
+        labels={name: unquote(value) for name, value in head.get("Metadata", {}).items()},
         sha256=None if is_composite else _hexadecimal(checksum),
         composite=checksum if is_composite else None,
     )

@@ -114,11 +114,11 @@ class Promotion:
 
     async def _require_same(self) -> None:
         """Check that the existing object is the same. Raises ObjectDamaged."""
-        found = await self._found(self.key)
-        if found.size_bytes == self.declared.size_bytes:
+        stored = await self._found(self.key)
+        if stored.size_bytes == self.declared.size_bytes:
             # Only a copy of this version can exist before it was compared.
-            may_be_wrong = found.composite is not None or (found.sha256 is None and self.guarantees.checks_sha256)
-            sha256 = await self._digest(found) if may_be_wrong else found.sha256
+            may_be_wrong = stored.composite is not None or (stored.sha256 is None and self.guarantees.checks_sha256)
+            sha256 = await self._digest(stored) if may_be_wrong else stored.sha256
             if sha256 in (None, self.declared.sha256):
                 return
         raise ObjectDamaged(self.key)
@@ -132,10 +132,10 @@ class Promotion:
         return staged
 
     async def _found(self, key: str) -> StoredObject:
-        found = await self.objects.head(key)
-        if found is None:
+        stored = await self.objects.head(key)
+        if stored is None:
             raise ObjectVanished(key)
-        return found
+        return stored
 
     async def _content(self) -> bytes:
         content = bytearray()

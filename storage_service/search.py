@@ -48,31 +48,31 @@ class ManifestSearch:
         """Positions of the next results, in order of commit."""
         after, end = await self._made(after)
         queries = queries_of(self._shape, await self._trace_reach(after))
-        found: list[int] = []
+        positions: list[int] = []
         stride = self._first_stride
-        while after < end and len(found) < count:
+        while after < end and len(positions) < count:
             way, until = await self._farthest_path(queries, after, stride)
             until = min(until, end)
-            places = await self._all(queries.along[way], after=after, until=until, most=count - len(found))
-            found += places
+            places = await self._all(queries.along[way], after=after, until=until, most=count - len(positions))
+            positions += places
             after = until
-            if until < end and len(found) < count:
+            if until < end and len(positions) < count:
                 after, end = await self._made(until if places else await self._skipped(queries, until))
             stride = self._first_stride if after > until else min(stride * 4, self.pace.longest_stride)
-        return found
+        return positions
 
     async def manifests(self, page: Sequence[int]) -> Sequence[Row[Any]]:
         """Manifests at some positions that may be read."""
         query = queries_of(self._shape, "nothing").manifests
-        found: Sequence[Row[Any]] = (await self.session.execute(query, self._values | {"page": page})).all()
-        return found
+        rows: Sequence[Row[Any]] = (await self.session.execute(query, self._values | {"page": page})).all()
+        return rows
 
     async def _trace_reach(self, after: int) -> TraceReach:
         if self._shape.is_of_trace:
             return "nothing"
-        here = self.principal.trace_id
+        own_trace = self.principal.trace_id
         listed = await self._all(TRACES, most=self.pace.few_traces + 1)
-        traces = {*listed, *([] if here is None else [here])}
+        traces = {*listed, *([] if own_trace is None else [own_trace])}
         if not traces:
             return "nothing"
         if len(traces) > self.pace.few_traces:
@@ -84,34 +84,34 @@ class ManifestSearch:
     async def _farthest_path(self, queries: Queries, after: int, stride: int) -> tuple[int, int]:
         """Index of the path on which a stride reaches farthest, and the position it reaches."""
         ends = await self._positions(queries, queries.reach, after=after, skipped=stride - 1)
-        reached = [min(_END if end is None else end for end in each) for each in ends]
+        reached = [min(_END if end is None else end for end in path_ends) for path_ends in ends]
         best = max(range(len(reached)), key=reached.__getitem__)
         return best, reached[best]
 
     async def _skipped(self, queries: Queries, after: int) -> int:
         """The last position before which there can be no result."""
         nearest = await self._positions(queries, queries.nearest, after=after)
-        return max(min(_END if each is None else each - 1 for each in way) for way in nearest)
+        return max(min(_END if position is None else position - 1 for position in way) for way in nearest)
 
     async def _made(self, after: int) -> tuple[int, int]:
         """The position before the first possible result by time of creation, and the last such position."""
         if not self._shape.is_timed:
             return after, _END
         made_after, made_before = self.request.created_after, self.request.created_before
-        found = await positions_of(self.session, after + 1, made_after, made_before)
-        return (_END, _END) if found is None else (found[0] - 1, found[1])
+        positions = await positions_of(self.session, after + 1, made_after, made_before)
+        return (_END, _END) if positions is None else (positions[0] - 1, positions[1])
 
-    async def _positions(self, queries: Queries, asked: Select[Any], **values: int) -> list[list[int | None]]:
-        return queries.by_path((await self.session.execute(asked, self._values | values)).one())
+    async def _positions(self, queries: Queries, query: Select[Any], **values: int) -> list[list[int | None]]:
+        return queries.by_path((await self.session.execute(query, self._values | values)).one())
 
-    async def _all(self, asked: Select[Any], **values: int) -> Sequence[Any]:
-        return (await self.session.scalars(asked, self._values | values)).all()
+    async def _all(self, query: Select[Any], **values: int) -> Sequence[Any]:
+        return (await self.session.scalars(query, self._values | values)).all()
 
     @cached_property
     def _first_stride(self) -> int:
         """The stride grows with the number of filters besides the path's own: fewer rows along it are results."""
-        others = max(0, len(self._shape.equal) - 1) + self._shape.is_timed
-        return min(self.pace.stride << 2 * others, self.pace.longest_stride)
+        other_conditions = max(0, len(self._shape.equal) - 1) + self._shape.is_timed
+        return min(self.pace.stride << 2 * other_conditions, self.pace.longest_stride)
 
     @cached_property
     def _shape(self) -> Shape:

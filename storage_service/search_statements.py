@@ -86,10 +86,10 @@ class OfAllTraces(Stream):
             return super().next()
         of_theirs = Stream((ManifestRow.trace_id == TraceMemberRow.trace_id, ManifestRow.visibility == "trace"))
         nearest = func.min(of_theirs.next().correlate(TraceMemberRow))
-        found = select(nearest.label("position")).where(TraceMemberRow.member == ME)
+        positions = select(nearest.label("position")).where(TraceMemberRow.member == ME)
         if not self.is_here:
-            return found.scalar_subquery()
-        either = union_all(found, select(of_trace(HERE, "trace").next())).subquery()
+            return positions.scalar_subquery()
+        either = union_all(positions, select(of_trace(HERE, "trace").next())).subquery()
         return select(func.min(either.c.position)).scalar_subquery()
 
 
@@ -257,6 +257,6 @@ class Queries:
 
 
 @cache
-def queries_of(shape: Shape, theirs: TraceReach) -> Queries:
+def queries_of(shape: Shape, reach: TraceReach) -> Queries:
     """Statements by shape, cached: there are some hundred shapes."""
-    return Queries(shape, theirs)
+    return Queries(shape, reach)

@@ -149,10 +149,10 @@ async def _account(fs: Any, public_endpoint_url: str | None) -> SigningAccount:
     region = "us-east-1" if region in (None, "aws-global") else region
     if fs.key is not None:
         return SigningAccount(endpoint_url, region, fs.key, fs.secret, fs.token)
-    found = await fs.session.get_credentials()
-    if found is None:
+    credentials = await fs.session.get_credentials()
+    if credentials is None:
         raise CredentialsRefused(CredentialsRefused.number, CredentialsRefused.__doc__)
-    frozen = await found.get_frozen_credentials()
+    frozen = await credentials.get_frozen_credentials()
     return SigningAccount(endpoint_url, region, frozen.access_key, frozen.secret_key, frozen.token)
 
 

@@ -85,8 +85,8 @@ class Users:
         page = rows[: query.limit]
         items = tuple(map(_as_user, page))
         if query.project is not None:
-            wanted = query.project.casefold()
-            items = tuple(user for user in items if wanted in map(str.casefold, user.projects))
+            project = query.project.casefold()
+            items = tuple(user for user in items if project in map(str.casefold, user.projects))
         return UserPage(items=items, next_cursor=page[-1].user_id if len(rows) > query.limit else None)
 
 

@@ -195,8 +195,8 @@ async def _chunks(
             yield chunk
 
 
-async def _chain(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    async with aclosing(rest):
+async def _chain(first: bytes, remaining: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    async with aclosing(remaining):
         yield first
-        async for chunk in rest:
+        async for chunk in remaining:
             yield chunk

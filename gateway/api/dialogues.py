@@ -133,11 +133,11 @@ def _acting_as(backend: Backend, user_id: str) -> Client:
     return backend.bus.acting_as(f"user.{user_id}")
 
 
-async def _answer_frames(first: str | Answered, rest: AsyncGenerator[str | Answered]) -> AsyncGenerator[bytes]:
-    async with aclosing(rest):
+async def _answer_frames(first: str | Answered, remaining: AsyncGenerator[str | Answered]) -> AsyncGenerator[bytes]:
+    async with aclosing(remaining):
         try:
             yield _answer_frame(first)
-            async for chunk in rest:
+            async for chunk in remaining:
                 yield _answer_frame(chunk)
         except EXPECTED as error:
             yield format_sse_event(event="error", data_str=Problem.of(error).model_dump_json())

@@ -73,18 +73,18 @@ class PackRequest(BaseModel):
 
 
 @router.get("/episodes")
-async def episodes(wanted: Annotated[EpisodeListParams, Query()], backend: BackendDependency) -> EpisodePage:
+async def episodes(params: Annotated[EpisodeListParams, Query()], backend: BackendDependency) -> EpisodePage:
     """Episodes, the latest first."""
-    fields = wanted.model_dump(include={"at", "cursor", "limit"})
-    query = ListEpisodes(chat_id=wanted.chat, layers=wanted.layer, anchors_only=wanted.anchors, **fields)
+    fields = params.model_dump(include={"at", "cursor", "limit"})
+    query = ListEpisodes(chat_id=params.chat, layers=params.layer, anchors_only=params.anchors, **fields)
     return await backend.query(query)
 
 
 @router.get("/episodes/search")
-async def search(wanted: Annotated[EpisodeSearchParams, Query()], backend: BackendDependency) -> FoundEpisodes:
+async def search(params: Annotated[EpisodeSearchParams, Query()], backend: BackendDependency) -> FoundEpisodes:
     """Episodes relevant to a query, within a budget of words."""
-    fields = wanted.model_dump(exclude={"q", "chat", "layer", "tag"})
-    named = {"query": wanted.q, "chat_id": wanted.chat, "layers": wanted.layer, "tags": wanted.tag, "touch": False}
+    fields = params.model_dump(exclude={"q", "chat", "layer", "tag"})
+    named = {"query": params.q, "chat_id": params.chat, "layers": params.layer, "tags": params.tag, "touch": False}
     return await backend.query(SearchEpisodes.model_validate(fields | named))
 
 
@@ -115,13 +115,13 @@ async def unpack(episode_id: Episode, backend: BackendDependency) -> HotContent:
 
 
 @router.post("/episodes/{episode_id}/pack")
-async def pack(episode_id: Episode, backend: BackendDependency, wanted: PackRequest | None = None) -> Packed:
+async def pack(episode_id: Episode, backend: BackendDependency, request: PackRequest | None = None) -> Packed:
     """Pack to another layer, due or not."""
-    return await backend.query(PackEpisode(episode_id=episode_id, to=(wanted or PackRequest()).to), PACK_TIMEOUT_S)
+    return await backend.query(PackEpisode(episode_id=episode_id, to=(request or PackRequest()).to), PACK_TIMEOUT_S)
 
 
 @router.post("/episodes/{episode_id}/anchor")
-async def anchor(episode_id: Episode, backend: BackendDependency, wanted: AnchorRequest | None = None) -> EpisodeHead:
+async def anchor(episode_id: Episode, backend: BackendDependency, request: AnchorRequest | None = None) -> EpisodeHead:
     """Set or remove an anchor; an anchor never becomes cold."""
-    wanted = wanted or AnchorRequest()
-    return await backend.query(SetAnchor(episode_id=episode_id, is_anchor=wanted.is_anchor, reason=wanted.reason))
+    request = request or AnchorRequest()
+    return await backend.query(SetAnchor(episode_id=episode_id, is_anchor=request.is_anchor, reason=request.reason))

@@ -66,10 +66,10 @@ class KemPageParams(KemSearchParams):
 
 
 @router.get("/memory/kems")
-async def search(wanted: Annotated[KemPageParams, Query()], backend: BackendDependency) -> KemPage:
+async def search(params: Annotated[KemPageParams, Query()], backend: BackendDependency) -> KemPage:
     """Units most similar to `q`, else the newest; `explain` adds the parts of each score."""
-    memory = backend.memories.of(wanted.user)
-    page = await memory.search(wanted.query(), wanted.cursor, wanted.limit, explain=wanted.explain)
+    memory = backend.memories.of(params.user)
+    page = await memory.search(params.query(), params.cursor, params.limit, explain=params.explain)
     items = tuple(item.model_copy(update={"kem": _without_vector(item.kem)}) for item in page.items)
     return page.model_copy(update={"items": items})
 
@@ -81,9 +81,9 @@ async def get(kem_id: Annotated[KemId, Path()], backend: BackendDependency, user
 
 
 @router.get("/memory/facets")
-async def facets(wanted: Annotated[KemSearchParams, Query()], backend: BackendDependency) -> Facets:
+async def facets(params: Annotated[KemSearchParams, Query()], backend: BackendDependency) -> Facets:
     """Values of metadata and content types, counted among the first 200 results."""
-    page = await backend.memories.of(wanted.user).search(wanted.query(), limit=MAX_PAGE)
+    page = await backend.memories.of(params.user).search(params.query(), limit=MAX_PAGE)
     return facets_of(page.items, is_all=page.next_cursor is None)
 
 
@@ -131,5 +131,5 @@ def _without_vector(kem: Kem) -> Kem:
 
 
 def _most_common(counts: "Counter[str] | Counter[str | bool | float]") -> list[FacetValue]:
-    ordered = sorted(counts.items(), key=lambda each: (-each[1], str(each[0])))
+    ordered = sorted(counts.items(), key=lambda facet: (-facet[1], str(facet[0])))
     return [FacetValue(value=value, count=count) for value, count in ordered[:_MAX_VALUES]]

@@ -68,9 +68,9 @@ async def runs(
 
 
 @router.post("/runs", status_code=201)
-async def start(wanted: StartRunRequest, response: Response, backend: BackendDependency) -> Run:
+async def start(request: StartRunRequest, response: Response, backend: BackendDependency) -> Run:
     """Register the briefs and start the run."""
-    started = await start_run(backend, wanted)
+    started = await start_run(backend, request)
     response.headers["Location"] = f"/api/runs/{started.run_id}"
     return started
 
@@ -98,11 +98,11 @@ def card_names() -> tuple[str, ...]:
     return shipped_names("cards")
 
 
-async def start_run(backend: Backend, wanted: StartRunRequest) -> Run:
+async def start_run(backend: Backend, request: StartRunRequest) -> Run:
     """Register the briefs under the run's trace, then start it. Raises StorageAway, ArtifactRejected, ReplyError."""
-    run_id = wanted.run_id or mint("run")
-    inputs = [await _register(backend, run_id, number, brief) for number, brief in enumerate(wanted.briefs)]
-    fields = {"card": wanted.card, "card_name": wanted.card_name, "params": wanted.params}
+    run_id = request.run_id or mint("run")
+    inputs = [await _register(backend, run_id, number, brief) for number, brief in enumerate(request.briefs)]
+    fields = {"card": request.card, "card_name": request.card_name, "params": request.params}
     await backend.bus.request(StartProcess(run_id=run_id, inputs=tuple(inputs), **fields), trace=run_id)
     return await backend.bus.request(GetProcess(run_id=run_id), trace=run_id)
 

@@ -30,15 +30,15 @@ async def choices() -> SimChoices:
 
 
 @router.post("/sim/start")
-async def start(wanted: StartSim, backend: BackendDependency) -> Simulation:
+async def start(command: StartSim, backend: BackendDependency) -> Simulation:
     """Start a simulation."""
-    return await backend.bus.request(wanted)
+    return await backend.bus.request(command)
 
 
 @router.post("/sim/stop")
-async def stop(backend: BackendDependency, wanted: StopSim | None = None) -> SimCounts:
+async def stop(backend: BackendDependency, command: StopSim | None = None) -> SimCounts:
     """Stop a simulation."""
-    return await backend.bus.request(wanted or StopSim())
+    return await backend.bus.request(command or StopSim())
 
 
 def team_names() -> tuple[str, ...]:

@@ -51,26 +51,26 @@ class TimelinePageParams(TimelineParams):
 
 
 @router.get("/timeline")
-async def timeline(wanted: Annotated[TimelinePageParams, Query()], backend: BackendDependency) -> TimelinePage:
+async def timeline(params: Annotated[TimelinePageParams, Query()], backend: BackendDependency) -> TimelinePage:
     """Events in the order of their recording: the items of `mindbus events --json`."""
-    wanted.require_past(backend)
-    return await backend.bus.request(wanted.query(wanted.limit, wanted.cursor))
+    params.require_past(backend)
+    return await backend.bus.request(params.query(params.limit, params.cursor))
 
 
 @router.get("/events", response_class=Response, responses=STREAM_RESPONSES)
 async def events(
-    wanted: Annotated[TimelineParams, Query()],
+    params: Annotated[TimelineParams, Query()],
     backend: BackendDependency,
     streams: StreamsDependency,
     last_event_id: LastEventId = None,
 ) -> Response:
     """Events as they happen, after `Last-Event-ID` or the cursor, else from `since`, else from now."""
-    wanted.require_past(backend)
+    params.require_past(backend)
     streams.require_room()
-    cursor = last_event_id or wanted.cursor
-    from_beginning = cursor is None and wanted.since is not None
+    cursor = last_event_id or params.cursor
+    from_beginning = cursor is None and params.since is not None
     start = await backend.tail.start_cursor("0" if from_beginning else cursor)
-    return streams.respond(event_frames(backend.tail.follow(wanted.query(200, start)), _frame))
+    return streams.respond(event_frames(backend.tail.follow(params.query(200, start)), _frame))
 
 
 def _frame(event: TimelineEvent) -> bytes:

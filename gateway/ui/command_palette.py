@@ -91,8 +91,8 @@ class CommandPalette:
         bus = self._backend.bus
         try:
             self._known += [
-                PaletteEntry("palette.people", "user", each.user_id, f"/chat?with={quote(each.user_id)}")
-                for each in (await bus.request(ListDialogues())).items
+                PaletteEntry("palette.people", "user", dialogue.user_id, f"/chat?with={quote(dialogue.user_id)}")
+                for dialogue in (await bus.request(ListDialogues())).items
             ]
             self._known += [
                 PaletteEntry("palette.runs", "runs", run.card_name, f"/runs/{run.run_id}", run.run_id)
@@ -103,24 +103,24 @@ class CommandPalette:
         services = {worker.service for worker in self._backend.feed.workers}
         self._known += [PaletteEntry("palette.workers", "fleet", name, f"/fleet?find={name}") for name in services]
 
-    def _show(self, wanted: str) -> None:
-        wanted = wanted.strip().lower()
-        entries = [entry for entry in self._known if wanted in f"{entry.title} {entry.note}".lower()][:_MOST]
-        if wanted:
-            entries += self._searches(wanted)
+    def _show(self, typed: str) -> None:
+        typed = typed.strip().lower()
+        entries = [entry for entry in self._known if typed in f"{entry.title} {entry.note}".lower()][:_MOST]
+        if typed:
+            entries += self._searches(typed)
         with emptied(self._list):
             self._draw(entries)
-        attributes(self._list, data_wanted=wanted).update()
+        attributes(self._list, data_wanted=typed).update()
 
-    def _searches(self, wanted: str) -> list[PaletteEntry]:
+    def _searches(self, typed: str) -> list[PaletteEntry]:
         targets = (
             ("filter", "palette.by_trace", "/timeline?trace="),
             ("memory", "palette.in_memory", "/memory?q="),
             ("chat", "palette.talk_to", "/chat?with="),
         )
         return [
-            PaletteEntry("palette.search", picture, self.i18n(title, name=wanted), target + quote(wanted))
-            for picture, title, target in targets
+            PaletteEntry("palette.search", icon_name, self.i18n(title, name=typed), target + quote(typed))
+            for icon_name, title, target in targets
         ]
 
     def _draw(self, entries: Sequence[PaletteEntry]) -> None:

@@ -71,44 +71,44 @@ def fold(control: Element, body: Element) -> bool:
 
 def clickable(classes: str, on_click: Callable[..., Any] | None = None, **values: object) -> Element:
     """A plain button with these HTML attributes, to be filled."""
-    made = attributes(box(classes, "button"), type="button", **values)
-    return made if on_click is None else made.on("click", on_click)
+    element = attributes(box(classes, "button"), type="button", **values)
+    return element if on_click is None else element.on("click", on_click)
 
 
 def button(label: str, on_click: Callable[..., Any], classes: str = "", icon_name: str = "") -> Element:
-    with clickable(f"mb-btn {classes}", on_click) as made:
+    with clickable(f"mb-btn {classes}", on_click) as element:
         if icon_name:
             icon(icon_name, "mb-i14")
         text(label)
-    return made
+    return element
 
 
 def icon_button(icon_name: str, label: str, on_click: Callable[..., Any] | None = None, classes: str = "") -> Element:
     """A button with an icon; the label is its tooltip and accessible name."""
-    with clickable(f"mb-ib {classes}", on_click, aria_label=label, title=label) as made:
+    with clickable(f"mb-ib {classes}", on_click, aria_label=label, title=label) as element:
         icon(icon_name)
-    return made
+    return element
 
 
 def icon_link(icon_name: str, label: str, target: str, **values: object) -> Element:
     """A link with an icon; the label is its tooltip and accessible name."""
-    with attributes(anchor(target, classes="mb-ib"), aria_label=label, title=label, **values) as made:
+    with attributes(anchor(target, classes="mb-ib"), aria_label=label, title=label, **values) as element:
         icon(icon_name)
-    return made
+    return element
 
 
 def anchor(target: str, content: str = "", classes: str = "mb-link") -> Element:
-    made = attributes(box(classes, "a"), href=target)
+    element = attributes(box(classes, "a"), href=target)
     if content:
-        with made:
+        with element:
             text(content)
-    return made
+    return element
 
 
 def copy_button(i18n: Localizer, content: str) -> Element:
     """Copies the content to the clipboard."""
-    made = icon_button("copy", i18n("copy"))
-    return made.on("click", js_handler=f"(event) => {{ event.stopPropagation(); mbCopy({json.dumps(content)}); }}")
+    element = icon_button("copy", i18n("copy"))
+    return element.on("click", js_handler=f"(event) => {{ event.stopPropagation(); mbCopy({json.dumps(content)}); }}")
 
 
 def copy_link_button(i18n: Localizer) -> Element:
@@ -118,14 +118,14 @@ def copy_link_button(i18n: Localizer) -> Element:
 
 def identifier(i18n: Localizer, name: str, target: str = "", shown: str = "") -> Element:
     """A shortened id with a link and a copy button."""
-    with box("mb-id") as made:
+    with box("mb-id") as element:
         content = shown or short_id(name)
         if target:
             anchor(target, content, "mb-link mb-ell").props["title"] = name
         else:
             text(content, "mb-ell").props["title"] = name
         copy_button(i18n, name)
-    return made
+    return element
 
 
 def short_id(name: str) -> str:
@@ -135,14 +135,14 @@ def short_id(name: str) -> str:
 
 def tag(content: str, colour: str = "", classes: str = "", *, dot: bool = False) -> Element:
     """A label, coloured if a colour is given."""
-    made = box(f"mb-tag {'mb-tint' if colour else ''} {classes}", "span")
+    element = box(f"mb-tag {'mb-tint' if colour else ''} {classes}", "span")
     if colour:
-        made.style(f"--c: var(--{colour})")
-    with made:
+        element.style(f"--c: var(--{colour})")
+    with element:
         if dot:
             box("mb-dot", "i")
         text(content)
-    return made
+    return element
 
 
 def person(user_id: str, name: str, classes: str = "") -> Element:
@@ -150,23 +150,23 @@ def person(user_id: str, name: str, classes: str = "") -> Element:
     parts = re.split(r"[\s_.-]+", name.strip("_.- "))
     initials = parts[0][:1] + (parts[1][:1] if len(parts) > 1 else parts[0][1:2])
     hue = zlib.crc32(user_id.encode()) % 24 * 15  # degrees
-    with attributes(box(f"mb-person {classes}").style(f"--h: {hue}"), aria_hidden="true") as made:
+    with attributes(box(f"mb-person {classes}").style(f"--h: {hue}"), aria_hidden="true") as element:
         text(initials.upper() or "?")
-    return made
+    return element
 
 
 def moment(i18n: Localizer, at: datetime, shown: str, classes: str = "mb-cap mb-t3 mb-num") -> TextElement:
     """A local time with UTC as its tooltip."""
-    made = text(shown, classes, "time")
-    attributes(made, title=utc(at), datetime=at.isoformat())
-    return made
+    element = text(shown, classes, "time")
+    attributes(element, title=utc(at), datetime=at.isoformat())
+    return element
 
 
 def head(title: str, classes: str = "mb-head") -> Element:
     """The head of a panel, to be extended."""
-    with box(classes) as made:
+    with box(classes) as element:
         text(title, "", "h2")
-    return made
+    return element
 
 
 def score_bar(*shares: tuple[float, str], classes: str = "", title: str = "") -> None:
@@ -178,10 +178,10 @@ def score_bar(*shares: tuple[float, str], classes: str = "", title: str = "") ->
 
 def field(label: str, value: str, on_change: Callable[[str], Any], **more: object) -> Element:
     """A text input with an accessible label."""
-    made = attributes(box("mb-input", "input"), aria_label=label, autocomplete="off", **more)
+    element = attributes(box("mb-input", "input"), aria_label=label, autocomplete="off", **more)
     # As an attribute, once: as a property it would come back over what was typed with every change of the page.
-    made.props["^value"] = value
-    return made.on("input", lambda event: on_change(str(event.args)), js_handler=VALUE)
+    element.props["^value"] = value
+    return element.on("input", lambda event: on_change(str(event.args)), js_handler=VALUE)
 
 
 def rewrite(written: Element, value: str) -> None:
@@ -190,20 +190,20 @@ def rewrite(written: Element, value: str) -> None:
 
 def search(label: str, on_change: Callable[[str], Any], value: str = "") -> Element:
     """A search input; `/` focuses it."""
-    with box("mb-search") as made:
+    with box("mb-search") as element:
         icon("search")
         field(label, value, on_change, placeholder=label, type="search", data_search="")
-    return made
+    return element
 
 
 def choice(label: str, options: Sequence[tuple[str, str]], value: str, on_change: Callable[[str], Any]) -> Element:
     """A drop-down list of (key, label) options."""
-    with attributes(box("mb-input", "select"), aria_label=label) as made:
+    with attributes(box("mb-input", "select"), aria_label=label) as element:
         for key, content in options:
             option = attributes(text(content, "", "option"), value=key)
             if key == value:
                 option.props["selected"] = True
-    return made.on("change", lambda event: on_change(str(event.args)), js_handler=VALUE)
+    return element.on("change", lambda event: on_change(str(event.args)), js_handler=VALUE)
 
 
 @contextmanager
@@ -242,12 +242,12 @@ class SegmentedControl:
         self._buttons: dict[str, Element] = {}
         with attributes(box("mb-seg"), role="group"):
             for key, label in options:
-                made = attributes(text(label, "", "button"), type="button", aria_pressed=key == value)
-                self._buttons[key] = made.on("click", lambda _event, key=key: self.choose(key))
+                element = attributes(text(label, "", "button"), type="button", aria_pressed=key == value)
+                self._buttons[key] = element.on("click", lambda _event, key=key: self.choose(key))
 
     def choose(self, chosen: str) -> None:
-        for key, made in self._buttons.items():
-            update(made, aria_pressed=key == chosen)
+        for key, element in self._buttons.items():
+            update(element, aria_pressed=key == chosen)
         self._on_change(chosen)
 
 

@@ -19,8 +19,8 @@ def language_of(chosen: str | None, accepted: str) -> str:
     """The chosen language, else the first supported one of Accept-Language, else English."""
     if chosen in LANGUAGES:
         return chosen
-    wanted = (part.split(";")[0].strip()[:2].lower() for part in accepted.split(","))
-    return next((language for language in wanted if language in LANGUAGES), LANGUAGES[0])
+    accepted_languages = (part.split(";")[0].strip()[:2].lower() for part in accepted.split(","))
+    return next((language for language in accepted_languages if language in LANGUAGES), LANGUAGES[0])
 
 
 @cache
@@ -61,9 +61,9 @@ class Localizer:
 
     def clock(self, seconds: float) -> str:
         """A duration as h:mm:ss or m:ss."""
-        minutes, rest = divmod(int(seconds), _MINUTE)
+        minutes, seconds_left = divmod(int(seconds), _MINUTE)
         hours, minutes = divmod(minutes, _MINUTE)
-        return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+        return f"{hours}:{minutes:02}:{seconds_left:02}" if hours else f"{minutes}:{seconds_left:02}"
 
     def bytes(self, size: int) -> str:
         value, units = float(size), ["B", "KB", "MB", "GB"]

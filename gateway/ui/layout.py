@@ -81,29 +81,29 @@ class Layout:
                 icon_button("keyboard", i18n("keys.title")).on("click", js_handler=_press("?"))
 
     def _place(self, name: str) -> None:
-        made = anchor(f"/{name}", classes="" if name in _ON_PHONE else "mb-not-phone")
+        element = anchor(f"/{name}", classes="" if name in _ON_PHONE else "mb-not-phone")
         if name == self.name:
-            attributes(made, aria_current="page")
-        with made:
+            attributes(element, aria_current="page")
+        with element:
             icon(name)
             text(self.i18n(f"nav.{name}"))
             if name == "fleet":
                 self._badge = text("", "mb-badge mb-hidden")
 
-    def _languages(self, picture: str = "") -> None:
+    def _languages(self, icon_name: str = "") -> None:
         for key, name in _LANGUAGES:
             is_on = key == self.i18n.language
-            self._option(name, f"mbRemember('mb_lang', '{key}'); location.reload()", picture, is_on=is_on)
+            self._option(name, f"mbRemember('mb_lang', '{key}'); location.reload()", icon_name, is_on=is_on)
 
     def _themes(self) -> None:
-        for key, picture in _THEMES:
-            self._option(self.i18n(f"theme.{key}"), f"mbSetTheme('{key}')", picture)
+        for key, icon_name in _THEMES:
+            self._option(self.i18n(f"theme.{key}"), f"mbSetTheme('{key}')", icon_name)
 
-    def _option(self, label: str, script: str, picture: str = "", *, is_on: bool = False) -> None:
+    def _option(self, label: str, script: str, icon_name: str = "", *, is_on: bool = False) -> None:
         option = clickable("", role="menuitemradio", aria_checked=is_on)
         with option.on("click", js_handler=f"() => {{ {script} }}"):
-            if picture:
-                icon(picture)
+            if icon_name:
+                icon(icon_name)
             text(label)
 
     def _top(self) -> None:
@@ -139,10 +139,10 @@ _SHAPES = {"ok": "", "warn": "mb-ring", "err": "mb-square", "t3": ""}
 
 def skeleton() -> Element:
     """The loading placeholder of a list."""
-    with attributes(box("mb-skel"), aria_hidden="true") as made:
+    with attributes(box("mb-skel"), aria_hidden="true") as element:
         for width in (38, 30, 44, 26, 34):
             with box():
                 box("", "i")
                 box("", "i").style(f"width: {width}%")
                 box("", "i").style(f"width: {width + 16}%")
-    return made
+    return element

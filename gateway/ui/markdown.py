@@ -39,7 +39,7 @@ def as_html(content: str) -> str:
     return str(_PARSER.render(content))
 
 
-def _as_link(_: RendererHTML, tokens: Sequence[Token], at: int, *_rest: Any) -> str:
+def _as_link(_: RendererHTML, tokens: Sequence[Token], at: int, *_args: Any) -> str:
     address = escapeHtml(str(tokens[at].attrs["src"]))
     return f'<a href="{address}">{escapeHtml(tokens[at].content)}</a>'
 
@@ -55,10 +55,12 @@ def coloured_json(value: object) -> str:
     """Indented JSON as escaped HTML with names, strings and numbers marked."""
     lines = []
     for line in json.dumps(value, ensure_ascii=False, indent=2).splitlines():
-        name, colon, rest = line.partition('": ')
+        name, colon, content = line.partition('": ')
         if not colon or not name.lstrip().startswith('"'):
-            name, rest = "", line
+            name, content = "", line
         shown = f"<b>{html.escape(name)}&quot;</b>: " if name else ""
-        mark = "i" if rest.lstrip().startswith('"') else "u" if rest.strip(" ,")[:1] in "-0123456789tfn" else "span"
-        lines.append(f"{shown}<{mark}>{html.escape(rest)}</{mark}>")
+        mark = (
+            "i" if content.lstrip().startswith('"') else "u" if content.strip(" ,")[:1] in "-0123456789tfn" else "span"
+        )
+        lines.append(f"{shown}<{mark}>{html.escape(content)}</{mark}>")
     return "\n".join(lines)

@@ -32,11 +32,11 @@ class Rows(Generic[ItemT]):
 
     def show(self, items: Iterable[tuple[Hashable, ItemT]]) -> None:
         """Make the rows be these items, in this order."""
-        wanted = dict(items)
-        for key in [key for key in self._rows if key not in wanted]:
+        by_key = dict(items)
+        for key in [key for key in self._rows if key not in by_key]:
             self._rows.pop(key).element.delete()
             self._shown.pop(key)
-        for place, (key, item) in enumerate(wanted.items()):
+        for place, (key, item) in enumerate(by_key.items()):
             self._place(key, item, place)
 
     def _place(self, key: Hashable, item: ItemT, place: int) -> None:
@@ -74,6 +74,6 @@ def table(i18n: Localizer, columns: Sequence[tuple[str, str]], classes: str = "m
 
 def cell(i18n: Localizer, key: str, classes: str = "mb-right mb-num", content: str = "") -> TextElement:
     """A narrow cell with the head of its column, which a phone shows beside it."""
-    made = text(content, f"mb-fit {classes}", "td")
-    attributes(made, data_label=i18n(key))
-    return made
+    element = text(content, f"mb-fit {classes}", "td")
+    attributes(element, data_label=i18n(key))
+    return element

@@ -23,13 +23,13 @@ def error_text(i18n: Localizer, error: Exception) -> str:
     return f"{problem.code.value}: {problem.detail}"
 
 
-def show_error(i18n: Localizer, error: Exception, again: Callable[[], Any], trace: str = "") -> None:
+def show_error(i18n: Localizer, error: Exception, retry: Callable[[], Any], trace: str = "") -> None:
     with attributes(box("mb-trouble"), role="alert"):
         icon("alert")
         with box("mb-stack mb-grow"):
             text(i18n("trouble.part"), "mb-medium")
             text(error_text(i18n, error) + (f" · {trace}" if trace else ""), "mb-meta")
-        button(i18n("retry"), again, "mb-small", "replay")
+        button(i18n("retry"), retry, "mb-small", "replay")
 
 
 class ScreenSection:

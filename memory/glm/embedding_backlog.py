@@ -32,7 +32,7 @@ class KemEmbeddingBacklog:
 
     async def embed_drafts(self, drafts: Sequence[KemDraft]) -> Sequence[KemDraft]:
         """The drafts with vectors, if only a few lack one; without, if the embedder fails or takes too long."""
-        lacking = [at for at, each in enumerate(drafts) if each.embeddings is None and each.content is not None]
+        lacking = [at for at, draft in enumerate(drafts) if draft.embeddings is None and draft.content is not None]
         if not 0 < len(lacking) <= _FEW:
             return drafts
         completed = list(drafts)
@@ -50,9 +50,9 @@ class KemEmbeddingBacklog:
 
     async def drop_other_models(self, space: EmbeddingSpace) -> None:
         """Remove vectors that another model made during a migration, so that they are made anew."""
-        others = and_(KemRow.model != space.model, KemRow.content.is_not(None))
+        is_other_model = and_(KemRow.model != space.model, KemRow.content.is_not(None))
         async with self.database.transaction() as session:
-            dropping = update(KemRow).where(others).values(model=None, vector=None)
+            dropping = update(KemRow).where(is_other_model).values(model=None, vector=None)
             await session.execute(dropping.execution_options(synchronize_session=False))
 
     def notify(self) -> None:

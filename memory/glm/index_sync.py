@@ -59,20 +59,20 @@ class VectorRelay:
     async def step(self) -> None:
         """Wait for a commit, then relay. Raises IndexAway, DatabaseAway; the next step tries again."""
         await self._due.wait()
-        known = self._committed
+        committed = self._committed
         await self.relay()
-        if self._committed == known:
+        if self._committed == committed:
             self._due.clear()
         async with self._advanced:
-            self._indexed = known
+            self._indexed = committed
             self._advanced.notify_all()
 
     async def catch_up(self, within_s: float) -> bool:
         """True if within that time the index has all that was committed before the call."""
-        known = self._committed
+        committed = self._committed
         try:
             async with asyncio.timeout(within_s), self._advanced:
-                await self._advanced.wait_for(lambda: self._indexed >= known)
+                await self._advanced.wait_for(lambda: self._indexed >= committed)
         except TimeoutError:
             return False
         return True
@@ -85,17 +85,17 @@ class VectorRelay:
             async with self.database.reading() as session:
                 kems = await session.scalar(select(func.count()).select_from(KemRow)) or 0
                 query = select(KemRow.id, KemRow.version).where(self._is_indexable())
-                kept = {row.id: row.version for row in await session.execute(query)}
+                versions = {row.id: row.version for row in await session.execute(query)}
                 waiting = set(await session.scalars(select(VectorWriteRow.kem_id)))
-        due = kept.keys() - waiting
+        due = versions.keys() - waiting
         return MemoryReport(
             kems=kems,
-            with_vector=len(kept),
+            with_vector=len(versions),
             vectors=len(held),
             waiting=len(waiting),
             missing=tuple(sorted(due - held.keys())),
-            stale=tuple(sorted(each for each in due & held.keys() if held[each] != kept[each])),
-            surplus=tuple(sorted(held.keys() - kept.keys() - waiting)),
+            stale=tuple(sorted(kem_id for kem_id in due & held.keys() if held[kem_id] != versions[kem_id])),
+            surplus=tuple(sorted(held.keys() - versions.keys() - waiting)),
         )
 
     async def reconcile(self) -> MemoryReport:
@@ -122,13 +122,13 @@ class VectorRelay:
             writes = (await session.scalars(query)).all()
             if not writes:
                 return 0
-            kem_ids = {each.kem_id for each in writes}
+            kem_ids = {write.kem_id for write in writes}
             rows = (await session.scalars(select(KemRow).where(KemRow.id.in_(kem_ids)))).all()
         points = list(self._points(rows))
         await self.index.write(points, sorted(kem_ids - {point.kem_id for point in points}))
         async with self.database.transaction() as session:
             # By number: a change since then has an outbox row of its own.
-            await session.execute(delete(VectorWriteRow).where(VectorWriteRow.seq.in_([each.seq for each in writes])))
+            await session.execute(delete(VectorWriteRow).where(VectorWriteRow.seq.in_([write.seq for write in writes])))
         return len(writes)
 
     def _is_indexable(self) -> ColumnElement[bool]:

@@ -111,11 +111,11 @@ class LexicalSearch:
     def _with(self, texts: SelectT, stems: Iterable[str], *, is_all: bool) -> SelectT:
         """Those of the texts that have all of the stems, or any."""
         if self.database.is_sqlite:
-            words = (" AND " if is_all else " OR ").join(f'"{stem}"' for stem in stems)
-            matching = sa.literal_column("kem_words").op("MATCH", is_comparison=True)(words)
+            match_query = (" AND " if is_all else " OR ").join(f'"{stem}"' for stem in stems)
+            matching = sa.literal_column("kem_words").op("MATCH", is_comparison=True)(match_query)
             return texts.join(_INDEX, _INDEX.c.rowid == TextRow.seq).where(matching)
         return texts.where(_words_have((" & " if is_all else " | ").join(f"'{stem}'" for stem in stems)))
 
 
-def _words_have(words: str) -> Any:
-    return _WORDS.op("@@")(sa.cast(words, TSQUERY))
+def _words_have(text_query: str) -> Any:
+    return _WORDS.op("@@")(sa.cast(text_query, TSQUERY))

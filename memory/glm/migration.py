@@ -95,8 +95,8 @@ class Reindexing:
 
     async def _embed(self, rows: Sequence[KemRow]) -> list[Embedding | None]:
         texts = [await self._text_of(row) for row in rows]
-        vectors = iter(await self.embedder.passages([each for each in texts if each is not None]))
-        return [None if each is None else next(vectors) for each in texts]
+        vectors = iter(await self.embedder.passages([text for text in texts if text is not None]))
+        return [None if text is None else next(vectors) for text in texts]
 
     async def _keep(self, session: AsyncSession, rows: Sequence[KemRow], vectors: Sequence[Embedding | None]) -> None:
         # Units may have been deleted meanwhile.
@@ -184,11 +184,11 @@ class ModelMigration:
         return ReindexProgress(model=model, done=total, total=total)
 
     async def _move(self) -> AsyncGenerator[ReindexProgress]:
-        known = await space_in_use(self.database)
+        current = await space_in_use(self.database)
         async with AsyncExitStack() as stack:
             embedder = await configured_embedder(self.settings)
             stack.push_async_callback(embedder.close)
-            if embedder.space == known:
+            if embedder.space == current:
                 return
             index = open_vector_index(self.settings, "glm", embedder.space)
             stack.push_async_callback(index.close)

@@ -58,7 +58,7 @@ def _matching(conditions: MetadataFilter) -> ColumnElement[bool]:
                 select(FacetRow.kem_id).where(FacetRow.key == key, _facet_meets(condition))
                 for key, condition in conditions.items()
             )
-            return and_(true(), *(KemRow.id.in_(each) for each in kem_ids))
+            return and_(true(), *(KemRow.id.in_(ids) for ids in kem_ids))
 
 
 def _facet_meets(condition: Condition) -> ColumnElement[bool]:
@@ -198,8 +198,8 @@ class _Order:
         beyond = kem_id < key.id if self._is_descending else kem_id > key.id
         if self._by_id:
             return beyond
-        later = time < key.time if self._is_descending else time > key.time
-        return or_(later, and_(time == key.time, beyond))
+        is_after = time < key.time if self._is_descending else time > key.time
+        return or_(is_after, and_(time == key.time, beyond))
 
     def key_of(self, row: KemRow) -> PageKey:
         return PageKey(row.updated_at if self._time is KemRow.updated_at else row.created_at, row.id)

@@ -96,35 +96,35 @@ class KemSearch:
         count = limit
         while True:
             candidates = await self.index.nearest(vector.raw, query, principal, count)
-            kems = await self.queries.among([each.kem_id for each in candidates], query, principal)
+            kems = await self.queries.among([candidate.kem_id for candidate in candidates], query, principal)
             if len(kems) >= limit or len(candidates) < count or count >= _MAX_CANDIDATES:
                 break
             count = min(count * _GROWTH, _MAX_CANDIDATES)
         results = [
-            FoundKem(kem=kems[each.kem_id], score=each.score, explain=Explanation(dense=each.score))
-            for each in candidates
-            if each.kem_id in kems
+            FoundKem(kem=kems[candidate.kem_id], score=candidate.score, explain=Explanation(dense=candidate.score))
+            for candidate in candidates
+            if candidate.kem_id in kems
         ]
         return results[:limit]
 
     async def _by_text(self, text: str, query: KemQuery, principal: Principal, limit: int) -> RankedKems:
-        words = await self.lexical.scores(text, query, principal)
-        cosines = await self._cosines(text, query, principal, words)
-        scores = {key: each.score for key, each in words.items()}
+        lexical_scores = await self.lexical.scores(text, query, principal)
+        cosines = await self._cosines(text, query, principal, lexical_scores)
+        scores = {key: score.score for key, score in lexical_scores.items()}
         if cosines is not None:
             scores = fuse(scores, cosines)
         best = best_first(scores)[:limit]
         kems = await self.queries.among(best, query, principal)
 
         def explanation(key: str) -> Explanation:
-            lexical = words.get(key, _NO_WORDS)
+            lexical = lexical_scores.get(key, _NO_WORDS)
             return Explanation(dense=(cosines or {}).get(key), lexical=lexical.score, words=lexical.words)
 
         items = [FoundKem(kem=kems[key], score=scores[key], explain=explanation(key)) for key in best if key in kems]
         return RankedKems(items, is_degraded=cosines is None)
 
     async def _cosines(
-        self, text: str, query: KemQuery, principal: Principal, words: Mapping[str, LexicalScore]
+        self, text: str, query: KemQuery, principal: Principal, lexical_scores: Mapping[str, LexicalScore]
     ) -> dict[str, float] | None:
         """Cosines of the nearest units and of those found by words; None without embedder or index."""
         try:
@@ -132,7 +132,7 @@ class KemSearch:
             if vector is None:
                 return None
             nearest = await self.index.nearest(vector.raw, query, principal, _NEAREST)
-            candidates = {each.kem_id for each in nearest} | words.keys()
+            candidates = {candidate.kem_id for candidate in nearest} | lexical_scores.keys()
             return centred_cosines(vector.raw, await self._vectors(candidates, query, principal))
         except (EmbedderFailure, IndexAway, TimeoutError) as error:
             logger().warning("searched by words alone", reason=str(error) or "the embedder took too long")

@@ -122,13 +122,13 @@ async def placement_of(database: Database, settings: FleetSettings) -> Placement
 
     Raises EmbedderFailure if no space is in use yet and the embedder cannot tell its own.
     """
-    known = await space_in_use(database)
-    if known is not None and known.model != settings.embedding_model:
-        logger().warning("memory is of another model: mindbus glm reindex", model=known.model)
+    recorded = await space_in_use(database)
+    if recorded is not None and recorded.model != settings.embedding_model:
+        logger().warning("memory is of another model: mindbus glm reindex", model=recorded.model)
     dim = settings.embedding_dim
-    space = known or (None if dim is None else EmbeddingSpace(settings.embedding_model, dim))
+    space = recorded or (None if dim is None else EmbeddingSpace(settings.embedding_model, dim))
     space, embedder = await _placement(space, settings)
-    if known is None:
+    if recorded is None:
         async with database.transaction() as session:
             await session.merge(space_row(space))
     return space, embedder
@@ -136,8 +136,8 @@ async def placement_of(database: Database, settings: FleetSettings) -> Placement
 
 async def recorded_space(database: Database, settings: FleetSettings) -> EmbeddingSpace:
     """The space alone. Raises EmbedderFailure where it cannot be found out."""
-    if (known := await space_in_use(database)) is not None:
-        return known
+    if (recorded := await space_in_use(database)) is not None:
+        return recorded
     space, embedder = await placement_of(database, settings)
     if embedder is not None:
         await embedder.close()

@@ -136,9 +136,9 @@ class KemStore:
         if not overtaken:
             return outcomes
         # Another instance was the first with these ids; what it stored decides.
-        again = iter(await self._store([each for each in drafts if each[0] in overtaken], principal))
+        retried = iter(await self._store([draft for draft in drafts if draft[0] in overtaken], principal))
         return [
-            next(again) if kem_id in overtaken else outcome
+            next(retried) if kem_id in overtaken else outcome
             for (kem_id, _), outcome in zip(drafts, outcomes, strict=True)
         ]
 
@@ -177,7 +177,7 @@ async def save(session: AsyncSession, rows: Sequence[KemRow], older: Mapping[str
     saved = [row for row in rows if row.id not in overtaken]
     readers = [{"kem_id": row.id, "reader": reader} for row in saved for reader in readers_of(row)]
     await _insert(session, ReaderRow, readers)
-    await _insert(session, FacetRow, [each for row in saved for each in _facet_rows(row)])
+    await _insert(session, FacetRow, [facet for row in saved for facet in _facet_rows(row)])
     await _insert(session, TextRow, await asyncio.to_thread(_text_rows, saved))
     await note_vector_writes(session, (row.id for row in saved if row.vector is not None or row.id in older))
     return overtaken
@@ -215,7 +215,9 @@ def _columns(row: KemRow) -> dict[str, Any]:
 
 
 def _without(row: KemRow, identity: str) -> KemRow:
-    names = {field: [each for each in getattr(row, field) if each != identity] for field in ("readers", "writers")}
+    names = {
+        field: [member for member in getattr(row, field) if member != identity] for field in ("readers", "writers")
+    }
     return KemRow(**_columns(row) | names | {"version": row.version + 1})
 
 

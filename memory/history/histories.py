@@ -14,18 +14,18 @@ MessageT = TypeVar("MessageT", bound=ChatMessage)
 _NOWHERE = -1
 
 
-def kept_end(messages: Sequence[MessageT], most: int) -> tuple[MessageT, ...]:
+def kept_end(messages: Sequence[MessageT], limit: int) -> tuple[MessageT, ...]:
     """The last `most` messages to be kept; tool results whose call is cut off are dropped too."""
-    if len(messages) <= most:
+    if len(messages) <= limit:
         return tuple(messages)
-    first = len(messages) - most
+    first = len(messages) - limit
     calls, _open = _calls_of(messages)
     return tuple(messages[place] for place in range(first, len(messages)) if calls[place] >= first)
 
 
-def shown_end(messages: Sequence[MessageT], most: int) -> tuple[MessageT, ...]:
+def shown_end(messages: Sequence[MessageT], limit: int) -> tuple[MessageT, ...]:
     """The last `most` messages for a model, without incomplete tool calls: a model needs call and results together."""
-    first = max(0, len(messages) - most)
+    first = max(0, len(messages) - limit)
     calls, unanswered = _calls_of(messages)
     places = range(first, len(messages))
     return tuple(messages[place] for place in places if calls[place] >= first and calls[place] not in unanswered)
@@ -89,34 +89,34 @@ class HistoryRepository:
 
     def __init__(self, store: HistoryStore, limits: HistoryLimits, cache_bytes: int = _CACHE_BYTES) -> None:
         self._store, self._limits = store, limits
-        self._cached: LRUCache[str, _Kept] = LRUCache(cache_bytes, getsizeof=lambda kept: kept.size)
+        self._cached: LRUCache[str, _Kept] = LRUCache(cache_bytes, getsizeof=lambda history: history.size)
 
     async def append(self, key: str, messages: Sequence[HistoryMessage]) -> Added:
         """Append messages, all or none, each once. Raises BrokenHistory."""
-        gone: set[str] = set()
-        kept = self._cached.get(key) or await self._read(key)
+        removed_ids: set[str] = set()
+        history = self._cached.get(key) or await self._read(key)
         while True:
-            new = _new(messages, kept.ids | gone)
+            new = _new(messages, history.ids | removed_ids)
             if not new:
-                before, kept = kept, await self._read(key)
-                if kept.digest == before.digest:
-                    return Added((), len(kept.messages))
+                before, history = history, await self._read(key)
+                if history.digest == before.digest:
+                    return Added((), len(history.messages))
                 continue
-            after = kept_end((*kept.messages, *new), self._limits.max_history)
-            outcome = await self._replace(key, kept, after, new)
+            after = kept_end((*history.messages, *new), self._limits.max_history)
+            outcome = await self._replace(key, history, after, new)
             if outcome is None:
                 return Added(new, len(after))
-            gone |= outcome
+            removed_ids |= outcome
             # A lost race was won by another writer, so there is always progress.
             if not outcome:
-                kept = await self._read(key)
+                history = await self._read(key)
 
     async def end(self, key: str, window: int | None) -> tuple[tuple[ChatMessage, ...], int]:
         """Last messages for a model, and the number of all. Raises BrokenHistory."""
-        kept = await self._read(key)
-        shown = shown_end(kept.messages, window or self._limits.window_of(key))
+        history = await self._read(key)
+        shown = shown_end(history.messages, window or self._limits.window_of(key))
         fields = ({name: getattr(message, name) for name in ChatMessage.model_fields} for message in shown)
-        return tuple(ChatMessage.model_construct(**each) for each in fields), len(kept.messages)
+        return tuple(ChatMessage.model_construct(**columns) for columns in fields), len(history.messages)
 
     async def whole(self, key: str) -> tuple[HistoryMessage, ...]:
         """All messages. Raises BrokenHistory."""
@@ -130,11 +130,11 @@ class HistoryRepository:
         """Delete a history, a broken one too; returns its number of messages."""
         while True:
             try:
-                kept = await self._read(key)
+                history = await self._read(key)
             except BrokenHistory:
-                kept = _Kept(digest=digest_of(await self._store.read(key, None) or b""))
-            if await self._replace(key, kept, (), ()) is None:
-                return len(kept.messages)
+                history = _Kept(digest=digest_of(await self._store.read(key, None) or b""))
+            if await self._replace(key, history, (), ()) is None:
+                return len(history.messages)
 
     async def forget(self, chat_id: str | None) -> dict[str, int]:
         """Delete the histories of a chat, or all; returns the numbers of histories and messages."""
@@ -148,31 +148,31 @@ class HistoryRepository:
         return counts
 
     async def _read(self, key: str) -> _Kept:
-        known = self._cached.get(key)
-        text = await self._store.read(key, known.digest if known else None)
-        if text is None and known is not None:
-            return known
+        cached = self._cached.get(key)
+        text = await self._store.read(key, cached.digest if cached else None)
+        if text is None and cached is not None:
+            return cached
         return self._cache(key, text or b"", parse_messages(key, text or b""))
 
     async def _replace(
-        self, key: str, kept: _Kept, after: tuple[HistoryMessage, ...], new: Iterable[HistoryMessage]
+        self, key: str, history: _Kept, after: tuple[HistoryMessage, ...], new: Iterable[HistoryMessage]
     ) -> frozenset[str] | None:
         """None if done, else the ids of messages that were there before."""
         text = dump_messages(after) if after else b""
         added = tuple(message.id for message in new)
-        dropped = (kept.ids | set(added)) - {message.id for message in after}
-        gone = await self._store.replace(HistoryChange(key, kept.digest, text, added, tuple(sorted(dropped))))
-        if gone is None:
+        dropped = (history.ids | set(added)) - {message.id for message in after}
+        removed_ids = await self._store.replace(HistoryChange(key, history.digest, text, added, tuple(sorted(dropped))))
+        if removed_ids is None:
             self._cache(key, text, after)
-        return gone
+        return removed_ids
 
     def _cache(self, key: str, text: bytes, messages: tuple[HistoryMessage, ...]) -> _Kept:
-        kept = _Kept(messages, digest_of(text), len(text) + len(key))
-        if kept.size <= self._cached.maxsize:
-            self._cached[key] = kept
+        history = _Kept(messages, digest_of(text), len(text) + len(key))
+        if history.size <= self._cached.maxsize:
+            self._cached[key] = history
         else:
             self._cached.pop(key, None)
-        return kept
+        return history
 
     async def _summary(self, key: str) -> HistorySummary:
         try:
@@ -182,9 +182,9 @@ class HistoryRepository:
         return HistorySummary(key=key, length=len(messages), last=messages[-1].timestamp if messages else None)
 
 
-def _new(messages: Iterable[HistoryMessage], known: Collection[str]) -> tuple[HistoryMessage, ...]:
+def _new(messages: Iterable[HistoryMessage], known_ids: Collection[str]) -> tuple[HistoryMessage, ...]:
     new: dict[str, HistoryMessage] = {}
     for message in messages:
-        if message.id not in known:
+        if message.id not in known_ids:
             new.setdefault(message.id, message)
     return tuple(new.values())

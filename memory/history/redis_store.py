@@ -52,20 +52,20 @@ class RedisStore:
     async def close(self) -> None:
         await self._link.close()
 
-    async def read(self, key: str, known: str | None) -> bytes | None:
+    async def read(self, key: str, known_digest: str | None) -> bytes | None:
         # A question mark is no digest.
-        text: bytes | None = await self._link.run(_READ, [key], "?" if known is None else known)
+        text: bytes | None = await self._link.run(_READ, [key], "?" if known_digest is None else known_digest)
         return text
 
     async def replace(self, change: HistoryChange) -> frozenset[str] | None:
         marks = [_MARK + mark_of(change.key, message_id) for message_id in (*change.added, *change.dropped)]
-        gone = await self._link.run(
+        removed = await self._link.run(
             _REPLACE, [change.key, *marks], change.known, change.text, len(change.added), _KEPT_MS
         )
         # A script's false arrives as None, an empty table as an empty list.
-        if gone is None:
+        if removed is None:
             return frozenset()
-        return frozenset(change.added[place] for place in gone) or None
+        return frozenset(change.added[place] for place in removed) or None
 
     async def keys(self, chat_id: str | None, after: str, limit: int) -> list[str]:
         # Redis keeps no order of keys, so all of them are scanned.
@@ -78,8 +78,8 @@ class RedisStore:
 
 
 async def _scan(redis: Any, patterns: Sequence[str]) -> set[str]:
-    found: set[str] = set()
+    keys: set[str] = set()
     for pattern in patterns:
-        found |= {key.decode(errors="replace") async for key in redis.scan_iter(match=pattern, count=_SCANNED)}
+        keys |= {key.decode(errors="replace") async for key in redis.scan_iter(match=pattern, count=_SCANNED)}
     # Others may have keys that look similar.
-    return set(filter(is_history_key, found))
+    return set(filter(is_history_key, keys))

@@ -56,12 +56,12 @@ class SqlStore:
     async def close(self) -> None:
         await self._database.dispose()
 
-    async def read(self, key: str, known: str | None) -> bytes | None:
-        text = case((HistoryRow.digest != (known or ""), HistoryRow.messages))
+    async def read(self, key: str, known_digest: str | None) -> bytes | None:
+        text = case((HistoryRow.digest != (known_digest or ""), HistoryRow.messages))
         async with self._database.reading() as session:
             row = (await session.execute(select(text).where(HistoryRow.key == key))).one_or_none()
         if row is None:
-            return None if known == "" else b""
+            return None if known_digest == "" else b""
         return None if row[0] is None else str(row[0]).encode()
 
     async def replace(self, change: HistoryChange) -> frozenset[str] | None:
@@ -69,10 +69,10 @@ class SqlStore:
             if not await self._write(session, change):
                 return frozenset()
             # After the write, which serialises writers: messages that others dropped are marked by now.
-            gone = await _gone(session, change)
-            if gone:
+            removed = await _gone(session, change)
+            if removed:
                 await session.rollback()
-                return gone
+                return removed
             await self._mark(session, change)
         return None
 
@@ -105,8 +105,8 @@ class SqlStore:
         marks = {mark_of(change.key, message_id) for message_id in change.dropped}
         if marks:
             now = self._clock()
-            known = set(await session.scalars(select(GoneRow.mark).where(GoneRow.mark.in_(marks))))
-            if new := marks - known:
+            existing = set(await session.scalars(select(GoneRow.mark).where(GoneRow.mark.in_(marks))))
+            if new := marks - existing:
                 await session.execute(insert(GoneRow), [{"mark": mark, "gone_at": now} for mark in sorted(new)])
 
 
@@ -114,5 +114,5 @@ async def _gone(session: AsyncSession, change: HistoryChange) -> frozenset[str]:
     marks = {mark_of(change.key, message_id): message_id for message_id in change.added}
     if not marks:
         return frozenset()
-    found = await session.scalars(select(GoneRow.mark).where(GoneRow.mark.in_(marks)))
-    return frozenset(marks[mark] for mark in found)
+    rows = await session.scalars(select(GoneRow.mark).where(GoneRow.mark.in_(marks)))
+    return frozenset(marks[mark] for mark in rows)

@@ -55,7 +55,7 @@ class HistoryStore(Protocol):
 
     async def close(self) -> None: ...
 
-    async def read(self, key: str, known: str | None) -> bytes | None:
+    async def read(self, key: str, known_digest: str | None) -> bytes | None:
         """The text, empty if there is none; None if its digest is `known`."""
 
     async def replace(self, change: HistoryChange) -> frozenset[str] | None:

@@ -89,9 +89,9 @@ def extract(content: bytes, content_type: str) -> Document:
         read = _extractor(_BINARY[media_type])
         return require_words(read(content))
     read = _extractor(_text_extractor(media_type))
-    found = _looks_like(content)
-    if found is not None:
-        raise DeclaredTypeDiffers(declared=media_type, looks_like=found)
+    detected = _looks_like(content)
+    if detected is not None:
+        raise DeclaredTypeDiffers(declared=media_type, looks_like=detected)
     return require_words(read(_decoded(content, charset or _charset_within(content, media_type))))
 
 
@@ -114,17 +114,17 @@ def _text_extractor(media_type: str) -> str:
 def _extractor(place: str) -> Callable[..., Document]:
     """The function at `module:name`, imported when it is needed: most documents need no library at all."""
     module, _, name = place.partition(":")
-    found: Callable[..., Document] = getattr(importlib.import_module(f"memory.kps.{module}"), name)
-    return found
+    extractor: Callable[..., Document] = getattr(importlib.import_module(f"memory.kps.{module}"), name)
+    return extractor
 
 
 def _require_binary(content: bytes, media_type: str) -> None:
-    found = _looks_like(content)
-    if found == media_type:
+    detected = _looks_like(content)
+    if detected == media_type:
         return
     if content.startswith(_OLE) and _OLE_ENCRYPTED in content:
         raise DocumentProtected(declared=media_type)
-    raise DeclaredTypeDiffers(declared=media_type, looks_like=found or "text/plain")
+    raise DeclaredTypeDiffers(declared=media_type, looks_like=detected or "text/plain")
 
 
 def _looks_like(content: bytes) -> str | None:
@@ -133,9 +133,9 @@ def _looks_like(content: bytes) -> str | None:
         return PDF
     if content.startswith(b"PK\x03\x04"):
         return _kind_of_archive(content)
-    for signature, found in _SIGNATURES:
+    for signature, media_type in _SIGNATURES:
         if content.startswith(signature):
-            return found
+            return media_type
     is_wide = any(content.startswith(bom) for bom in _BOMS)
     return "application/octet-stream" if b"\0" in content[:4096] and not is_wide else None
 
@@ -153,8 +153,8 @@ def _charset_within(content: bytes, media_type: str) -> str | None:
     """The charset that an HTML page declares in itself."""
     if _TEXT.get(media_type) != _HTML or content.startswith(tuple(_BOMS)):
         return None
-    found = _CHARSET.search(content[:2048])
-    return found[1].decode().lower() if found else None
+    match = _CHARSET.search(content[:2048])
+    return match[1].decode().lower() if match else None
 
 
 def _decoded(content: bytes, charset: str | None) -> str:
@@ -162,8 +162,8 @@ def _decoded(content: bytes, charset: str | None) -> str:
         charset = next((name for bom, name in _BOMS.items() if content.startswith(bom)), "utf-8")
     try:
         text = content.decode("utf-8-sig" if charset in ("utf-8", "utf8") else charset)
-    except UnicodeDecodeError as wrong:
-        raise NotText(charset=charset, at_byte=wrong.start) from wrong
+    except UnicodeDecodeError as error:
+        raise NotText(charset=charset, at_byte=error.start) from error
     except LookupError as unknown:
         raise NotText(charset=charset, reason="no such charset") from unknown
     if "\0" in text:

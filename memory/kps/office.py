@@ -97,12 +97,12 @@ def extract_xlsx(content: bytes) -> Document:
 
     composer = Composer()
     workbook = load_workbook(BytesIO(content), read_only=True, data_only=True)
-    left = _MOST_CELLS
+    cells_left = _MOST_CELLS
     for sheet in workbook.worksheets:
         rows: list[list[str]] = []
         for row in sheet.iter_rows(values_only=True):
-            left -= max(1, len(row))
-            if left < 0:
+            cells_left -= max(1, len(row))
+            if cells_left < 0:
                 raise ExtractionTooLarge(cells=_MOST_CELLS)
             if any(value is not None for value in row):
                 rows.append([_cell(value) for value in row])

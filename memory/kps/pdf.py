@@ -80,18 +80,18 @@ def _numberless(line: str) -> str:
 
 def _headings(reader: PdfReader) -> dict[_Heading, int]:
     """Levels of the headings to which the outline leads, by page and title."""
-    found: dict[_Heading, int] = {}
-    left: list[tuple[Any, int]] = [(reader.outline, 1)]
-    while left:
-        entries, level = left.pop()
+    levels: dict[_Heading, int] = {}
+    pending: list[tuple[Any, int]] = [(reader.outline, 1)]
+    while pending:
+        entries, level = pending.pop()
         for entry in entries:
             if isinstance(entry, list):
-                left.append((entry, level + 1))
+                pending.append((entry, level + 1))
             else:
                 page = reader.get_destination_page_number(entry)
                 if page is not None:
-                    found[_Heading(page + 1, _plain(str(entry.title)))] = min(level, 6)
-    return found
+                    levels[_Heading(page + 1, _plain(str(entry.title)))] = min(level, 6)
+    return levels
 
 
 def _paragraphs(lines: Sequence[str], titles: Container[str]) -> Iterator[str]:

@@ -41,7 +41,7 @@ def extract_table_text(text: str) -> Document:
 
 
 def _paragraphs_of(text: str, kind: Kind) -> Document:
-    return Document(text, tuple(Block(kind, *found.span()) for found in _PARAGRAPH.finditer(text)))
+    return Document(text, tuple(Block(kind, *match.span()) for match in _PARAGRAPH.finditer(text)))
 
 
 def extract_markdown(text: str) -> Document:
@@ -55,7 +55,7 @@ def extract_markdown(text: str) -> Document:
 
 
 def _markdown_blocks(text: str, begin: int) -> Iterator[Block]:
-    starts = [begin, *(found.end() for found in _LINE_END.finditer(text, begin))]
+    starts = [begin, *(match.end() for match in _LINE_END.finditer(text, begin))]
     tokens = MarkdownIt("commonmark").enable("table").parse(text[begin:])
     for position, token in enumerate(tokens):
         if token.level or token.map is None:

@@ -61,14 +61,14 @@ class _Cutter:
 
     def take(self, block: Block) -> None:
         """Add a block to the current piece as far as there is room, the rest to further ones."""
-        found = list(atoms(self.text, block, (self.chunking.max_chars - _ROOM) // 2))
-        if not found:
+        parts = list(atoms(self.text, block, (self.chunking.max_chars - _ROOM) // 2))
+        if not parts:
             return
         if block.kind == "heading":
             self._head(block)
         elif self._is_fair and self._is_too_far(block.end):
-            self._go_on(block, found[0])
-        for atom in found:
+            self._go_on(block, parts[0])
+        for atom in parts:
             if self._atoms and self._is_too_far(atom.end):
                 self._go_on(block, atom)
             self._append(atom)
@@ -84,8 +84,8 @@ class _Cutter:
     def _is_fair(self) -> bool:
         return bool(self._atoms) and self._is_too_far(self._atoms[-1].end, self.chunking.max_chars * _FAIR)
 
-    def _is_too_far(self, end: int, most: float | None = None) -> bool:
-        return end - self._atoms[0].start > (self.chunking.max_chars if most is None else most)
+    def _is_too_far(self, end: int, limit: float | None = None) -> bool:
+        return end - self._atoms[0].start > (self.chunking.max_chars if limit is None else limit)
 
     def _head(self, heading: Block) -> None:
         """A heading goes with what follows it; a short section stays with the one before."""
@@ -97,13 +97,13 @@ class _Cutter:
 
     def _go_on(self, block: Block, upcoming: Atom) -> None:
         """Begin another piece: prose repeats the last words of the one before, unless it were cut because of them."""
-        before, most = self._atoms, self.chunking.max_chars
+        before, limit = self._atoms, self.chunking.max_chars
         self.close()
-        is_whole = block.end - upcoming.start <= most
+        is_whole = block.end - upcoming.start <= limit
         end = block.end if is_whole else upcoming.end
         for atom in before if block.kind == "prose" else ():
             is_near = before[-1].end - atom.start <= self.chunking.overlap_chars
-            if is_near and end - atom.start <= most:
+            if is_near and end - atom.start <= limit:
                 self._append(atom)
 
     def _append(self, atom: Atom) -> None:
@@ -112,28 +112,28 @@ class _Cutter:
             self._section |= dict.fromkeys(heading.title for heading in self._path if heading.title)
 
 
-def atoms(text: str, block: Block, most: int) -> Iterator[Atom]:
+def atoms(text: str, block: Block, limit: int) -> Iterator[Atom]:
     """Sentences, lines; of those that are too long, words; of those, characters."""
     spans = (
         _lines(text, block.start, block.end) if block.kind == "lines" else sentence_spans(text, block.start, block.end)
     )
     for start, end in spans:
-        for fitting in _fitting(text, start, end, most):
+        for fitting in _fitting(text, start, end, limit):
             yield Atom(*fitting, block.page)
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     while start < end:
-        found = text.find("\n", start, end)
-        stop = end if found < 0 else found
+        newline = text.find("\n", start, end)
+        stop = end if newline < 0 else newline
         if text[start:stop].strip():
             yield start, stop
         start = stop + 1
 
 
-def _fitting(text: str, start: int, end: int, most: int) -> Iterator[tuple[int, int]]:
-    while end - start > most:
-        stop = _last_gap(text, start, start + most)
+def _fitting(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
+    while end - start > limit:
+        stop = _last_gap(text, start, start + limit)
         yield start, stop
         start = stop
         while start < end and text[start].isspace():
@@ -145,9 +145,9 @@ def _fitting(text: str, start: int, end: int, most: int) -> Iterator[tuple[int, 
 def _last_gap(text: str, start: int, stop: int) -> int:
     """The end of a line if there is one, else of a word, else right here."""
     for gap in ("\n", " "):
-        found = text.rfind(gap, start + 1, stop + 1)
-        if found > start:
-            return found
+        position = text.rfind(gap, start + 1, stop + 1)
+        if position > start:
+            return position
     return stop
 
 
@@ -207,10 +207,10 @@ def _unit(command: ProcessRawData, identity: str, number: int, document: Documen
 
 def _metadata(command: ProcessRawData, number: int, piece: Piece) -> dict[str, JsonValue]:
     """With the artifact id, by which all units of a document are found whatever its version."""
-    found: dict[str, JsonValue] = {"part": number, "page": piece.page, "section": [*piece.section] or None}
+    origin: dict[str, JsonValue] = {"part": number, "page": piece.page, "section": [*piece.section] or None}
     artifact_id = None if command.source is None else command.source.artifact_id
     added: dict[str, JsonValue] = {_REVISION: command.revision or None, ARTIFACT_KEY: artifact_id}
-    return _known(found) | command.initial_metadata | _known(added)
+    return _known(origin) | command.initial_metadata | _known(added)
 
 
 def _known(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -218,8 +218,8 @@ def _known(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def _revision(metadata: Mapping[str, JsonValue]) -> float:
-    found = metadata.get(_REVISION, 0)
-    return found if isinstance(found, int | float) else 0
+    revision = metadata.get(_REVISION, 0)
+    return revision if isinstance(revision, int | float) else 0
 
 
 def _identity(command: ProcessRawData, owner: str) -> str:

@@ -95,15 +95,15 @@ class EpisodeLimits:
     def of(cls, settings: FleetSettings) -> "EpisodeLimits":
         return cls(timedelta(minutes=settings.lsm_gap_minutes), settings.lsm_max_turns, settings.lsm_max_words)
 
-    def choose(self, turn: TurnRow, near: Sequence[EpisodeRow]) -> EpisodeRow | None:
+    def choose(self, turn: TurnRow, neighbours: Sequence[EpisodeRow]) -> EpisodeRow | None:
         """The hot episode with room for the turn that is nearest in time, if any; packed ones are closed."""
-        hot = (row for row in near if row.layer == Layer.HOT)
+        hot = (row for row in neighbours if row.layer == Layer.HOT)
         fitting = [row for row in hot if self._is_near(turn, row) and self._has_room(turn, row)]
         return min(fitting, key=lambda row: (distance(turn.time, row), -row.ended_at.timestamp()), default=None)
 
-    def predecessor(self, turn: TurnRow, near: Sequence[EpisodeRow]) -> EpisodeRow | None:
+    def predecessor(self, turn: TurnRow, neighbours: Sequence[EpisodeRow]) -> EpisodeRow | None:
         """The full episode that the turn would have belonged to, which its new one continues."""
-        full = [row for row in near if self._is_near(turn, row) and not self._has_room(turn, row)]
+        full = [row for row in neighbours if self._is_near(turn, row) and not self._has_room(turn, row)]
         return max(full, key=lambda row: row.ended_at, default=None)
 
     def _is_near(self, turn: TurnRow, row: EpisodeRow) -> bool:

@@ -58,7 +58,7 @@ class LayerSchedule:
         # One that is due by size and by age is due by age.
         ordered = sorted({item.episode_id: (time, item) for time, item in all_due}.values(), key=_key)
         if after is not None and begin is not None:
-            ordered = [each for each in ordered if _key(each) > (begin, after)]
+            ordered = [transition for transition in ordered if _key(transition) > (begin, after)]
         return DueEpisodes(items=tuple(item for _, item in ordered[:limit]))
 
     async def _due_by_age(self, session: AsyncSession, at: datetime) -> Sequence[_Due]:
@@ -69,7 +69,7 @@ class LayerSchedule:
             EpisodeRow.is_anchor.is_(False),
         )
         rows = await session.execute(select(*_COLUMNS).where(or_(hot, warm)))
-        return [each for row in rows if (each := self._due(row, at)) is not None]
+        return [transition for row in rows if (transition := self._due(row, at)) is not None]
 
     async def _due_by_size(self, session: AsyncSession, at: datetime) -> Sequence[_Due]:
         """The oldest hot episodes of every chat that has too many hot words; open episodes stay."""
@@ -84,7 +84,7 @@ class LayerSchedule:
         chats: dict[str, list[Any]] = {}
         for row in await session.execute(query):
             chats.setdefault(row.chat_id, []).append(row)
-        return [each for rows in chats.values() for each in self._surplus(rows, at)]
+        return [transition for rows in chats.values() for transition in self._surplus(rows, at)]
 
     def _surplus(self, rows: Sequence[Any], at: datetime) -> list[_Due]:
         surplus = sum(row.word_count for row in rows) - self.rules.hot_words
@@ -93,9 +93,9 @@ class LayerSchedule:
             if surplus <= 0:
                 break
             is_open = at - row.ended_at <= self.limits.gap
-            each = None if is_open else self._due(row, at, is_crowded=True)
-            if each is not None:
-                due.append(each)
+            transition = None if is_open else self._due(row, at, is_crowded=True)
+            if transition is not None:
+                due.append(transition)
                 surplus -= row.word_count
         return due
 
@@ -156,8 +156,8 @@ class Packs:
         if not findings.holds:
             raise PackRejected(
                 episode_id=episode_id,
-                missing_entities=[each.name for each in findings.missing_entities[:_MAX_REPORTED]],
-                missing_decisions=[each.text for each in findings.missing_decisions[:_MAX_REPORTED]],
+                missing_entities=[entity.name for entity in findings.missing_entities[:_MAX_REPORTED]],
+                missing_decisions=[decision.text for decision in findings.missing_decisions[:_MAX_REPORTED]],
                 invented=findings.invented[:_MAX_REPORTED],
             )
 

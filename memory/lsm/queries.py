@@ -108,13 +108,13 @@ Pair = tuple[TurnRow, EpisodeRow]
 
 async def _fitting(session: AsyncSession, latest: Any, budget_words: int) -> list[Pair]:
     pairs: list[Pair] = []
-    left, offset = budget_words, 0
+    words_left, offset = budget_words, 0
     while True:
         batch = (await session.execute(latest.offset(offset).limit(_BATCH))).all()
         for turn, row in batch:
-            if turn.word_count > left:
+            if turn.word_count > words_left:
                 return pairs[::-1]
-            left -= turn.word_count
+            words_left -= turn.word_count
             pairs.append((turn, row))
         if len(batch) < _BATCH:
             return pairs[::-1]

@@ -85,11 +85,11 @@ class Recorder:
     async def record(self, chat_id: str, utterances: Sequence[Utterance]) -> RecordingResult:
         """Record all or nothing; known ones change nothing. Raises MessageDiffers."""
         chat = await lock_chat(self.database.session, chat_id)
-        known = await self._known(chat_id, utterances)
-        for each in utterances:
-            if (row := known.get(each.id_in(chat_id))) is not None and not each.matches(row):
+        existing = await self._known(chat_id, utterances)
+        for utterance in utterances:
+            if (row := existing.get(utterance.id_in(chat_id))) is not None and not utterance.matches(row):
                 raise MessageDiffers(message_id=row.message_id, raw_log_id=row.id, chat_id=chat_id)
-        return await self._record(chat, utterances, known)
+        return await self._record(chat, utterances, existing)
 
     async def take_over(self, chat_id: str, utterances: Sequence[Utterance], erasures: int) -> RecordingResult:
         """Record what was read elsewhere, unless the chat has been erased since that count of erasures.
@@ -100,21 +100,21 @@ class Recorder:
         if self.listeners.erasures(chat_id) != erasures:
             await delete_empty_chat(self.database.session, chat_id)
             return RecordingResult(())
-        known = await self._known(chat_id, utterances)
-        for each in utterances:
-            if (row := known.get(each.id_in(chat_id))) is not None and not each.matches(row):
+        existing = await self._known(chat_id, utterances)
+        for utterance in utterances:
+            if (row := existing.get(utterance.id_in(chat_id))) is not None and not utterance.matches(row):
                 logger().warning("message differs from the log", raw_log_id=row.id, chat_id=chat_id)
-        return await self._record(chat, utterances, known)
+        return await self._record(chat, utterances, existing)
 
     async def _record(
-        self, chat: ChatRow, utterances: Sequence[Utterance], known: dict[str, TurnRow]
+        self, chat: ChatRow, utterances: Sequence[Utterance], existing: dict[str, TurnRow]
     ) -> RecordingResult:
         chat_id = chat.chat_id
-        ids = [each.id_in(chat_id) for each in utterances]
+        ids = [utterance.id_in(chat_id) for utterance in utterances]
         by_id = list(zip(ids, utterances, strict=True))
-        heard = {key for key, each in by_id if each.is_heard and key in known}
-        chat.heard += self._mark_heard(known[key] for key in heard)
-        turns = self._added(chat, {key: each for key, each in by_id if key not in known})
+        heard_ids = {key for key, utterance in by_id if utterance.is_heard and key in existing}
+        chat.heard += self._mark_heard(existing[key] for key in heard_ids)
+        turns = self._added(chat, {key: utterance for key, utterance in by_id if key not in existing})
         result = RecordingResult(tuple(ids), len(turns))
         placed: dict[str, str] = {}
         if turns:
@@ -127,7 +127,7 @@ class Recorder:
         return result
 
     async def _known(self, chat_id: str, utterances: Sequence[Utterance]) -> dict[str, TurnRow]:
-        query = select(TurnRow).where(TurnRow.id.in_([each.id_in(chat_id) for each in utterances]))
+        query = select(TurnRow).where(TurnRow.id.in_([utterance.id_in(chat_id) for utterance in utterances]))
         return {row.id: row for row in await self.database.session.scalars(query)}
 
     @staticmethod
@@ -166,13 +166,13 @@ class Recorder:
         """Assign turns to episodes; episode ids by turn ids."""
         if not turns:
             return {}
-        near = await self._near(chat_id, turns[0].time, turns[-1].time)
+        neighbours = await self._near(chat_id, turns[0].time, turns[-1].time)
         placed: dict[str, str] = {}
         for turn in turns:
-            row = self.limits.choose(turn, near)
+            row = self.limits.choose(turn, neighbours)
             if row is None:
-                row = new_episode(turn, self.limits.predecessor(turn, near), self.rules)
-                near.append(row)
+                row = new_episode(turn, self.limits.predecessor(turn, neighbours), self.rules)
+                neighbours.append(row)
                 self.database.session.add(row)
                 result.events.append(
                     EpisodeOpened(episode_id=row.id, chat_id=row.chat_id, continues_from=row.continues_from)
@@ -184,7 +184,7 @@ class Recorder:
         await self.database.session.flush()
         memberships = [{"raw_log_id": turn, "episode_id": episode} for turn, episode in placed.items()]
         await self.database.session.execute(insert(EpisodeOfTurnRow), memberships)
-        for row in near:
+        for row in neighbours:
             if ids := tuple(turn for turn, episode in placed.items() if episode == row.id):
                 about = {"episode_id": row.id, "chat_id": row.chat_id, "version": row.version}
                 result.events.append(EpisodeRecorded.model_validate(about | {"raw_log_ids": ids}))

@@ -95,8 +95,8 @@ class Segmentation(LogListener):
         self._first_seen.pop(row.id, None)
         if boundary is not None:
             # The seed of derived ids: changing it would change the ids of episodes.
-            rest = await self._split(session, row, text, boundary, "matter")
-            return [EpisodeOpened(episode_id=rest.id, chat_id=rest.chat_id, continues_from=rest.continues_from)]
+            second = await self._split(session, row, text, boundary, "matter")
+            return [EpisodeOpened(episode_id=second.id, chat_id=second.chat_id, continues_from=second.continues_from)]
         continues_from, related_to = links
         if text.turns and text.has_vectors:
             row.model, row.embedding = await mean_vector(session, text)
@@ -110,23 +110,25 @@ class Segmentation(LogListener):
         self, session: AsyncSession, row: EpisodeRow, text: EpisodeText, begin: int, seed: str
     ) -> EpisodeRow:
         """Move the turns from `begin` on to a new episode; both are to be settled again."""
-        kept, moved = text.turns[:begin], text.turns[begin:]
+        first_turns, moved = text.turns[:begin], text.turns[begin:]
         columns = {name: getattr(row, name) for name in EpisodeRow.__mapper__.column_attrs.keys()}  # noqa: SIM118
-        rest = EpisodeRow(**columns | {"id": f"ep_{derived(moved[0].id, seed)}", "continues_from": None, "version": 1})
-        rest.related_to, rest.is_settled, rest.headline = [], False, first_headline(moved[0].content)
-        rest.created_at = moved[0].time
-        session.add(rest)
+        second = EpisodeRow(
+            **columns | {"id": f"ep_{derived(moved[0].id, seed)}", "continues_from": None, "version": 1}
+        )
+        second.related_to, second.is_settled, second.headline = [], False, first_headline(moved[0].content)
+        second.created_at = moved[0].time
+        session.add(second)
         await session.flush()
         ids = [turn.id for turn in moved]
-        moving = update(EpisodeOfTurnRow).where(EpisodeOfTurnRow.raw_log_id.in_(ids)).values(episode_id=rest.id)
+        moving = update(EpisodeOfTurnRow).where(EpisodeOfTurnRow.raw_log_id.in_(ids)).values(episode_id=second.id)
         await session.execute(moving.execution_options(synchronize_session=False))
-        for each, turns in ((row, kept), (rest, moved)):
-            each.turns, each.word_count = len(turns), sum(turn.word_count for turn in turns)
-            each.started_at, each.ended_at = turns[0].time, turns[-1].time
-            each.model = each.embedding = None
+        for part, turns in ((row, first_turns), (second, moved)):
+            part.turns, part.word_count = len(turns), sum(turn.word_count for turn in turns)
+            part.started_at, part.ended_at = turns[0].time, turns[-1].time
+            part.model = part.embedding = None
         row.is_settled, row.version = False, row.version + 1
         self.listeners.notify_recorded(row.chat_id)
-        return rest
+        return second
 
     def _continues(self, text: EpisodeText, begin: int) -> bool:
         silence = text.turns[begin].time - text.turns[begin - 1].time
@@ -160,7 +162,7 @@ class Segmentation(LogListener):
         """Topics, by episode id, of the latest episodes that began before this one."""
         of_chat = (EpisodeRow.chat_id == row.chat_id, EpisodeRow.started_at < row.started_at)
         query = select(EpisodeRow).where(*of_chat).order_by(EpisodeRow.ended_at.desc()).limit(_EARLIER_EPISODES)
-        return {each.id: await self._topic(session, each) for each in (await session.scalars(query)).all()}
+        return {episode.id: await self._topic(session, episode) for episode in (await session.scalars(query)).all()}
 
     async def _topic(self, session: AsyncSession, row: EpisodeRow) -> Topic:
         key = (row.id, row.turns, row.model)

@@ -82,9 +82,9 @@ class EpisodeStatistics:
     async def _layers(
         self, session: AsyncSession, chat_id: str | None, searches: Counter[str]
     ) -> dict[Layer, LayerStats]:
-        kept = func.coalesce(EpisodeRow.layer_word_count, EpisodeRow.word_count)
+        packed_words = func.coalesce(EpisodeRow.layer_word_count, EpisodeRow.word_count)
         query = (
-            select(EpisodeRow.layer, func.count(), func.sum(kept), func.sum(EpisodeRow.word_count))
+            select(EpisodeRow.layer, func.count(), func.sum(packed_words), func.sum(EpisodeRow.word_count))
             .where(*of_chat(EpisodeRow, chat_id))
             .group_by(EpisodeRow.layer)
         )

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -40,21 +40,20 @@ class Topic:
     def of(cls, turns: Sequence[RawTurn], vectors: Mapping[str, bytes]) -> Self:
         """Topic of some turns; slow for many of them."""
         terms = frozenset(term for turn in turns for term in meaningful_stems(turn.content))
-        names = frozenset(stem_key(each.name) for each in entities_of(turns) if each.kind in _NAMING)
-        known = [as_floats(vectors[turn.raw_log_id]) for turn in turns if turn.raw_log_id in vectors]
-        direction = np.mean(known, axis=0) if known and len(known) == len(turns) else None
+        names = frozenset(stem_key(entity.name) for entity in entities_of(turns) if entity.kind in _NAMING)
+        embeddings = [as_floats(vectors[turn.raw_log_id]) for turn in turns if turn.raw_log_id in vectors]
+        direction = np.mean(embeddings, axis=0) if embeddings and len(embeddings) == len(turns) else None
         return cls(terms, names, direction)
 
 
 class TopicSimilarity:
     """Similarity of topics without what most of the given ones have in common."""
 
-    def __init__(self, topics: Iterable[Topic]) -> None:
-        known = list(topics)
-        is_enough = len(known) >= _MIN_TOPICS
-        self._common_terms = _common((each.terms for each in known), len(known)) if is_enough else frozenset()
-        self._common_names = _common((each.names for each in known), len(known)) if is_enough else frozenset()
-        directions = [each.direction for each in known if each.direction is not None]
+    def __init__(self, topics: Collection[Topic]) -> None:
+        is_enough = len(topics) >= _MIN_TOPICS
+        self._common_terms = _common((topic.terms for topic in topics), len(topics)) if is_enough else frozenset()
+        self._common_names = _common((topic.names for topic in topics), len(topics)) if is_enough else frozenset()
+        directions = [topic.direction for topic in topics if topic.direction is not None]
         self._mean_direction = np.mean(directions, axis=0) if len(directions) >= _MIN_TOPICS else None
 
     def of(self, one: Topic, other: Topic) -> float:
@@ -64,9 +63,9 @@ class TopicSimilarity:
             (_NAME_WEIGHT, _overlap(one.names - self._common_names, other.names - self._common_names)),
             (_MEANING_WEIGHT, self._cosine(one, other)),
         ]
-        known = [(weight, value) for weight, value in signals if value is not None]
-        total = sum(weight for weight, _ in known)
-        return sum(weight * value for weight, value in known) / total if total else 0.0
+        available = [(weight, value) for weight, value in signals if value is not None]
+        total = sum(weight for weight, _ in available)
+        return sum(weight * value for weight, value in available) / total if total else 0.0
 
     def _cosine(self, one: Topic, other: Topic) -> float | None:
         if one.direction is None or other.direction is None or self._mean_direction is None:
@@ -114,8 +113,8 @@ def _overlap(one: frozenset[str], other: frozenset[str]) -> float | None:
 
 
 def _common(sets: Iterable[frozenset[str]], total: int) -> frozenset[str]:
-    counts: Counter[Any] = Counter(each for known in sets for each in known)
-    return frozenset(each for each, count in counts.items() if count > total / 2)
+    counts: Counter[Any] = Counter(member for members in sets for member in members)
+    return frozenset(member for member, count in counts.items() if count > total / 2)
 
 
 # Turns compared on each side of a boundary; the fewest turns of a topic.
@@ -217,5 +216,5 @@ def _spread(rows: Rows) -> float:
 
 def _coherence(terms: Sequence[frozenset[str]]) -> float:
     """Share of turns that have a word of another one."""
-    frequencies = Counter(term for each in terms for term in each)
-    return sum(any(frequencies[term] > 1 for term in each) for each in terms) / len(terms)
+    frequencies = Counter(term for sentence in terms for term in sentence)
+    return sum(any(frequencies[term] > 1 for term in sentence) for sentence in terms) / len(terms)

@@ -68,6 +68,6 @@ def content_texts(content: Content) -> Iterator[str]:
 
 
 def _budget(words: int, ratio: float, min_ratio: float, max_ratio: float) -> WordBudget:
-    most = max(1, math.floor(words / min_ratio))
-    least = min(most, max(1, math.ceil(words / max_ratio)))
-    return WordBudget(least, min(most, max(least, round(words / ratio))), most)
+    max_words = max(1, math.floor(words / min_ratio))
+    min_words = min(max_words, max(1, math.ceil(words / max_ratio)))
+    return WordBudget(min_words, min(max_words, max(min_words, round(words / ratio))), max_words)

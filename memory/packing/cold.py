@@ -42,13 +42,13 @@ def best_headline(warm: WarmContent, room: int) -> str | None:
     rating = _Rating(warm)
     rated: list[tuple[float, str]] = []
     for text, factor in _candidates(warm):
-        whole = _without_lead_in(text)
-        forms = [whole] if count_words(whole) <= room else _main_clauses(whole)
+        full_text = _without_lead_in(text)
+        forms = [full_text] if count_words(full_text) <= room else _main_clauses(full_text)
         rated += (
             (factor * rating.of(form), form) for form in forms if count_words(form) <= room and _is_meaningful(form)
         )
     # Of equal ones the later: results come at the end.
-    return max(reversed(rated), key=lambda each: each[0])[1] if rated else None
+    return max(reversed(rated), key=lambda candidate: candidate[0])[1] if rated else None
 
 
 def speakers_of(warm: WarmContent) -> set[str]:
@@ -63,7 +63,7 @@ class _Rating:
         texts = [*split_sentences(warm.summary), *warm.key_points, *(decision.text for decision in warm.decisions)]
         self._speakers = speakers_of(warm)
         self._frequencies = Counter(term for text in texts for term in meaningful_stems(text) - self._speakers)
-        names = {stem_key(each.name): len(each.raw_log_ids) for each in warm.entities}
+        names = {stem_key(entity.name): len(entity.raw_log_ids) for entity in warm.entities}
         # Speakers are named all the time.
         self._names = {name: turns for name, turns in names.items() if not set(name.split()) <= self._speakers}
 
@@ -87,7 +87,7 @@ def _candidates(warm: WarmContent) -> Iterator[tuple[str, float]]:
         yield text, _SUMMARY * (_CLIPPED_SUMMARY if text.endswith("…") else 1.0)
     for text in warm.key_points:
         yield text, (_QUESTION if is_question(text) else 1.0)
-    yield from ((each.text, _DECISION if is_decision(each.text) else 1.0) for each in warm.decisions)
+    yield from ((decision.text, _DECISION if is_decision(decision.text) else 1.0) for decision in warm.decisions)
 
 
 def _without_lead_in(text: str) -> str:
@@ -154,42 +154,44 @@ def _headline(warm: WarmContent, budget: WordBudget) -> str:
 
 def _names_and_topics(warm: WarmContent, room: int) -> str:
     """Such as: Anna, Phoenix: budget, contractor, launch."""
-    names = [each.name for each in _named(warm)[:_MAX_SUBJECTS] if count_words(each.name) < room]
+    names = [entity.name for entity in _named(warm)[:_MAX_SUBJECTS] if count_words(entity.name) < room]
     names = names[:1] if sum(map(count_words, names)) >= room else names
-    left = room - sum(map(count_words, names))
-    topics = _topics(warm)[: max(0, min(left, _MAX_TOPICS))]
+    words_left = room - sum(map(count_words, names))
+    topics = _topics(warm)[: max(0, min(words_left, _MAX_TOPICS))]
     return ": ".join(", ".join(part) for part in (names, topics) if part) + "." if names or topics else ""
 
 
 def _topics(warm: WarmContent, min_count: int = 1) -> list[str]:
-    named = speakers_of(warm) | {key for each in warm.entities for key in stem_key(each.name).split()}
+    named = speakers_of(warm) | {key for entity in warm.entities for key in stem_key(entity.name).split()}
     texts = [*split_sentences(warm.summary), *warm.key_points, *(decision.text for decision in warm.decisions)]
     return [topic for topic in topics_of(texts, min_count) if named.isdisjoint(stem_key(topic).split())]
 
 
 def _tags(warm: WarmContent, headline: str, budget: WordBudget) -> Iterator[str]:
     """Names and recurring topics that the headline lacks, up to the intended words; any topics up to the least."""
-    words, known = count_words(headline), {stem_key(headline)}
+    words, keys = count_words(headline), {stem_key(headline)}
     for tags, room in ((_ranked_tags(warm), budget.wanted), (_topics(warm), budget.least)):
         for tag in tags:
             key = stem_key(tag)
-            if words + count_words(tag) <= room and key and not any(f" {key} " in f" {each} " for each in known):
-                known.add(key)
+            if words + count_words(tag) <= room and key and not any(f" {key} " in f" {known} " for known in keys):
+                keys.add(key)
                 words += count_words(tag)
                 yield tag
 
 
 def _ranked_tags(warm: WarmContent) -> Sequence[str]:
     """Names alternating with recurring topics, then dates and figures."""
-    names, topics = [each.name for each in _named(warm)], _topics(warm, min_count=2)
-    mixed = (each[at] for at in range(max(len(names), len(topics))) for each in (names, topics) if at < len(each))
-    return (*mixed, *(each.name for each in warm.entities if each.kind not in _NAMING))
+    names, topics = [entity.name for entity in _named(warm)], _topics(warm, min_count=2)
+    mixed = (
+        ranking[at] for at in range(max(len(names), len(topics))) for ranking in (names, topics) if at < len(ranking)
+    )
+    return (*mixed, *(entity.name for entity in warm.entities if entity.kind not in _NAMING))
 
 
 def _named(warm: WarmContent) -> list[Entity]:
     """Names by descending weighted number of mentions."""
-    naming = [each for each in warm.entities if each.kind in _NAMING]
-    return sorted(naming, key=lambda each: (-_NAMING[each.kind] * len(each.raw_log_ids), each.name))
+    naming = [entity for entity in warm.entities if entity.kind in _NAMING]
+    return sorted(naming, key=lambda entity: (-_NAMING[entity.kind] * len(entity.raw_log_ids), entity.name))
 
 
 def _commonest(forms: Counter[str]) -> str:

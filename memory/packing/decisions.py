@@ -9,7 +9,7 @@ from memory.packing.sentences import TurnSentence, is_question, sentences_of, wi
 
 
 def _any_of(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(rf"(?<!\w)(?:{each})(?!\w)" for each in alternatives), re.IGNORECASE)
+    return re.compile("|".join(rf"(?<!\w)(?:{pattern})(?!\w)" for pattern in alternatives), re.IGNORECASE)
 
 
 # Wordings of a decision, whatever else the sentence says.
@@ -83,12 +83,12 @@ def decisions_of(turns: Sequence[RawTurn]) -> tuple[Decision, ...]:
     """All decisions and requests to remember, each with the turns that state it."""
     sentences = sentences_of(turns)
     to_remember = set(_to_remember(sentences))
-    found: dict[str, tuple[str, list[str]]] = {}
+    by_key: dict[str, tuple[str, list[str]]] = {}
     for at, sentence in enumerate(sentences):
         if at in to_remember or is_decision(sentence.text) or _is_accepted(sentence, sentences[at + 1 :]):
             text = without_filler(sentence.text)
-            found.setdefault(stem_key(text), (text, []))[1].append(sentence.raw_log_id)
-    return tuple(Decision(text=text, raw_log_ids=tuple(dict.fromkeys(ids))) for text, ids in found.values())
+            by_key.setdefault(stem_key(text), (text, []))[1].append(sentence.raw_log_id)
+    return tuple(Decision(text=text, raw_log_ids=tuple(dict.fromkeys(ids))) for text, ids in by_key.values())
 
 
 def is_decision(text: str) -> bool:
@@ -117,5 +117,5 @@ def _is_accepted(sentence: TurnSentence, following: Sequence[TurnSentence]) -> b
     """Whether a sentence is a proposal that the next turn accepts."""
     if not _PROPOSED.search(sentence.text.replace("’", "'")) or sentence.words < _MIN_WORDS + 1:
         return False
-    answer = next((each for each in following if each.turn > sentence.turn), None)
+    answer = next((follower for follower in following if follower.turn > sentence.turn), None)
     return answer is not None and answer.turn == sentence.turn + 1 and bool(_ACCEPTED.match(answer.text))

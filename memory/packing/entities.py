@@ -74,19 +74,19 @@ class _Mentions:
 def entities_of(turns: Sequence[RawTurn]) -> tuple[Entity, ...]:
     """Entities in the order of their first mention; speaking is no mention."""
     sentences = sentences_of(turns)
-    names = NameFinder(each.text for each in sentences)
+    names = NameFinder(sentence.text for sentence in sentences)
     speakers = {stem_key(word) for turn in turns for word in (turn.speaker or "").split()}
-    found: dict[tuple[str, ...], _Mentions] = {}
+    by_key: dict[tuple[str, ...], _Mentions] = {}
     for sentence in sentences:
         sentence_key = f" {stem_key(sentence.text)} "
         for (start, end), kind in _spans(sentence.text, names, speakers):
             name = sentence.text[start:end]
             key = tuple(stem_key(name).split())
             if key and f" {' '.join(key)} " in sentence_key:
-                mentions = found.setdefault(key, _Mentions(kind, key))
+                mentions = by_key.setdefault(key, _Mentions(kind, key))
                 mentions.forms.append(name)
                 mentions.ids.append(sentence.raw_log_id)
-    return tuple(map(_entity, _merged(list(found.values()))))
+    return tuple(map(_entity, _merged(list(by_key.values()))))
 
 
 def amounts_in(text: str) -> Iterator[Span]:
@@ -105,7 +105,7 @@ def amounts_in(text: str) -> Iterator[Span]:
 def _spans(text: str, names: NameFinder, speakers: Set[str]) -> Iterator[tuple[Span, Kind]]:
     """Spans of entities in a sentence; dates take precedence over names, names over amounts."""
     dates: Iterable[tuple[Span, Kind]] = ((span, "date") for span in date_spans(text))
-    named = (((each.start, each.end), _kind(each.text, text[: each.start], speakers)) for each in names.find(text))
+    named = (((match.start, match.end), _kind(match.text, text[: match.start], speakers)) for match in names.find(text))
     amounts: Iterable[tuple[Span, Kind]] = ((span, "amount") for span in amounts_in(text))
     taken: list[Span] = []
     for span, kind in (*dates, *named, *amounts):
@@ -128,13 +128,13 @@ def _kind(name: str, before: str, speakers: Set[str]) -> Kind:
     return "thing"
 
 
-def _merged(found: Sequence[_Mentions]) -> Iterable[_Mentions]:
+def _merged(mentions: Sequence[_Mentions]) -> Iterable[_Mentions]:
     """Entities without those that are part of another, which takes their turns: «Анна» of «Анна Петрова»."""
-    for each in sorted(found, key=lambda one: len(one.key)):
-        whole = next((other for other in found if each.is_within(other)), None)
-        if whole:
-            whole.ids.extend(each.ids)
-    return [each for each in found if not any(each.is_within(other) for other in found)]
+    for mention in sorted(mentions, key=lambda one: len(one.key)):
+        container = next((other for other in mentions if mention.is_within(other)), None)
+        if container:
+            container.ids.extend(mention.ids)
+    return [mention for mention in mentions if not any(mention.is_within(other) for other in mentions)]
 
 
 def _entity(mentions: _Mentions) -> Entity:

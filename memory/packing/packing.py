@@ -77,9 +77,11 @@ def _without(content: ContentT, invented: set[str]) -> ContentT:
         headline = _EMPTY if content.headline in invented else content.headline
         tags = tuple(tag for tag in content.tags if tag not in invented)
         return content.model_copy(update={"headline": headline, "tags": tags})
-    kept = [each for each in zip(content.key_points, content.key_point_sources, strict=True) if each[0] not in invented]
-    summary = " ".join(each for each in split_sentences(content.summary) if each not in invented) or _EMPTY
-    points, sources = tuple(point for point, _ in kept), tuple(source for _, source in kept)
+    supported = [
+        pair for pair in zip(content.key_points, content.key_point_sources, strict=True) if pair[0] not in invented
+    ]
+    summary = " ".join(sentence for sentence in split_sentences(content.summary) if sentence not in invented) or _EMPTY
+    points, sources = tuple(point for point, _ in supported), tuple(source for _, source in supported)
     return content.model_copy(update={"summary": summary, "key_points": points, "key_point_sources": sources})
 
 

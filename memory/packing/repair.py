@@ -29,7 +29,7 @@ def repair_warm(proposed: WarmContent, turns: Sequence[RawTurn]) -> tuple[WarmCo
     """Entities and decisions by rules, the rest as proposed if it is supported and fits the budget."""
     source, repairs = SourceText(turns), Repairs()
     by_rules, budget = warm_of(turns), warm_budget(raw_words(turns))
-    repairs.put_back += (each.name for each in missing_entities(proposed, source))
+    repairs.put_back += (entity.name for entity in missing_entities(proposed, source))
     builder = _WarmBuilder(by_rules, budget.most)
     summary = builder.summary(_supported_sentences(proposed, source, repairs))
     if not summary:
@@ -52,51 +52,51 @@ def repair_cold(proposed: ColdContent, warm: WarmContent, raw: int) -> tuple[Col
         repairs.put_back.append(headline)
     headline = clipped(headline, max(1, budget.most - 1))
     tags: list[str] = []
-    left = budget.wanted - count_words(headline)
-    for tag in (*(each for each in proposed.tags if each not in repairs.struck_out), *by_rules.tags):
+    words_left = budget.wanted - count_words(headline)
+    for tag in (*(tag for tag in proposed.tags if tag not in repairs.struck_out), *by_rules.tags):
         key = stem_key(tag)
-        if key and count_words(tag) <= left and key not in map(stem_key, (headline, *tags)):
+        if key and count_words(tag) <= words_left and key not in map(stem_key, (headline, *tags)):
             tags.append(" ".join(tag.split()))
-            left -= count_words(tag)
+            words_left -= count_words(tag)
     return ColdContent(headline=headline, tags=tuple(tags)), repairs
 
 
 class _WarmBuilder:
     """Builds warm content within a number of words, starting from the entities and decisions by rules."""
 
-    def __init__(self, by_rules: WarmContent, most: int) -> None:
-        self._by_rules, self._most = by_rules, most
+    def __init__(self, by_rules: WarmContent, max_words: int) -> None:
+        self._by_rules, self._most = by_rules, max_words
         self._entities, self._decisions = list(by_rules.entities), list(by_rules.decisions)
         self._points: list[tuple[str, RawLogIds]] = []
-        texts = (*(each.name for each in by_rules.entities), *(each.text for each in by_rules.decisions))
+        texts = (*(item.name for item in by_rules.entities), *(item.text for item in by_rules.decisions))
         self._words = sum(map(count_words, texts))
 
     def summary(self, sentences: Iterable[str]) -> str:
         """The sentences that fit; empty if none does."""
-        kept = [each for each in list(sentences)[:_SUMMARY_SENTENCES] if self._take(each)]
-        if not kept:
+        sentences_taken = [sentence for sentence in list(sentences)[:_SUMMARY_SENTENCES] if self._take(sentence)]
+        if not sentences_taken:
             self._words += count_words(self._by_rules.summary)
-        return " ".join(kept)
+        return " ".join(sentences_taken)
 
     def add_decisions(self, more: Iterable[Decision]) -> None:
-        self._decisions += [each for each in more if self._take(each.text)]
+        self._decisions += [decision for decision in more if self._take(decision.text)]
 
     def add_entities(self, more: Iterable[Entity]) -> None:
-        self._entities += [each for each in more if self._take(each.name)]
+        self._entities += [entity for entity in more if self._take(entity.name)]
 
     def add_points(self, more: Iterable[tuple[str, RawLogIds]]) -> None:
-        decided = [meaningful_stems(each.text) for each in self._decisions]
+        decided = [meaningful_stems(decision.text) for decision in self._decisions]
         for point, sources in more:
             terms = meaningful_stems(point)
             is_repeated = any(len(terms & others) >= _REPETITION * len(terms) for others in decided)
             if not is_repeated and self._take(point):
                 self._points.append((point, sources))
 
-    def fill(self, least: int) -> None:
+    def fill(self, min_words: int) -> None:
         """Add points by rules until there are at least so many words."""
-        known = {point for point, _ in self._points}
+        existing = {point for point, _ in self._points}
         for point, sources in zip(self._by_rules.key_points, self._by_rules.key_point_sources, strict=True):
-            if self._words < least and point not in known and self._take(point):
+            if self._words < min_words and point not in existing and self._take(point):
                 self._points.append((point, sources))
 
     def content(self, summary: str) -> WarmContent:
@@ -116,49 +116,49 @@ class _WarmBuilder:
 
 def _further_entities(proposed: WarmContent, source: SourceText, repairs: Repairs) -> Iterable[Entity]:
     """Proposed entities that the turns name, though the rules do not find them."""
-    known = " | ".join(stem_key(each.name) for each in source.entities)
+    entity_keys = " | ".join(stem_key(entity.name) for entity in source.entities)
     for entity in proposed.entities:
         if not (source.knows(entity.raw_log_ids) and source.has(entity.name, entity.raw_log_ids)):
             repairs.struck_out.append(entity.name)
-        elif f" {stem_key(entity.name)} " not in f" {known} ":
-            known = f"{known} | {stem_key(entity.name)}"
+        elif f" {stem_key(entity.name)} " not in f" {entity_keys} ":
+            entity_keys = f"{entity_keys} | {stem_key(entity.name)}"
             yield entity
 
 
 def _further_decisions(proposed: WarmContent, source: SourceText, repairs: Repairs) -> Iterable[Decision]:
     """Proposed decisions whose very words are in the turns, though the rules do not find them."""
-    wordings = [meaningful_stems(each.text) for each in source.decisions]
-    proposals = [(each, meaningful_stems(each.text)) for each in proposed.decisions]
+    wordings = [meaningful_stems(decision.text) for decision in source.decisions]
+    proposals = [(decision, meaningful_stems(decision.text)) for decision in proposed.decisions]
     for real, wording in zip(source.decisions, wordings, strict=True):
         if not any(len(wording & terms) >= _SAME_DECISION * len(wording) for _, terms in proposals):
             repairs.put_back.append(real.text)
-    known = [stem_key(each.text) for each in source.decisions]
+    decision_keys = [stem_key(decision.text) for decision in source.decisions]
     for decision, terms in proposals:
         key = stem_key(decision.text)
-        if any(f" {key} " in f" {each} " for each in known):
+        if any(f" {key} " in f" {decision_key} " for decision_key in decision_keys):
             continue
         if source.knows(decision.raw_log_ids) and source.has(decision.text, decision.raw_log_ids):
-            known.append(key)
+            decision_keys.append(key)
             yield decision
         elif not any(len(wording & terms) >= _SAME_DECISION * max(len(wording), len(terms)) for wording in wordings):
             repairs.struck_out.append(decision.text)
 
 
 def _supported_points(proposed: WarmContent, source: SourceText, repairs: Repairs) -> list[tuple[str, RawLogIds]]:
-    kept = []
+    supported = []
     for point, sources in zip(proposed.key_points, proposed.key_point_sources, strict=True):
         if source.knows(sources) and source.supports(point, sources):
-            kept.append((" ".join(point.split()), sources))
+            supported.append((" ".join(point.split()), sources))
         else:
             repairs.struck_out.append(point)
-    return kept
+    return supported
 
 
 def _supported_sentences(proposed: WarmContent, source: SourceText, repairs: Repairs) -> list[str]:
-    kept = []
+    supported = []
     for sentence in split_sentences(proposed.summary):
         if source.supports(sentence, share=SUMMARY_SUPPORT):
-            kept.append(sentence)
+            supported.append(sentence)
         else:
             repairs.struck_out.append(sentence)
-    return kept
+    return supported

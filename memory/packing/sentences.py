@@ -190,13 +190,16 @@ def score_sentences(
     return scored
 
 
-def clipped(text: str, most: int) -> str:
+def clipped(text: str, max_words: int) -> str:
     """Beginning of a text, at most so many words; ends with a clause if that keeps more than half."""
     words = text.split()
-    if len(words) <= most:
+    if len(words) <= max_words:
         return text
-    kept = words[: max(1, most)]
-    end = next((at for at in range(len(kept), len(kept) // 2, -1) if kept[at - 1][-1] in ",;:—"), len(kept))
+    kept = words[: max(1, max_words)]
+    end = next(
+        (at for at in range(len(kept), len(kept) // 2, -1) if kept[at - 1][-1] in ",;:—"),
+        len(kept),
+    )
     return " ".join(kept[:end]).rstrip(",;:—–-.(") + "…"
 
 

@@ -51,9 +51,9 @@ class SourceText:
     def decisions(self) -> tuple[Decision, ...]:
         return decisions_of(self.turns)
 
-    def has(self, words: str, raw_log_ids: Iterable[str] | None = None) -> bool:
+    def has(self, phrase: str, raw_log_ids: Iterable[str] | None = None) -> bool:
         """Whether one of the turns has these words in sequence, compared by stems."""
-        key = stem_key(words)
+        key = stem_key(phrase)
         return bool(key) and any(f" {key} " in self._key(turn) for turn in self._of(raw_log_ids))
 
     def supports(self, claim: str, raw_log_ids: Iterable[str] | None = None, share: float = POINT_SUPPORT) -> bool:
@@ -74,12 +74,14 @@ class SourceText:
         return len(claimed & stems) >= share * len(claimed)
 
     def knows(self, raw_log_ids: Iterable[str]) -> bool:
-        return all(each in self._by_id for each in raw_log_ids)
+        return all(raw_log_id in self._by_id for raw_log_id in raw_log_ids)
 
     def _negates(self, claim: str, turns: Sequence[RawTurn]) -> bool:
         """Whether the sentence most similar to the claim differs from it in being negated."""
         claimed = meaningful_stems(claim)
-        nearest = max(sentences_of(turns), key=lambda each: (len(claimed & each.terms), -each.words), default=None)
+        nearest = max(
+            sentences_of(turns), key=lambda sentence: (len(claimed & sentence.terms), -sentence.words), default=None
+        )
         if nearest is None or not claimed or len(claimed & nearest.terms) < POINT_SUPPORT * len(claimed):
             return False
         return bool(_NEGATION.search(claim)) != bool(_NEGATION.search(nearest.text))
@@ -87,7 +89,7 @@ class SourceText:
     def _of(self, raw_log_ids: Iterable[str] | None) -> Sequence[RawTurn]:
         if raw_log_ids is None:
             return self.turns
-        return [self._by_id[each] for each in raw_log_ids if each in self._by_id]
+        return [self._by_id[raw_log_id] for raw_log_id in raw_log_ids if raw_log_id in self._by_id]
 
     def _key(self, turn: RawTurn) -> str:
         if turn.raw_log_id not in self._keys:
@@ -109,15 +111,15 @@ def verify(content: WarmContent | ColdContent, turns: Sequence[RawTurn]) -> Veri
 
 def missing_entities(content: WarmContent, source: SourceText) -> Iterable[Entity]:
     """Entities of the source that are neither listed in the pack nor part of a decision."""
-    texts = (*(each.name for each in content.entities), *(each.text for each in content.decisions))
-    kept = [f" {stem_key(text)} " for text in texts]
-    return (each for each in source.entities if not any(f" {stem_key(each.name)} " in key for key in kept))
+    texts = (*(item.name for item in content.entities), *(item.text for item in content.decisions))
+    keys = [f" {stem_key(text)} " for text in texts]
+    return (entity for entity in source.entities if not any(f" {stem_key(entity.name)} " in key for key in keys))
 
 
 def missing_decisions(content: WarmContent, source: SourceText) -> Iterable[Decision]:
     """Decisions of the source that are not listed in the pack."""
-    kept = [f" {stem_key(decision.text)} " for decision in content.decisions]
-    return (each for each in source.decisions if not any(f" {stem_key(each.text)} " in key for key in kept))
+    keys = [f" {stem_key(decision.text)} " for decision in content.decisions]
+    return (decision for decision in source.decisions if not any(f" {stem_key(decision.text)} " in key for key in keys))
 
 
 def invented_in_cold(content: ColdContent, source: SourceText) -> Iterable[str]:

@@ -42,7 +42,7 @@ def warm_of(turns: Sequence[RawTurn]) -> WarmContent:
     points = selection.points(sentences)
     return WarmContent(
         summary=" ".join(summary),
-        key_points=tuple(point for point, _ in points),
+        key_points=tuple(scored for scored, _ in points),
         key_point_sources=tuple((source,) for _, source in points),
         entities=entities,
         decisions=decisions,
@@ -52,7 +52,7 @@ def warm_of(turns: Sequence[RawTurn]) -> WarmContent:
 def _outside_of(decisions: Sequence[Decision], entities: Sequence[Entity]) -> tuple[Entity, ...]:
     """The entities that no decision names."""
     decided = [f" {stem_key(decision.text)} " for decision in decisions]
-    return tuple(each for each in entities if not any(f" {stem_key(each.name)} " in text for text in decided))
+    return tuple(entity for entity in entities if not any(f" {stem_key(entity.name)} " in text for text in decided))
 
 
 def _words(entities: Sequence[Entity], decisions: Sequence[Decision]) -> int:
@@ -83,61 +83,64 @@ class _Selection:
             return self._one_sentence(sentences, room)
         ranked = sorted(sentences, key=_by_score)
         chosen: list[ScoredSentence] = []
-        for each in ranked:
-            fits = len(chosen) < _SUMMARY_SENTENCES and each.score and count_words(each.text) <= room
-            if fits and self._is_new(each):
-                room -= count_words(each.text)
-                chosen.append(self._take(each, each.text))
+        for scored in ranked:
+            fits = len(chosen) < _SUMMARY_SENTENCES and scored.score and count_words(scored.text) <= room
+            if fits and self._is_new(scored):
+                room -= count_words(scored.text)
+                chosen.append(self._take(scored, scored.text))
         if not chosen and ranked:
             return [self._clipped(ranked[0], room)]
-        return [_with_full_stop(each.text) for each in sorted(chosen, key=_place)]
+        return [_with_full_stop(scored.text) for scored in sorted(chosen, key=_place)]
 
     def points(self, sentences: Sequence[ScoredSentence]) -> list[tuple[str, str]]:
         """Key points with their turn ids, in order: the most informative ones, then any up to the least words."""
-        chosen = list(self._most_informative([each for each in sentences if each.score]))
-        for each in sorted(sentences, key=_by_score):
-            if self._left(self.budget.least) and each.words <= self._left(self.budget.most) and not self._has(each):
-                chosen.append(self._take(each, each.point))
-        return [(each.point, each.sentence.raw_log_id) for each in sorted(chosen, key=_place)]
+        chosen = list(self._most_informative([scored for scored in sentences if scored.score]))
+        for scored in sorted(sentences, key=_by_score):
+            if self._left(self.budget.least) and scored.words <= self._left(self.budget.most) and not self._has(scored):
+                chosen.append(self._take(scored, scored.point))
+        return [(scored.point, scored.sentence.raw_log_id) for scored in sorted(chosen, key=_place)]
 
     def _one_sentence(self, sentences: Sequence[ScoredSentence], room: int) -> list[str]:
         """A whole sentence even if little else is left of the budget."""
         ranked = sorted(
-            (each for each in sentences if each.score), key=lambda each: (-_score_alone(each), _place(each))
+            (scored for scored in sentences if scored.score),
+            key=lambda scored: (-_score_alone(scored), _place(scored)),
         )
         limit = max(room, self._left(self.budget.most))
-        for each in ranked:
-            bare = without_lead_in(each.text)
+        for scored in ranked:
+            bare = without_lead_in(scored.text)
             if count_words(bare) <= limit:
-                self._take(each, bare)
+                self._take(scored, bare)
                 return [bare]
-        return [self._clipped(each, room) for each in (ranked or sorted(sentences, key=_by_score))[:1]]
+        return [self._clipped(scored, room) for scored in (ranked or sorted(sentences, key=_by_score))[:1]]
 
     def _most_informative(self, sentences: Sequence[ScoredSentence]) -> Iterator[ScoredSentence]:
         """Lazy greedy selection: the information of a sentence only falls as others are selected."""
-        heap = [(-self._information(each), each.sentence.place, each) for each in sentences if not self._has(each)]
+        heap = [
+            (-self._information(scored), scored.sentence.place, scored) for scored in sentences if not self._has(scored)
+        ]
         heapify(heap)
         while heap:
-            _, place, each = heappop(heap)
-            information = self._information(each)
-            if information <= 0 or each.words > self._left(self.budget.wanted):
+            _, place, scored = heappop(heap)
+            information = self._information(scored)
+            if information <= 0 or scored.words > self._left(self.budget.wanted):
                 continue
             if heap and -heap[0][0] > information:
-                heappush(heap, (-information, place, each))
+                heappush(heap, (-information, place, scored))
                 continue
-            yield self._take(each, each.point)
+            yield self._take(scored, scored.point)
 
-    def _information(self, each: ScoredSentence) -> float:
+    def _information(self, scored: ScoredSentence) -> float:
         """New terms and names per word."""
-        new = each.sentence.terms - self._terms
+        new = scored.sentence.terms - self._terms
         terms = len(new) - (1 - _SMALL_TALK_WEIGHT) * len(new & small_talk_stems())
-        information = terms + _NAME * len(each.names - self._names)
-        return information / (each.words + _POINT_COST) * (_QUESTION_FACTOR if each.sentence.is_question else 1.0)
+        information = terms + _NAME * len(scored.names - self._names)
+        return information / (scored.words + _POINT_COST) * (_QUESTION_FACTOR if scored.sentence.is_question else 1.0)
 
-    def _clipped(self, each: ScoredSentence, words: int) -> str:
-        text = clipped(each.text, words)
-        if text == each.text:
-            self._take(each, text)
+    def _clipped(self, scored: ScoredSentence, words: int) -> str:
+        text = clipped(scored.text, words)
+        if text == scored.text:
+            self._take(scored, text)
         else:
             self.words += count_words(text)
         return text
@@ -145,37 +148,37 @@ class _Selection:
     def _left(self, of: int) -> int:
         return max(0, of - self.words)
 
-    def _has(self, each: ScoredSentence) -> bool:
-        return each.sentence.place in self._taken
+    def _has(self, scored: ScoredSentence) -> bool:
+        return scored.sentence.place in self._taken
 
-    def _is_new(self, each: ScoredSentence) -> bool:
-        if self._has(each):
+    def _is_new(self, scored: ScoredSentence) -> bool:
+        if self._has(scored):
             return False
-        terms = each.sentence.terms
-        return bool(each.names - self._names) or len(terms & self._terms) < _REPETITION * len(terms)
+        terms = scored.sentence.terms
+        return bool(scored.names - self._names) or len(terms & self._terms) < _REPETITION * len(terms)
 
-    def _take(self, each: ScoredSentence, text: str) -> ScoredSentence:
+    def _take(self, scored: ScoredSentence, text: str) -> ScoredSentence:
         self.words += count_words(text)
-        self._terms |= each.sentence.terms
-        self._names |= each.names
-        self._taken.add(each.sentence.place)
-        return each
+        self._terms |= scored.sentence.terms
+        self._names |= scored.names
+        self._taken.add(scored.sentence.place)
+        return scored
 
 
-def _by_score(each: ScoredSentence) -> tuple[float, int]:
-    return -each.score, each.sentence.place
+def _by_score(scored: ScoredSentence) -> tuple[float, int]:
+    return -scored.score, scored.sentence.place
 
 
-def _score_alone(each: ScoredSentence) -> float:
+def _score_alone(scored: ScoredSentence) -> float:
     """Score as the only sentence; the first turn tells the subject, the more so if it is a question."""
-    score = (each.score + _NAME_ALONE * len(each.names)) * self_containedness(each.text)
-    if each.sentence.turn:
+    score = (scored.score + _NAME_ALONE * len(scored.names)) * self_containedness(scored.text)
+    if scored.sentence.turn:
         return score
-    return score * (_FIRST_QUESTION if each.sentence.is_question else _FIRST_TURN)
+    return score * (_FIRST_QUESTION if scored.sentence.is_question else _FIRST_TURN)
 
 
-def _place(each: ScoredSentence) -> int:
-    return each.sentence.place
+def _place(scored: ScoredSentence) -> int:
+    return scored.sentence.place
 
 
 def _with_full_stop(text: str) -> str:

@@ -34,7 +34,7 @@ class CacheSync:
         # Runs of consecutive writes of one publisher: the order of writes to a unit is kept.
         for publisher, batch in groupby(writes, key=lambda write: write.publisher):
             settled = await self._send(publisher, list(batch))
-            events += [each for write, item in settled for each in await self._settle(write, item)]
+            events += [event for write, item in settled for event in await self._settle(write, item)]
             await self._writes.remove([write.seq for write, _ in settled])
         return events
 

@@ -32,7 +32,7 @@ _rest = TypeAdapter(dict[str, Any])
 
 def fields_of(kem: Kem) -> dict[str, bytes]:
     """Fields of the specification; `rest` is rights, version and source as JSON, `model` the vector's."""
-    rest = kem.model_dump(mode="json", include=set(_REST), exclude_none=True)
+    other_fields = kem.model_dump(mode="json", include=set(_REST), exclude_none=True)
     fields = {
         "id": kem.id.encode(),
         "content_type": kem.content_type.encode(),
@@ -41,7 +41,7 @@ def fields_of(kem: Kem) -> dict[str, bytes]:
         "updated_at": kem.updated_at.isoformat().encode(),
         "created_at_ts": b"%d" % seconds(kem.created_at),
         "updated_at_ts": b"%d" % seconds(kem.updated_at),
-        "rest": to_json(rest),
+        "rest": to_json(other_fields),
     }
     if kem.content is not None:
         fields["content"] = kem.content.encode()
@@ -137,8 +137,8 @@ class RedisCache:
         await self._link.close()
 
     async def get(self, kem_id: str) -> Kem | None:
-        found = await self._link.call("hgetall", KEM + kem_id)
-        return kem_of(found) if found else None
+        fields = await self._link.call("hgetall", KEM + kem_id)
+        return kem_of(fields) if fields else None
 
     async def put(self, kem: Kem) -> None:
         indexes = [by_metadata(key, text) for key, text in set(indexable_texts(kem)) if key in self._indexed_keys]
@@ -192,7 +192,7 @@ class RedisCache:
         kems = []
         for first in range(0, len(kem_ids), _CHUNK):
             chunk = kem_ids[first : first + _CHUNK]
-            kems += [kem_of(found) for found in await self._link.ask(partial(_hashes, kem_ids=chunk)) if found]
+            kems += [kem_of(fields) for fields in await self._link.ask(partial(_hashes, kem_ids=chunk)) if fields]
         return kems
 
     async def _run(self, script: str, kem_id: str, *arguments: Any) -> Any:
@@ -245,10 +245,10 @@ async def _hashes(redis: Any, kem_ids: Sequence[str]) -> Any:
     return await pipeline.execute()
 
 
-def _narrowed(kem_ids: set[str] | None, found: Collection[bytes]) -> set[str]:
-    ids = set(_texts(found))
+def _narrowed(kem_ids: set[str] | None, members: Collection[bytes]) -> set[str]:
+    ids = set(_texts(members))
     return ids if kem_ids is None else kem_ids & ids
 
 
-def _texts(found: Collection[bytes]) -> list[str]:
-    return [each.decode() for each in found]
+def _texts(members: Collection[bytes]) -> list[str]:
+    return [member.decode() for member in members]

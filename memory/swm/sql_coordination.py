@@ -109,17 +109,17 @@ class SqlCoordination:
     async def _save(self, additions: Sequence[_Addition]) -> None:
         now = self._clock()
         async with self._database.transaction() as session:
-            made = await _made_operations(session, [each.key for each in additions])
-            counters = await _counter_rows(session, {each.counter for each in additions})
+            values = await _made_operations(session, [addition.key for addition in additions])
+            counters = await _counter_rows(session, {addition.counter for addition in additions})
             new = {}
-            for each in additions:
-                if each.key not in made:
-                    counter = counters[each.counter]
-                    if abs(counter.value + each.by) > MAX_VALUE:
+            for addition in additions:
+                if addition.key not in values:
+                    counter = counters[addition.counter]
+                    if abs(counter.value + addition.by) > MAX_VALUE:
                         continue
-                    counter.value += each.by
-                    made[each.key] = new[each.key] = counter.value
-                each.value = made[each.key]
+                    counter.value += addition.by
+                    values[addition.key] = new[addition.key] = counter.value
+                addition.value = values[addition.key]
             session.add_all(OperationRow(name=n, operation_id=o, value=v, made_at=now) for (n, o), v in new.items())
 
 

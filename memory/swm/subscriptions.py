@@ -48,10 +48,10 @@ class Subscriber:
     owner: str
     filter: Filter
 
-    def matches(self, kem_id: str, known: KnownKem, *event_types: str) -> bool:
+    def matches(self, kem_id: str, kem: KnownKem, *event_types: str) -> bool:
         """True if the filter matches one of these event types of a unit that the agent may read."""
-        subjects = (FilterSubject(event_type, kem_id, known.metadata) for event_type in event_types)
-        return known.is_readable_by(self.owner) and any(map(self.filter.matches, subjects))
+        subjects = (FilterSubject(event_type, kem_id, kem.metadata) for event_type in event_types)
+        return kem.is_readable_by(self.owner) and any(map(self.filter.matches, subjects))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,9 @@ class Subscriptions:
 
     async def remove(self, subscription_id: str, by: Principal) -> None:
         """Raises NoSuchSubscription."""
-        known = self._subscribers.get(subscription_id)
-        if known is None or known.owner != by.owner:
-            raise NoSuchSubscription(is_denied=known is not None, subscription_id=subscription_id)
+        subscriber = self._subscribers.get(subscription_id)
+        if subscriber is None or subscriber.owner != by.owner:
+            raise NoSuchSubscription(is_denied=subscriber is not None, subscription_id=subscription_id)
         async with self._database.transaction() as session:
             await session.execute(delete(SubscriptionRow).where(SubscriptionRow.subscription_id == subscription_id))
         del self._subscribers[subscription_id]
@@ -104,13 +104,15 @@ class Subscriptions:
         if event.kem is None:
             if event.event_type == "KEM_DELETED" and before is not None:
                 await self._forget(event.kem_id)
-            known = before or KnownKem()
+            previous = before or KnownKem()
             matching = (
-                each for each in self._subscribers.values() if each.matches(event.kem_id, known, event.event_type)
+                subscriber
+                for subscriber in self._subscribers.values()
+                if subscriber.matches(event.kem_id, previous, event.event_type)
             )
-            return [Recipient(each.subscription_id) for each in matching]
+            return [Recipient(subscriber.subscription_id) for subscriber in matching]
         now = known_kem(event.kem)
-        if any(each.matches(event.kem_id, now, *EVENT_TYPES) for each in self._subscribers.values()):
+        if any(subscriber.matches(event.kem_id, now, *EVENT_TYPES) for subscriber in self._subscribers.values()):
             await self._record(event.kem_id, now)
         elif before is not None:
             await self._forget(event.kem_id)
@@ -118,14 +120,14 @@ class Subscriptions:
 
     async def clear(self, owner: str | None = None) -> int:
         """Remove the subscriptions of one owner, or all with all known units; returns their number."""
-        removed = [each for each in self._subscribers.values() if owner in (None, each.owner)]
+        removed = [subscriber for subscriber in self._subscribers.values() if owner in (None, subscriber.owner)]
         async with self._database.transaction() as session:
-            ids = [each.subscription_id for each in removed]
+            ids = [subscriber.subscription_id for subscriber in removed]
             await session.execute(delete(SubscriptionRow).where(SubscriptionRow.subscription_id.in_(ids)))
             if owner is None:
                 await session.execute(delete(KnownKemRow))
-        for each in removed:
-            del self._subscribers[each.subscription_id]
+        for subscriber in removed:
+            del self._subscribers[subscriber.subscription_id]
         return len(removed)
 
     def _recipients_of_change(
@@ -133,12 +135,12 @@ class Subscriptions:
     ) -> list[Recipient]:
         """Includes subscribers that knew the unit and no longer match it or may no longer read it."""
         recipients = []
-        for each in self._subscribers.values():
-            knew = before is not None and each.matches(kem_id, before, event_type)
-            if each.matches(kem_id, now, event_type) or (knew and now.is_readable_by(each.owner)):
-                recipients.append(Recipient(each.subscription_id))
+        for subscriber in self._subscribers.values():
+            knew = before is not None and subscriber.matches(kem_id, before, event_type)
+            if subscriber.matches(kem_id, now, event_type) or (knew and now.is_readable_by(subscriber.owner)):
+                recipients.append(Recipient(subscriber.subscription_id))
             elif knew:
-                recipients.append(Recipient(each.subscription_id, is_lost=True))
+                recipients.append(Recipient(subscriber.subscription_id, is_lost=True))
         return recipients
 
     async def _known(self, kem_id: str) -> KnownKem | None:
@@ -148,10 +150,10 @@ class Subscriptions:
             return None
         return KnownKem(row.facts, None if row.readers is None else frozenset(row.readers))
 
-    async def _record(self, kem_id: str, known: KnownKem) -> None:
-        readers = None if known.readers is None else sorted(known.readers)
+    async def _record(self, kem_id: str, kem: KnownKem) -> None:
+        readers = None if kem.readers is None else sorted(kem.readers)
         async with self._database.transaction() as session:
-            await session.merge(KnownKemRow(kem_id=kem_id, facts=dict(known.metadata), readers=readers))
+            await session.merge(KnownKemRow(kem_id=kem_id, facts=dict(kem.metadata), readers=readers))
 
     async def _forget(self, kem_id: str) -> None:
         async with self._database.transaction() as session:

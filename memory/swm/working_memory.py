@@ -52,7 +52,7 @@ class WorkingMemory:
         """One outcome per draft; with `persist` they are queued for the global memory, which may be away."""
         stored, is_complete = await self._stored(draft.id for _, draft in drafts if draft.id is not None)
         async with self._cache.lock:
-            outcomes = [await self._publish(each, principal, stored, is_complete=is_complete) for each in drafts]
+            outcomes = [await self._publish(draft, principal, stored, is_complete=is_complete) for draft in drafts]
             if persist:
                 await self._writes.add(list(_queued(drafts, outcomes, principal)))
         return outcomes
@@ -74,7 +74,7 @@ class WorkingMemory:
             # Queued writes are newer than what the global memory has.
             pending = await self._writes.pending([kem.id for kem in kems])
             events = [await self._load(kem) for kem in kems if kem.id not in pending]
-        return [kem.id for kem in kems], [each for each in events if each is not None]
+        return [kem.id for kem in kems], [event for event in events if event is not None]
 
     async def _publish(
         self, named: NamedDraft, principal: Principal, stored: dict[str, Kem], *, is_complete: bool
@@ -134,7 +134,7 @@ def page_of(kems: Iterable[Kem], query: KemQuery, principal: Principal, cursor: 
     kems = sorted_kems((kem for kem in kems if is_readable(kem, principal) and matches_query(kem, query)), query)
     if last is not None:
         end = position(last)
-        kems = [kem for kem in kems if (here := position(key_of(kem))) != end and (here < end) is is_descending]
+        kems = [kem for kem in kems if (place := position(key_of(kem))) != end and (place < end) is is_descending]
     page = kems[:page_size]
     next_cursor = cursor_after(key_of(page[-1]), query) if len(kems) > page_size else None
     return KemPage(items=tuple(FoundKem(kem=kem) for kem in page), next_cursor=next_cursor)

@@ -82,12 +82,12 @@ class FacetIndex:
 
 def _selected(values: Mapping[_Value, set[int]], condition: Condition) -> Iterable[_Value]:
     match condition:
-        case OneOf(any_of=wanted):
-            return {(isinstance(one, bool), one) for one in wanted} & values.keys()
+        case OneOf(any_of=values_wanted):
+            return {(isinstance(one, bool), one) for one in values_wanted} & values.keys()
         case Between():
             return [(is_flag, value) for is_flag, value in values if condition.holds(value)]
         case _:
-            return [each for each in [(isinstance(condition, bool), condition)] if each in values]
+            return [value for value in [(isinstance(condition, bool), condition)] if value in values]
 
 
 # No metadata key has a colon.
@@ -134,7 +134,7 @@ class VectorCache:
     def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[NearKem]:
         mask = self._readable(principal) & self._matching(query)
         nearest = [NearKem(self._points[row].kem_id, score) for row, score in self._matrix.nearest(vector, mask, limit)]
-        return sorted(nearest, key=lambda each: (-each.score, each.kem_id))
+        return sorted(nearest, key=lambda hit: (-hit.score, hit.kem_id))
 
     def _readable(self, principal: Principal) -> Mask:
         size = self._matrix.size

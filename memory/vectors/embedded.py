@@ -44,8 +44,8 @@ class EmbeddedIndex:
     async def open(self) -> None:
         await self._on_thread(self._open)
 
-    async def write(self, points: Sequence[VectorPoint], gone: Sequence[str]) -> None:
-        await self._on_thread(lambda: self._write(points, gone))
+    async def write(self, points: Sequence[VectorPoint], deleted_ids: Sequence[str]) -> None:
+        await self._on_thread(lambda: self._write(points, deleted_ids))
 
     async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[NearKem]:
         return await self._on_thread(lambda: self._cache.nearest(vector, query, principal, limit))
@@ -73,11 +73,11 @@ class EmbeddedIndex:
             with self._transaction("BEGIN IMMEDIATE") as connection:
                 for table in _TABLES:
                     connection.execute(table)
-                known = connection.execute("SELECT model, dim FROM space").fetchone()
-                if known is None:
+                row = connection.execute("SELECT model, dim FROM space").fetchone()
+                if row is None:
                     connection.execute("INSERT INTO space VALUES (?, ?)", (self.space.model, self.space.dim))
-                elif EmbeddingSpace(*known) != self.space:
-                    message = f"{IndexOfAnotherSpace.__doc__} It is {EmbeddingSpace(*known)}, not {self.space}."
+                elif EmbeddingSpace(*row) != self.space:
+                    message = f"{IndexOfAnotherSpace.__doc__} It is {EmbeddingSpace(*row)}, not {self.space}."
                     raise IndexOfAnotherSpace(message)
         except MindBusError:
             self._close()
@@ -86,14 +86,14 @@ class EmbeddedIndex:
             for kem_id, version, payload, vector in connection.execute("SELECT * FROM points"):
                 self._cache.put(VectorPoint(kem_id, version, vector, json.loads(payload)))
 
-    def _write(self, points: Sequence[VectorPoint], gone: Sequence[str]) -> None:
+    def _write(self, points: Sequence[VectorPoint], deleted_ids: Sequence[str]) -> None:
         rows = [(point.kem_id, point.version, json.dumps(point.payload), point.vector) for point in points]
         with self._transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?)", rows)
-            connection.executemany("DELETE FROM points WHERE kem_id = ?", [(kem_id,) for kem_id in gone])
+            connection.executemany("DELETE FROM points WHERE kem_id = ?", [(kem_id,) for kem_id in deleted_ids])
         for point in points:
             self._cache.put(point)
-        for kem_id in gone:
+        for kem_id in deleted_ids:
             self._cache.drop(kem_id)
 
     def _clear(self) -> None:

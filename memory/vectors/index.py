@@ -91,7 +91,7 @@ class VectorIndex(Protocol):
     async def open(self) -> None:
         """Open or create the index. Raises IndexAway, IndexOfAnotherSpace."""
 
-    async def write(self, points: Sequence[VectorPoint], gone: Sequence[str]) -> None:
+    async def write(self, points: Sequence[VectorPoint], deleted_ids: Sequence[str]) -> None:
         """Add or replace points, remove those of the units `gone`. Raises IndexAway."""
 
     async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[NearKem]:

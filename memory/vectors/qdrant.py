@@ -41,8 +41,8 @@ def _in_time(query: KemQuery) -> Iterator[models.Condition]:
             yield models.FieldCondition(key=key, range=bounds)
 
 
-def _matching_filter(wanted: MetadataFilter) -> models.Filter:
-    match wanted:
+def _matching_filter(metadata_filter: MetadataFilter) -> models.Filter:
+    match metadata_filter:
         case AllOf(AND=parts):
             return models.Filter(must=[_matching_filter(part) for part in parts])
         case AnyOf(OR=parts):
@@ -50,7 +50,7 @@ def _matching_filter(wanted: MetadataFilter) -> models.Filter:
         case NoneOf(NOT=part):
             return models.Filter(must_not=[_matching_filter(part)])
         case _:
-            return models.Filter(must=[_having(_path(key), condition) for key, condition in wanted.items()])
+            return models.Filter(must=[_having(_path(key), condition) for key, condition in metadata_filter.items()])
 
 
 def _having(path: str, condition: Condition) -> models.Condition:
@@ -108,7 +108,7 @@ class QdrantIndex:
             else:
                 await self._create()
 
-    async def write(self, points: Sequence[VectorPoint], gone: Sequence[str]) -> None:
+    async def write(self, points: Sequence[VectorPoint], deleted_ids: Sequence[str]) -> None:
         structs = [
             models.PointStruct(
                 id=point_id(point.kem_id),
@@ -120,8 +120,8 @@ class QdrantIndex:
         with _answering():
             if structs:
                 await self._client.upsert(self._collection, structs)
-            if gone:
-                selector = models.PointIdsList(points=[point_id(kem_id) for kem_id in gone])
+            if deleted_ids:
+                selector = models.PointIdsList(points=[point_id(kem_id) for kem_id in deleted_ids])
                 await self._client.delete(self._collection, selector)
 
     async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[NearKem]:

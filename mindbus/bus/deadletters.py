@@ -107,8 +107,8 @@ async def _give_back(channel: AbstractChannel, queue_name: str, seen: Sequence[A
 async def _send_back(channel: AbstractChannel, message: AbstractIncomingMessage, letter: DeadLetter, by: str) -> None:
     try:
         await channel.declare_queue(letter.origin, passive=True)
-    except aio_pika.exceptions.ChannelNotFoundEntity as gone:
-        raise CannotReplay(f"{CannotReplay.__doc__} ({letter.origin})") from gone
+    except aio_pika.exceptions.ChannelNotFoundEntity as error:
+        raise CannotReplay(f"{CannotReplay.__doc__} ({letter.origin})") from error
     copy = aio_pika.Message(
         message.body,
         headers={ORIGIN: letter.origin, ATTEMPT: 1, REPLAYED_BY: by},

@@ -54,11 +54,11 @@ class MemoryInbox:
 
     async def outcomes_of(self, consumer: str, message_ids: Sequence[str]) -> Outcomes:
         """The outcomes of those messages, as long as they are remembered."""
-        known: dict[str, Sequence[Outgoing]] = {}
+        outcomes: dict[str, Sequence[Outgoing]] = {}
         for message_id in message_ids:
             if handled := self._handled.get((consumer, message_id)):
-                known[message_id] = handled[1]
-        return known
+                outcomes[message_id] = handled[1]
+        return outcomes
 
     def unit_of_work(self, consumer: str) -> "_MemoryUnit":
         """Remember the outcomes once everything went well."""

@@ -118,10 +118,10 @@ async def _addressed(item: Command[Any] | Event | Send | Publish | PublishTo, se
 BUG_ATTEMPTS = 3
 
 
-def rung_for(attempt: int, ladder: Sequence[Rung], wanted: timedelta | None) -> Rung:
+def rung_for(attempt: int, ladder: Sequence[Rung], delay: timedelta | None) -> Rung:
     """The rung to wait on after that attempt: the next one up, or the first that is no shorter than wanted."""
-    if wanted is not None:
-        return next((rung for rung in ladder if rung.delay >= wanted), ladder[-1])
+    if delay is not None:
+        return next((rung for rung in ladder if rung.delay >= delay), ladder[-1])
     return ladder[min(attempt, len(ladder)) - 1]
 
 

@@ -70,10 +70,10 @@ class RabbitConsumer:
         while True:
             try:
                 async with asyncio.timeout(_DECLARE_TIMEOUT_S):
-                    gone = await self._begin()
+                    cancelled = await self._begin()
                 failures = 0
                 self._is_ready.set()
-                await self._until_gone(gone)
+                await self._until_gone(cancelled)
                 logger().warning("consumer is gone", queue=self._queue)
             except CONNECTION_ERRORS as error:
                 if requested_cancellation(error):
@@ -94,20 +94,20 @@ class RabbitConsumer:
         await declare(channel, self._topology)
         await channel.set_qos(prefetch_count=self._prefetch)
         underlay = await channel.get_underlay_channel()
-        gone = asyncio.Event()
-        underlay.on_consumer_cancel_callbacks.add(lambda _frame: gone.set())
-        underlay.closing.add_done_callback(lambda _future: gone.set())
+        cancelled = asyncio.Event()
+        underlay.on_consumer_cancel_callbacks.add(lambda _frame: cancelled.set())
+        underlay.closing.add_done_callback(lambda _future: cancelled.set())
         ok = await underlay.basic_consume(self._queue, self._on_message)
         self._tag = ok.consumer_tag
-        return gone
+        return cancelled
 
-    async def _until_gone(self, gone: asyncio.Event) -> None:
+    async def _until_gone(self, cancelled: asyncio.Event) -> None:
         """Wait until the consumer is lost; poll as well, since some losses are not reported."""
-        while not gone.is_set():
+        while not cancelled.is_set():
             delivered = self._delivered
             try:
                 async with asyncio.timeout(_CHECK_S):
-                    await gone.wait()
+                    await cancelled.wait()
             except TimeoutError:
                 await self._check(idle=self._delivered == delivered)
 

@@ -122,10 +122,10 @@ def routes_of(worker: type) -> Routes:
 
 
 def _joined(
-    ours: Mapping[str, Route], theirs: Mapping[str, Route], router: object, worker: type
+    own: Mapping[str, Route], included: Mapping[str, Route], router: object, worker: type
 ) -> Mapping[str, Route]:
-    routes = dict(ours)
-    for key, route in theirs.items():
+    routes = dict(own)
+    for key, route in included.items():
         _add(worker, routes, key, replace(route, owner=router))
     return routes
 

@@ -70,8 +70,8 @@ class EventSubscription(_Subscription, Generic[ItemT]):
                     logger().warning("unreadable event", key=incoming.routing_key, reason=str(unreadable))
 
     async def _item(self, envelope: Envelope) -> Any:
-        whole = await self._whole(envelope)
-        return whole if self._kind is None else self._kind.model_validate(whole.data)
+        complete = await self._whole(envelope)
+        return complete if self._kind is None else self._kind.model_validate(complete.data)
 
 
 class StandingSubscription(_Subscription):

@@ -28,38 +28,44 @@ class Difference:
     detail: str = ""
 
 
-async def compare(management: Management, wanted: Topology) -> list[Difference]:
+async def compare(management: Management, topology: Topology) -> list[Difference]:
     """Differences between the declared and the actual `mb.` names: missing, different, unknown."""
     queues = {queue.name: queue for queue in await management.queues()}
     exchanges = {row["name"]: row for row in await management.exchanges()}
     bound = {(row["source"], row["destination"], row["routing_key"]) for row in await management.bindings()}
-    found: list[Difference] = []
-    for queue in _unique(wanted):
-        found += _queue_differences(queue, queues.get(queue.name))
-    for exchange in {exchange.name: exchange for exchange in wanted.exchanges}.values():
+    differences: list[Difference] = []
+    for queue in _unique(topology):
+        differences += _queue_differences(queue, queues.get(queue.name))
+    for exchange in {exchange.name: exchange for exchange in topology.exchanges}.values():
         if exchange.name not in exchanges:
-            found.append(Difference("missing exchange", exchange.name))
+            differences.append(Difference("missing exchange", exchange.name))
         elif exchanges[exchange.name]["type"] != exchange.kind:
-            found.append(Difference("different exchange", exchange.name, f"is {exchanges[exchange.name]['type']}"))
-    for binding in dict.fromkeys(wanted.bindings):
+            differences.append(
+                Difference("different exchange", exchange.name, f"is {exchanges[exchange.name]['type']}")
+            )
+    for binding in dict.fromkeys(topology.bindings):
         if (binding.source, binding.target, binding.key) not in bound:
-            found.append(Difference("missing binding", binding.target, f"{binding.source} · {binding.key}"))
-    known = {queue.name for queue in wanted.queues} | {exchange.name for exchange in wanted.exchanges}
+            differences.append(Difference("missing binding", binding.target, f"{binding.source} · {binding.key}"))
+    known = {queue.name for queue in topology.queues} | {exchange.name for exchange in topology.exchanges}
     strangers = {"queue": sorted(queues), "exchange": sorted(exchanges)}
     for kind, names in strangers.items():
-        found += [Difference(f"unknown {kind}", name) for name in names if name not in known and not _passes(name)]
-    return found
+        differences += [
+            Difference(f"unknown {kind}", name) for name in names if name not in known and not _passes(name)
+        ]
+    return differences
 
 
-async def apply(amqp_url: str, wanted: Topology) -> None:
+async def apply(amqp_url: str, topology: Topology) -> None:
     """Declare all of it; what exists with other arguments is left to `migrate`. Raises BusUnavailable."""
     async with admin_channel(amqp_url) as channel:
-        await declare(channel, wanted)
+        await declare(channel, topology)
 
 
-async def prune(amqp_url: str, management: Management, wanted: Topology) -> list[str]:
+async def prune(amqp_url: str, management: Management, topology: Topology) -> list[str]:
     """Delete unknown exchanges, plus unknown queues that are empty and that nobody consumes from."""
-    strangers = [found for found in await compare(management, wanted) if found.kind.startswith("unknown")]
+    strangers = [
+        difference for difference in await compare(management, topology) if difference.kind.startswith("unknown")
+    ]
     states = {queue.name: queue for queue in await management.queues()}
     pruned = []
     async with admin_channel(amqp_url) as channel:
@@ -74,24 +80,24 @@ async def prune(amqp_url: str, management: Management, wanted: Topology) -> list
     return pruned
 
 
-async def migrate(amqp_url: str, management: Management, wanted: Topology) -> list[str]:
+async def migrate(amqp_url: str, management: Management, topology: Topology) -> list[str]:
     """Give each queue that differs its new arguments, its messages kept. Raises StillInUse.
 
     A crash half-way leaves the messages in `….moving`; running it again brings them home.
     """
     states = {queue.name: queue for queue in await management.queues()}
     moved = []
-    for queue in _unique(wanted):
+    for queue in _unique(topology):
         differences = _queue_differences(queue, states.get(queue.name))
-        if queue.name + _MOVING in states or any(found.kind == "different queue" for found in differences):
+        if queue.name + _MOVING in states or any(difference.kind == "different queue" for difference in differences):
             async with admin_channel(amqp_url) as channel:
-                await _rebuild(channel, queue, wanted, exists=queue.name in states)
+                await _rebuild(channel, queue, topology, exists=queue.name in states)
             moved.append(queue.name)
     return moved
 
 
-async def _rebuild(channel: AbstractChannel, queue: Queue, wanted: Topology, *, exists: bool) -> None:
-    own = tuple(binding for binding in wanted.bindings if binding.target == queue.name)
+async def _rebuild(channel: AbstractChannel, queue: Queue, topology: Topology, *, exists: bool) -> None:
+    own = tuple(binding for binding in topology.bindings if binding.target == queue.name)
     beside = Queue(queue.name + _MOVING, {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000})
     await declare(channel, Topology(queues=(beside,)))
     if exists:
@@ -127,8 +133,8 @@ def _queue_differences(queue: Queue, state: QueueState | None) -> list[Differenc
     return [Difference("different queue", queue.name, "; ".join(changed))] if changed else []
 
 
-def _unique(wanted: Topology) -> list[Queue]:
-    return list({queue.name: queue for queue in wanted.queues}.values())
+def _unique(topology: Topology) -> list[Queue]:
+    return list({queue.name: queue for queue in topology.queues}.values())
 
 
 def _passes(name: str) -> bool:

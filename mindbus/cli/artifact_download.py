@@ -31,10 +31,10 @@ _DOING: dict[Phase, str] = {
 
 
 async def fetch(
-    artifacts: Artifacts, artifact_id: str, output: Path | None, **wanted: Unpack[ReadOptions]
+    artifacts: Artifacts, artifact_id: str, output: Path | None, **options: Unpack[ReadOptions]
 ) -> tuple[Manifest, ReadRange]:
     """To a file, or to standard output. Raises UsageError where a terminal would get what is no text."""
-    async with artifacts.open(artifact_id, **wanted) as reader:
+    async with artifacts.open(artifact_id, **options) as reader:
         if output is not None:
             await save_to(reader, output)
         elif sys.stdout.isatty():
@@ -78,8 +78,8 @@ def parse_range(text: str | None) -> ReadOptions:
     """
     if text is None:
         return {}
-    found = _RANGE.fullmatch(text)
-    first, last = (found["first"], found["last"]) if found else ("", "")
+    match = _RANGE.fullmatch(text)
+    first, last = (match["first"], match["last"]) if match else ("", "")
     if first and last and int(first) <= int(last):
         return {"start": int(first), "length": int(last) - int(first) + 1}
     if first and not last:

@@ -40,10 +40,10 @@ class AssistantClient:
         self._bus = bus
         self.within_s = settings.llm_timeout_s + settings.request_timeout_s
 
-    async def say_aloud(self, said: Invoke) -> Answered:
+    async def say_aloud(self, invocation: Invoke) -> Answered:
         """Print the answer while it grows. Raises ReplyError, BusUnavailable."""
         shown = ""
-        pieces = self._bus.stream(said, trace=conversation_trace(said.user_id), timeout_s=self.within_s)
+        pieces = self._bus.stream(invocation, trace=conversation_trace(invocation.user_id), timeout_s=self.within_s)
         async with aclosing(cast("AsyncGenerator[str | Answered]", pieces)):
             async for piece in pieces:
                 if isinstance(piece, Answered):
@@ -65,8 +65,8 @@ class ChatSession:
     async def go_on(self) -> None:
         """Until the input ends."""
         trace = conversation_trace(self._user_id)
-        async with self._bus.subscribe(NotificationSent, trace=trace) as told:
-            hearing = asyncio.create_task(self._hear(told))
+        async with self._bus.subscribe(NotificationSent, trace=trace) as notifications:
+            hearing = asyncio.create_task(self._hear(notifications))
             _read_aside(asyncio.get_running_loop(), self._next)
             if self._is_prompting:
                 errors().print(f"You are {self._user_id}. Ctrl-D ends the talk.", markup=False)
@@ -78,8 +78,8 @@ class ChatSession:
             finally:
                 await end(hearing)
 
-    async def _hear(self, told: EventSubscription[NotificationSent]) -> None:
-        async for sent in told:
+    async def _hear(self, notifications: EventSubscription[NotificationSent]) -> None:
+        async for sent in notifications:
             if sent.to_user == self._user_id:
                 self._next.put_nowait(sent)
 
@@ -91,15 +91,15 @@ class ChatSession:
                 await self._speaker.say_aloud(invocation_of(self._user_id, came.decode(), stream=True))
         except UnicodeDecodeError:
             _complain("that is not text in UTF-8; set the terminal to that encoding")
-        except (UsageError, ReplyError, BusUnavailable) as trouble:
-            _complain(str(trouble))
+        except (UsageError, ReplyError, BusUnavailable) as error:
+            _complain(str(error))
 
     async def _show(self, sent: NotificationSent) -> None:
         if self._is_prompting:
             # The cursor stands behind the prompt.
             errors().print()
-        wanted = GetMessage(user_id=self._user_id, message_id=sent.message_id)
-        message = await self._bus.request(wanted, trace=conversation_trace(self._user_id))
+        query = GetMessage(user_id=self._user_id, message_id=sent.message_id)
+        message = await self._bus.request(query, trace=conversation_trace(self._user_id))
         show(Text.assemble(("notification: ", "bold yellow"), escape_controls(message.content or "")))
 
     def _prompt(self) -> None:
@@ -107,8 +107,8 @@ class ChatSession:
             errors().print(f"{self._user_id}> ", end="", markup=False)
 
 
-def _complain(trouble: str) -> None:
-    errors().print(Text.assemble(("error: ", "bold red"), escape_controls(trouble)), soft_wrap=True)
+def _complain(message: str) -> None:
+    errors().print(Text.assemble(("error: ", "bold red"), escape_controls(message)), soft_wrap=True)
 
 
 def _read_aside(loop: asyncio.AbstractEventLoop, lines: "asyncio.Queue[bytes | NotificationSent | None]") -> None:
@@ -124,15 +124,15 @@ def _read_aside(loop: asyncio.AbstractEventLoop, lines: "asyncio.Queue[bytes | N
 
 
 def _read_lines(tell: Callable[[bytes | None], None]) -> None:
-    rest = b""
+    remainder = b""
     while chunk := os.read(0, _CHUNK_BYTES):
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, remainder = (remainder + chunk).split(b"\n")
         for line in lines:
             tell(line)
         # Too long for a message already, however it goes on.
-        rest = rest[: _MAX_INPUT_BYTES + _CHUNK_BYTES]
-    if rest:
-        tell(rest)
+        remainder = remainder[: _MAX_INPUT_BYTES + _CHUNK_BYTES]
+    if remainder:
+        tell(remainder)
     tell(None)
 
 
@@ -177,9 +177,9 @@ def chat(
     """
     text = _text(message, file)
     if text is not None:
-        said = invocation_of(user, text, stream=not as_json)
+        invocation = invocation_of(user, text, stream=not as_json)
         try:
-            answered = run(_say(user, said))
+            answered = run(_say(user, invocation))
         except KeyboardInterrupt:
             raise typer.Exit(_INTERRUPTED) from None
         if as_json:
@@ -193,13 +193,13 @@ def chat(
         return
 
 
-async def _say(user_id: str, said: Invoke) -> Answered:
+async def _say(user_id: str, invocation: Invoke) -> Answered:
     settings = read_settings()
     async with on_the_bus(f"user.{user_id}", settings) as bus:
         speaker = AssistantClient(bus, settings)
-        if said.stream:
-            return await speaker.say_aloud(said)
-        return await bus.request(said, trace=conversation_trace(user_id), timeout_s=speaker.within_s)
+        if invocation.stream:
+            return await speaker.say_aloud(invocation)
+        return await bus.request(invocation, trace=conversation_trace(user_id), timeout_s=speaker.within_s)
 
 
 async def _talk(user_id: str) -> None:

@@ -61,7 +61,8 @@ def show(
 
     mindbus dlq show 0192…
     """
-    letter = next((each for each in run(_look(service, _LIMIT)) if each.message_id.startswith(message_id)), None)
+    letters = run(_look(service, _LIMIT))
+    letter = next((letter for letter in letters if letter.message_id.startswith(message_id)), None)
     if letter is None:
         raise CommandError(f"there is no dead letter {message_id}: `mindbus dlq ls` lists them")
     show_result(_plain(letter) | {"body": _body(letter)}, _show_letter, as_json=as_json)
@@ -126,13 +127,13 @@ async def _each(
     settings = read_settings()
     amqp_url = find_broker(settings)
     await require_reachable(amqp_url)
-    known = await _services(settings, amqp_url)
-    if service is not None and service not in known:
+    services = await _services(settings, amqp_url)
+    if service is not None and service not in services:
         raise CommandError(
-            f"{service} has no dead-letter queue; there are {', '.join(known) or 'none'}", Code.NOT_FOUND
+            f"{service} has no dead-letter queue; there are {', '.join(services) or 'none'}", Code.NOT_FOUND
         )
     letters = DeadLetters(amqp_url)
-    return [letter for name in ([service] if service is not None else known) for letter in await work(letters, name)]
+    return [letter for name in ([service] if service is not None else services) for letter in await work(letters, name)]
 
 
 async def _services(settings: Settings, amqp_url: str) -> list[str]:

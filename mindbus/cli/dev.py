@@ -86,5 +86,5 @@ async def _end(process: Process, within_s: float) -> None:
 
 def _snapshot(file: Path) -> Snapshot:
     """Times of modification of the file and the Python files beside it."""
-    found = {*file.parent.glob("*.py"), file}
-    return {each: each.stat().st_mtime_ns for each in found if each.exists()}
+    files = {*file.parent.glob("*.py"), file}
+    return {path: path.stat().st_mtime_ns for path in files if path.exists()}

@@ -18,7 +18,7 @@ def read_settings(kind: type[Settings] = Settings) -> Settings:
     try:
         return kind()
     except ValidationError as invalid:
-        wrong = "; ".join(f"MINDBUS_{'.'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in invalid.errors())
-        raise UsageError(f"the environment is not usable: {wrong}") from invalid
+        problems = "; ".join(f"MINDBUS_{'.'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in invalid.errors())
+        raise UsageError(f"the environment is not usable: {problems}") from invalid
     except SettingsError as invalid:
         raise UsageError(f"the environment is not usable: {invalid}") from invalid

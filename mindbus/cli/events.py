@@ -56,11 +56,11 @@ def events(
 def _require_past(since: datetime | None) -> None:
     now = datetime.now(UTC)
     if since is not None and since.astimezone() > now + _AHEAD:
-        here = now.astimezone().isoformat(timespec="seconds")
-        raise UsageError(f"--since lies in the future: here it is {here}, and nothing has happened after that")
+        local_time = now.astimezone().isoformat(timespec="seconds")
+        raise UsageError(f"--since lies in the future: here it is {local_time}, and nothing has happened after that")
 
 
 def _row(event: TimelineEvent) -> tuple[str, ...]:
-    told = " ".join(f"{key}={value}" for key, value in (event.envelope.data or {}).items())
+    shown_fields = " ".join(f"{key}={value}" for key, value in (event.envelope.data or {}).items())
     at = event.time.astimezone().strftime("%m-%d %H:%M:%S")
-    return at, event.name, event.trace_id or "-", event.envelope.mbrequester, told[:_SHOWN_CHARACTERS]
+    return at, event.name, event.trace_id or "-", event.envelope.mbrequester, shown_fields[:_SHOWN_CHARACTERS]

@@ -23,5 +23,5 @@ def health(
 
     mindbus health storage
     """
-    found = HealthFolder(read_settings()).require(name)
-    show_result(found, f"{found.name} is {found.state.replace('_', ' ')} (process {found.pid})", as_json=as_json)
+    worker = HealthFolder(read_settings()).require(name)
+    show_result(worker, f"{worker.name} is {worker.state.replace('_', ' ')} (process {worker.pid})", as_json=as_json)

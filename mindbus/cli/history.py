@@ -1,4 +1,4 @@
-"""The commands `history`: conversation histories that models are given."""
+"""The commands `history`: conversation found that models are given."""
 
 from typing import Annotated
 
@@ -58,7 +58,7 @@ def list_(
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """List histories by their keys.
+    """List found by their keys.
 
     [bold]Examples[/bold]
 
@@ -66,8 +66,8 @@ def list_(
 
     mindbus history ls --chat 12345 --json
     """
-    found = items_of(lambda: ListHistories(chat_id=chat, limit=min(limit, _PAGE)), acting, limit)
-    show_result(found, lambda _all: show_table(("key", "messages", "last"), map(_summary, found)), as_json=as_json)
+    rows = items_of(lambda: ListHistories(chat_id=chat, limit=min(limit, _PAGE)), acting, limit)
+    show_result(rows, lambda _all: show_table(("key", "messages", "last"), map(_summary, rows)), as_json=as_json)
 
 
 @app.command()
@@ -85,10 +85,10 @@ def clear(
 
     mindbus history clear 12345 --yes
     """
-    whole = _whole(key)
-    require_consent(f"Forget what is kept under {whole}, for good?", is_given=yes)
-    answer_to(lambda: ClearHistory(key=whole), acting)
-    show_result({"key": whole, "cleared": True}, f"nothing is kept under {whole} any more", as_json=as_json)
+    full_key = _whole(key)
+    require_consent(f"Forget what is kept under {full_key}, for good?", is_given=yes)
+    answer_to(lambda: ClearHistory(key=full_key), acting)
+    show_result({"key": full_key, "cleared": True}, f"nothing is kept under {full_key} any more", as_json=as_json)
 
 
 def _whole(key: str) -> str:

@@ -15,8 +15,8 @@ def lineage_tree(lineage: Lineage, root: str, direction: Literal["up", "down"]) 
     manifests = {manifest.id: manifest for manifest in lineage.nodes}
     neighbours: dict[str, list[str]] = defaultdict(list)
     for edge in lineage.edges:
-        here, there = (edge.target, edge.source) if direction == "up" else (edge.source, edge.target)
-        neighbours[here].append(there)
+        parent, child = (edge.target, edge.source) if direction == "up" else (edge.source, edge.target)
+        neighbours[parent].append(child)
     unfolded: set[str] = set()
 
     def grow(branch: Tree, artifact_id: str) -> None:

@@ -68,15 +68,15 @@ class Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """The installed ones, as help lists them."""
         added = entry_points(group=GROUP).names
-        known = [name for name, place in COMMANDS.items() if place.module or name in added]
-        return known + sorted(added - COMMANDS.keys())
+        available = [name for name, place in COMMANDS.items() if place.module or name in added]
+        return available + sorted(added - COMMANDS.keys())
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup:
         """Import the command. Raises UsageError where it comes with a package that is not installed."""
         names = self.list_commands(ctx)
         if cmd_name not in names and cmd_name not in COMMANDS:
-            near = difflib.get_close_matches(cmd_name, names, 1)
-            ctx.fail(f"there is no command {cmd_name!r}" + (f"; did you mean {near[0]}?" if near else ""))
+            matches = difflib.get_close_matches(cmd_name, names, 1)
+            ctx.fail(f"there is no command {cmd_name!r}" + (f"; did you mean {matches[0]}?" if matches else ""))
         place = COMMANDS.get(cmd_name, Place(_MORE))
         group = get_group(_app(cmd_name, place))
         command: Any = group.commands.get(cmd_name, group)

@@ -48,17 +48,17 @@ def class_named(name: str) -> type[Message]:
         if versions:
             return max(versions, key=lambda message: message.wire.version)
     short = sorted({".".join(wire.split(".")[2:4]) for wire in types})
-    near = difflib.get_close_matches(name.removeprefix("mb.cmd.").removeprefix("mb.evt."), short, _MAX_SUGGESTIONS)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(short)}"
+    matches = difflib.get_close_matches(name.removeprefix("mb.cmd.").removeprefix("mb.evt."), short, _MAX_SUGGESTIONS)
+    hint = f"did you mean {' or '.join(matches)}?" if matches else f"known are {', '.join(short)}"
     raise UsageError(f"unknown type {name!r}: {hint}")
 
 
 def message_of(kind: type[Message], pairs: Iterable[str], file: Path | None = None) -> Message:
     """Build a message from `key=value` pairs over the fields in a JSON file. Raises UsageError."""
-    given = dict(_fields_in(file)) if file is not None else {}
+    file_fields = dict(_fields_in(file)) if file is not None else {}
     texts = dict(_split(pair) for pair in pairs)
-    _require_known(kind, [*given, *texts])
-    values = given | {key: _value_of(kind, key, text) for key, text in texts.items()}
+    _require_known(kind, [*file_fields, *texts])
+    values = file_fields | {key: _value_of(kind, key, text) for key, text in texts.items()}
     try:
         # Read as JSON where it came as JSON: only so may a time be a string and a tuple a list.
         return kind.model_validate_json(json.dumps(values))
@@ -84,10 +84,10 @@ def is_command(kind: type[Message]) -> bool:
 
 def _class_at(name: str) -> type[Message]:
     module, _, attribute = name.partition(":")
-    found = getattr(import_from(Path(), module), attribute, None)
-    if not (isinstance(found, type) and issubclass(found, Message)):
+    message_class = getattr(import_from(Path(), module), attribute, None)
+    if not (isinstance(message_class, type) and issubclass(message_class, Message)):
         raise UsageError(f"{attribute!r} is no message class of {module}")
-    return found
+    return message_class
 
 
 def _split(pair: str) -> tuple[str, str]:

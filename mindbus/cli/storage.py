@@ -57,51 +57,51 @@ def show_garbage(report: GarbageReport) -> None:
         say("there is more than one run takes: run it again")
 
 
-def show_audit(found: dict[str, Any]) -> None:
-    troubles = [(kind, x.artifact_id, x.key, x.problem) for kind in _FINDINGS for x in found[kind]]
+def show_audit(result: dict[str, Any]) -> None:
+    troubles = [(kind, x.artifact_id, x.key, x.problem) for kind in _FINDINGS for x in result[kind]]
     if troubles:
         show_table(("", "artifact", "key", "problem"), troubles)
-    wrong = len(found["missing"]) + len(found["damaged"])
+    problem_count = len(result["missing"]) + len(result["damaged"])
     say(
-        f"{found['checked']} artifacts checked, {decimal(found['hashed_bytes'])} read: "
-        f"{len(found['missing'])} missing, {len(found['damaged'])} damaged, {len(found['restored'])} restored"
+        f"{result['checked']} artifacts checked, {decimal(result['hashed_bytes'])} read: "
+        f"{len(result['missing'])} missing, {len(result['damaged'])} damaged, {len(result['restored'])} restored"
     )
-    if found["copies_written"]:
-        say(f"{found['copies_written']} copies of manifests were missing and have been written")
-    if wrong:
+    if result["copies_written"]:
+        say(f"{result['copies_written']} copies of manifests were missing and have been written")
+    if problem_count:
         say("restore their bytes from a backup of the store, then audit again; no manifest has been removed")
 
 
-def show_rebuild(found: dict[str, Any]) -> None:
-    if found["lost"]:
-        show_table(("lost", "reason"), ((lost.key, lost.reason) for lost in found["lost"]))
-    done = "would be restored" if found["dry_run"] else "restored"
+def show_rebuild(result: dict[str, Any]) -> None:
+    if result["lost"]:
+        show_table(("lost", "reason"), ((lost.key, lost.reason) for lost in result["lost"]))
+    done = "would be restored" if result["dry_run"] else "restored"
     say(
-        f"{found['present']} manifests were there, {found['restored']} {done} from their copies, "
-        f"{found['recovered']} from what objects say of themselves, {len(found['lost'])} lost"
+        f"{result['present']} manifests were there, {result['restored']} {done} from their copies, "
+        f"{result['recovered']} from what objects say of themselves, {len(result['lost'])} lost"
     )
 
 
-def show_stats(found: StorageStats) -> None:
+def show_stats(stats: StorageStats) -> None:
     rows = [
-        ("artifacts", found.artifacts),
-        ("expired", found.expired),
-        *((f"contents {state}", amount) for state, amount in found.by_state.items()),
-        ("staging", found.staging),
-        ("orphans", found.orphans),
+        ("artifacts", stats.artifacts),
+        ("expired", stats.expired),
+        *((f"contents {state}", amount) for state, amount in stats.by_state.items()),
+        ("staging", stats.staging),
+        ("orphans", stats.orphans),
     ]
     show_table(("", "how many", "size"), ((name, *_row(amount)) for name, amount in rows))
-    for title, amounts in (("type", found.by_type), ("owner", found.by_owner)):
+    for title, amounts in (("type", stats.by_type), ("owner", stats.by_owner)):
         if amounts:
             show_table((title, "artifacts", "size"), ((name, *_row(amount)) for name, amount in amounts.items()))
     waiting = {
-        "uploads to be removed": found.spent_uploads,
-        "removals under way": found.removals,
-        "events to be told": found.notices,
-        "traces that run": found.open_traces,
-        "oldest upload in staging": found.oldest_staged or "none",
-        "last collected": found.collected_at or "never",
-        "last audited": found.audited_at or "never",
+        "uploads to be removed": stats.spent_uploads,
+        "removals under way": stats.removals,
+        "events to be told": stats.notices,
+        "traces that run": stats.open_traces,
+        "oldest upload in staging": stats.oldest_staged or "none",
+        "last collected": stats.collected_at or "never",
+        "last audited": stats.audited_at or "never",
     }
     show_table(("", ""), waiting.items())
 
@@ -164,14 +164,14 @@ def audit(
     mindbus storage audit --no-rehash --json
     """
     pages = run(all_pages("audit", lambda cursor: Audit(cursor=cursor, rehash=rehash), _audited, acting))
-    found = {
+    result = {
         "checked": sum(page.checked for page in pages),
         "hashed_bytes": sum(page.hashed_bytes for page in pages),
         **{kind: [item for page in pages for item in getattr(page, kind)] for kind in _FINDINGS},
         "copies_written": sum(page.copies_written for page in pages),
     }
-    show_result(found, show_audit, as_json=as_json)
-    if found["missing"] or found["damaged"]:
+    show_result(result, show_audit, as_json=as_json)
+    if result["missing"] or result["damaged"]:
         raise typer.Exit(1)
 
 
@@ -193,14 +193,14 @@ def rebuild(
     pages = run(
         all_pages("rebuild", lambda cursor: Rebuild(cursor=cursor, dry_run=dry_run, deep=deep), _rebuilt, acting)
     )
-    found = {
+    result = {
         "dry_run": dry_run,
         **{kind: sum(getattr(page, kind) for page in pages) for kind in ("present", "restored", "recovered")},
         # A manifest that others depend on is told by the page of each of them.
         "lost": list({lost.key: lost for page in pages for lost in page.lost}.values()),
     }
-    show_result(found, show_rebuild, as_json=as_json)
-    if found["lost"]:
+    show_result(result, show_rebuild, as_json=as_json)
+    if result["lost"]:
         raise typer.Exit(1)
 
 

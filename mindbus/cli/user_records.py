@@ -131,13 +131,13 @@ def _show(user: UserRecord) -> None:
 
 def _checked(user: User, options: dict[str, str | list[str] | None]) -> User:
     """The user with these options; an empty zone or language clears it. Raises UsageError."""
-    given = {
+    fields = {
         field: None if value == _CLEAR and field in ("zone", "language") else value
         for field, value in options.items()
         if value is not None
     }
     with valid_options():
-        return User.model_validate(user.model_dump(include=set(User.model_fields)) | given)
+        return User.model_validate(user.model_dump(include=set(User.model_fields)) | fields)
 
 
 def _record(user_id: str, identity: str) -> UserRecord:

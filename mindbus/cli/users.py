@@ -41,9 +41,9 @@ FORGET = (
 
 def others_that_take(command: type[Command[Removed]], settings: Settings) -> list[str]:
     """Workers of other packages that own data; whoever does not take the command is not asked."""
-    others = installed_workers().checked().third_party
+    owners = installed_workers().checked().third_party
     built = {
-        name: build(entry, name, settings, open_transport(settings, name)) for name, entry in sorted(others.items())
+        name: build(entry, name, settings, open_transport(settings, name)) for name, entry in sorted(owners.items())
     }
     return [name for name, service in built.items() if command in service.worker.routes.commands]
 
@@ -56,7 +56,7 @@ class RemovalOutcome:
     failed: dict[str, str] = field(default_factory=dict)
 
     def show(self) -> None:
-        rows = [(owner, *each) for owner, counts in self.removed.items() for each in (counts or {"": 0}).items()]
+        rows = [(owner, *row) for owner, counts in self.removed.items() for row in (counts or {"": 0}).items()]
         show_table(("owner", "what", "removed"), rows)
 
     def require_all(self) -> None:
@@ -69,11 +69,11 @@ class RemovalOutcome:
 
 
 async def ask_owners(
-    bus: Client, command: Command[Removed], owners: Sequence[str], others: Iterable[str] = (), *, within_s: float
+    bus: Client, command: Command[Removed], owners: Sequence[str], other_owners: Iterable[str] = (), *, within_s: float
 ) -> RemovalOutcome:
     """One after the other, each whatever the others say; of `others` none need ever have been started."""
     outcome = RemovalOutcome()
-    for owner in (*others, *owners):
+    for owner in (*other_owners, *owners):
         try:
             removed = await bus.request(command, to=owner, timeout_s=within_s)
         except (ReplyError, BusUnavailable) as error:
@@ -134,5 +134,5 @@ def forget(
 async def _forget(user_id: str, identity: str) -> RemovalOutcome:
     settings = read_settings()
     async with on_the_bus(identity, settings) as bus:
-        others = others_that_take(DeleteUser, settings)
-        return await ask_owners(bus, DeleteUser(user_id=user_id), FORGET, others, within_s=_WITHIN_S)
+        other_owners = others_that_take(DeleteUser, settings)
+        return await ask_owners(bus, DeleteUser(user_id=user_id), FORGET, other_owners, within_s=_WITHIN_S)

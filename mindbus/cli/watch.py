@@ -40,8 +40,8 @@ def watch(
         async with on_the_bus(acting) as bus, bus.subscribe(pattern, trace=trace) as events:
             if not as_json:
                 errors().print(f"listening to {pattern}; Ctrl-C ends it")
-            wanted = (each async for each in events if wants_heartbeats or not each.type.startswith(_HEARTBEAT))
-            await show_each(wanted, show_json_line if as_json else _show_event, count, for_s)
+            shown = (event async for event in events if wants_heartbeats or not event.type.startswith(_HEARTBEAT))
+            await show_each(shown, show_json_line if as_json else _show_event, count, for_s)
 
     run_until_interrupted(listen())
 

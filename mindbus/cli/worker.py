@@ -40,13 +40,13 @@ def worker(
     settings = read_settings()
     if supervised:
         die_with_parent(settings.drain_s + _ORPHAN_MARGIN_S)
-    makers = {name: factory for given in names for name, factory in _factories(given).items()}
+    makers = {name: factory for target in names for name, factory in _factories(target).items()}
     run(_run_workers(makers, settings, supervised=supervised))
 
 
-def _factories(given: str) -> dict[str, Factory]:
-    is_own = ":" in given or given.endswith(".py")
-    return workers_at(given) if is_own else {given: installed_workers().require(given).load()}
+def _factories(target: str) -> dict[str, Factory]:
+    is_own = ":" in target or target.endswith(".py")
+    return workers_at(target) if is_own else {target: installed_workers().require(target).load()}
 
 
 async def _run_workers(makers: dict[str, Factory], settings: Settings, *, supervised: bool) -> None:

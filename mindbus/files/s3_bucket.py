@@ -104,10 +104,10 @@ class Bucket:
 
     async def require_object(self, key: str) -> dict[str, Any]:
         """Description of an object, on the loop of s3fs. Raises FileNotFoundError."""
-        found = await self.head(key)
-        if found is None:
+        head = await self.head(key)
+        if head is None:
             raise FileNotFoundError(errno.ENOENT, f"There is no object {key} ({self.place})")
-        return found
+        return head
 
     async def require(self) -> None:
         """Check that the bucket exists. Raises BucketMissing, CredentialsRefused, StoreUnreachable."""

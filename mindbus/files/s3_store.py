@@ -110,10 +110,10 @@ class S3Upload:
         """The latest unfinished upload of this key with its parts by number, or a new one: no key has two uploads."""
         path = self.bucket.path(self.key)
         listing = await self.bucket.call("list_multipart_uploads", Prefix=path)
-        unfinished = [each for each in listing.get("Uploads", ()) if each["Key"] == path]
+        unfinished = [upload for upload in listing.get("Uploads", ()) if upload["Key"] == path]
         if not unfinished:
             return await MultipartUpload.create(self.bucket, path, ChecksumAlgorithm="SHA256"), {}
-        upload_id = max(unfinished, key=lambda each: each["Initiated"])["UploadId"]
+        upload_id = max(unfinished, key=lambda upload: upload["Initiated"])["UploadId"]
         pages = self.bucket.pages("list_parts", Key=path, UploadId=upload_id)
         stored = {part["PartNumber"]: part async for page in pages for part in page.get("Parts", ())}
         return MultipartUpload(self.bucket, path, upload_id), stored

@@ -85,10 +85,10 @@ class Service:
         if not self.worker.is_ordered:
             await asyncio.gather(*(consumer.pause() for consumer in self._consumers))
         if self._at_work_tasks:
-            _done, late = await asyncio.wait(self._at_work_tasks, timeout=self._settings.drain_s)
-            if late:
-                logger().warning("cut short, to be delivered again", worker=self.worker.name, messages=len(late))
-            await end(*late)
+            _done, unfinished = await asyncio.wait(self._at_work_tasks, timeout=self._settings.drain_s)
+            if unfinished:
+                logger().warning("cut short, to be delivered again", worker=self.worker.name, messages=len(unfinished))
+            await end(*unfinished)
         await end(*self._presence)
         await self._close()
         if self.worker.leadership is not None:

@@ -76,7 +76,7 @@ class StoredState(BaseModel, Generic[StateT]):
         return self.model_copy(update={"state": state, "turns": turns, "owed": _not_about(user_id, self.owed)})
 
     def outcome(self, cause: str) -> MessageOutcome | None:
-        return next((each for each in self.turns if each.cause == cause), None)
+        return next((turn for turn in self.turns if turn.cause == cause), None)
 
 
 class AgentStateStore(Generic[StateT]):
@@ -104,7 +104,7 @@ class AgentStateStore(Generic[StateT]):
                 outcome = MessageOutcome(cause=cause, said=tuple(map(StoredMessage.of, messages)))
                 turns = (*stored.turns, outcome)[-_MAX_OUTCOMES:]
                 await self._write(key, version, stored.model_copy(update={"state": state, "turns": turns}))
-            return [each.message() for each in outcome.said]
+            return [record.message() for record in outcome.said]
 
     async def publish_due(
         self,
@@ -122,8 +122,8 @@ class AgentStateStore(Generic[StateT]):
             if events:
                 stored = stored.model_copy(update={"state": state, "owed": owed})
                 version = await self._write(key, version, stored)
-            for each in owed:
-                event = message_class(each.type).model_validate(each.data)
+            for record in owed:
+                event = message_class(record.type).model_validate(record.data)
                 assert isinstance(event, Event)
                 await publish(event)
             await self._write(key, version, stored.model_copy(update={"owed": ()}))
@@ -183,12 +183,12 @@ class AgentStateStore(Generic[StateT]):
 
 
 def _not_about(user_id: str, messages: Iterable[StoredMessage]) -> tuple[StoredMessage, ...]:
-    return tuple(each for each in messages if not each.is_about(user_id))
+    return tuple(message for message in messages if not message.is_about(user_id))
 
 
 def _names(value: JsonValue, user_id: str) -> bool:
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
-        return any(_names(each, user_id) for each in value)
+        return any(_names(item, user_id) for item in value)
     return value == user_id

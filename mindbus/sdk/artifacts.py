@@ -167,8 +167,8 @@ class Artifacts:
             with self._working_on(artifact_id) as is_alone:
                 return await self._register(entry) if is_alone else Put(entry.manifest, "pending")
         own = await self._policy.retry(lambda: self._storage.made_by(self._bus.owner, trace, step))
-        found = next((manifest for manifest in own if manifest.id == artifact_id), None)
-        return None if found is None else Put(found, "already_exists")
+        match = next((manifest for manifest in own if manifest.id == artifact_id), None)
+        return None if match is None else Put(match, "already_exists")
 
     async def manifest(self, artifact_id: str, *, trace: str | None = None) -> Manifest:
         """The manifest, if storage lets this participant read it. Raises ArtifactNotFound, StorageAway."""

@@ -160,10 +160,10 @@ class Buffer:
 
     def _forget(self, artifact_id: str) -> None:
         with self._lock:
-            gone = self._held.pop(artifact_id)
-            self._bytes -= gone.entry.manifest.size_bytes
+            removed = self._held.pop(artifact_id)
+            self._bytes -= removed.entry.manifest.size_bytes
         BUFFERED_ARTIFACTS.labels(self._owner).dec()
-        BUFFERED_BYTES.labels(self._owner).dec(gone.entry.manifest.size_bytes)
+        BUFFERED_BYTES.labels(self._owner).dec(removed.entry.manifest.size_bytes)
 
     def _release_empty(self) -> None:
         for folder in [folder for folder in self._adopted if folder.is_empty()]:

@@ -56,7 +56,7 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
 
         Override to add commands that can be derived from the events and so need not be stored with them.
         """
-        return [each for each in messages if isinstance(each, Send)]
+        return [message for message in messages if isinstance(message, Send)]
 
     def key(self, user_id: str) -> str:
         """The key of the state that a user's fragments change: by default a state per user."""
@@ -92,19 +92,19 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
         began = time.monotonic()
         about = fragment.fragment_id
         await self.bus.publish(AgentActivityStarted(agent=self.name, about=about))
-        whole = await self.conversations.whole(fragment)
+        complete = await self.conversations.whole(fragment)
         try:
             messages = await self.state_store.process_once(
-                self.key(fragment.user_id), about, lambda state: self.process(whole, state)
+                self.key(fragment.user_id), about, lambda state: self.process(complete, state)
             )
         except Exception:
             failed = self._result(about, "failed", began)
             await in_id_scope(f"failed/{context.attempt}", lambda: self.bus.publish(failed, trace=context.trace_id))
             raise
-        await in_id_scope("orders", lambda: self._order(self.orders(whole, messages)))
+        await in_id_scope("orders", lambda: self._order(self.orders(complete, messages)))
         await self.after(fragment)
         return [
-            *(each for each in messages if not isinstance(each, Send)),
+            *(message for message in messages if not isinstance(message, Send)),
             self._result(about, "found" if messages else "nothing", began),
         ]
 
@@ -116,9 +116,9 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
         counts: dict[str, int] = {}
 
         def forgetting(state: StateT) -> StateT | None:
-            left, removed = self.without(state, user_id)
+            remaining, removed = self.without(state, user_id)
             counts.update(removed)
-            return left
+            return remaining
 
         await self.state_store.forget(self.key(user_id), user_id, forgetting)
         await self.forgotten(user_id)

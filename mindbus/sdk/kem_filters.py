@@ -108,8 +108,8 @@ def _tokens(text: str) -> Iterator[_Token]:
         value = re.sub(r"\\(.)", r"\1", match[kind]) if kind == "quoted" else match[kind]
         yield _Token(match.end() - len(match[0].lstrip()), kind, value)
         end = match.end()
-    if rest := text[end:].strip():
-        raise MalformedFilter(text, text.index(rest, end) + 1, "a quote without its other half")
+    if remainder := text[end:].strip():
+        raise MalformedFilter(text, text.index(remainder, end) + 1, "a quote without its other half")
     yield _Token(len(text), "end", "")
 
 
@@ -212,7 +212,7 @@ def _ids(part: Filter) -> tuple[str, ...]:
         case FieldEquals(name="kem_id", value=kem_id):
             return (kem_id,)
         case Either(parts=parts) if all(map(_ids, parts)):
-            return tuple(kem_id for each in parts for kem_id in _ids(each))
+            return tuple(kem_id for part in parts for kem_id in _ids(part))
     return ()
 
 

@@ -39,8 +39,8 @@ class KemReader(SdkPart):
 
         None where the agent may read none. Raises MemoryAway.
         """
-        if not force_remote and (known := self.local_memory.get(kem_id)) is not None:
-            return known
+        if not force_remote and (cached := self.local_memory.get(kem_id)) is not None:
+            return cached
         query = KemQuery(ids=(kem_id,))
         kems = await (self._from_glm(query) if force_remote else self._from_nearest(query))
         return kems[0] if kems else None
@@ -76,13 +76,13 @@ class KemReader(SdkPart):
         async def loaded() -> list[Kem]:
             try:
                 kem_ids = (await self.link.ask(command)).kem_ids
-                found = await self._all(QuerySwm, KemQuery(ids=kem_ids), limit) if kem_ids else []
+                kems = await self._all(QuerySwm, KemQuery(ids=kem_ids), limit) if kem_ids else []
             except MemoryAway:
                 return await self._all(RetrieveKems, query, limit)
-            if gone := set(kem_ids) - {kem.id for kem in found}:
+            if missing_ids := set(kem_ids) - {kem.id for kem in kems}:
                 # Working memory has no room for so many.
-                found += await self._all(RetrieveKems, KemQuery(ids=tuple(gone)), limit)
-            return sorted(found, key=lambda kem: kem_ids.index(kem.id))
+                kems += await self._all(RetrieveKems, KemQuery(ids=tuple(missing_ids)), limit)
+            return sorted(kems, key=lambda kem: kem_ids.index(kem.id))
 
         return await self._kept(loaded)
 
@@ -104,15 +104,15 @@ class KemReader(SdkPart):
         return page
 
     async def _all(self, place: KemSource, query: KemQuery, limit: int) -> list[Kem]:
-        found: list[Kem] = []
+        kems: list[Kem] = []
         cursor = None
         while True:
-            page_size = min(limit - len(found), MAX_PAGE)
+            page_size = min(limit - len(kems), MAX_PAGE)
             page = await self.link.ask(place(query=query, cursor=cursor, page_size=page_size))
-            found += [item.kem for item in page.items]
+            kems += [item.kem for item in page.items]
             cursor = page.next_cursor
-            if cursor is None or len(found) >= limit:
-                return found
+            if cursor is None or len(kems) >= limit:
+                return kems
 
     async def _kept(self, asking: Callable[[], Awaitable[list[Kem]]], expected: Collection[str] = ()) -> list[Kem]:
         """Keep what is found; drop the ids in `expected` that are not."""
@@ -124,8 +124,8 @@ class KemReader(SdkPart):
     def _keep(self, kems: Sequence[Kem], moment: int, expected: Collection[str] = ()) -> None:
         for kem in kems:
             self.local_memory.keep(kem, moment)
-        for gone in set(expected) - {kem.id for kem in kems}:
-            self.local_memory.drop(gone)
+        for missing_id in set(expected) - {kem.id for kem in kems}:
+            self.local_memory.drop(missing_id)
 
 
 # A document is parsed, split and embedded before the reply.
@@ -187,9 +187,9 @@ class KemWriter(KemReader):
 
         Raises MemoryAway, ReplyError.
         """
-        given = {"raw_content": source} if isinstance(source, str) else {"source": source}
+        content = {"raw_content": source} if isinstance(source, str) else {"source": source}
         fields = {name: value for name, value in about.items() if name != "trace"}
-        command = ProcessRawData.model_validate({"content_type": "text/plain"} | given | fields)
+        command = ProcessRawData.model_validate({"content_type": "text/plain"} | content | fields)
         return await self.link.ask(command, timeout_s=_PROCESSING_S, trace=about.get("trace"))
 
     async def _send(
@@ -214,10 +214,10 @@ class KemWriter(KemReader):
         if not kem_ids:
             return
         try:
-            found = await self._all(place, KemQuery(ids=tuple(kem_ids)), len(kem_ids))
+            kems = await self._all(place, KemQuery(ids=tuple(kem_ids)), len(kem_ids))
         except MemoryAway:
-            found = []
-        self._keep(found, moment, kem_ids)
+            kems = []
+        self._keep(kems, moment, kem_ids)
 
     @contextmanager
     def _dropping_stale(self, kem_id: str) -> Iterator[None]:

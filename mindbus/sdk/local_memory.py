@@ -67,7 +67,7 @@ class IndexedLRUCache(Generic[ValueT]):
 
     def put(self, key: str, value: ValueT, facets: Iterable[TextFacet], size: int, priority: float = 0) -> list[str]:
         """Add or replace a value; returns the evicted keys, its own among them if it does not fit."""
-        entry = _Entry(value, frozenset(each for each in facets if each[0] in self.indexed_keys), size, priority)
+        entry = _Entry(value, frozenset(facet for facet in facets if facet[0] in self.indexed_keys), size, priority)
         with self._lock:
             self.pop(key)
             evicted = self._make_room(size, priority)
@@ -107,7 +107,7 @@ class IndexedLRUCache(Generic[ValueT]):
     def with_facets(self, key: str, texts: Collection[str]) -> set[str]:
         """Keys of the values that have one of these texts under an indexed metadata key."""
         with self._lock:
-            return {found for text in texts for found in self._index.get((key, text), ())}
+            return {key_ids for text in texts for key_ids in self._index.get((key, text), ())}
 
     def keys(self) -> list[str]:
         with self._lock:
@@ -165,10 +165,10 @@ class IndexedKems(IndexedLRUCache[Kem]):
 
 def priority_of(kem: Kem) -> int:
     """Priority from -10 to 10: the number under `priority` in the metadata, rounded; 0 without one."""
-    given = kem.metadata.get("priority")
-    if isinstance(given, bool) or not isinstance(given, int | float):
+    value = kem.metadata.get("priority")
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
-    return max(_LOWEST_PRIORITY, min(_HIGHEST_PRIORITY, round(given)))
+    return max(_LOWEST_PRIORITY, min(_HIGHEST_PRIORITY, round(value)))
 
 
 def _size_of(kem: Kem) -> int:
@@ -277,10 +277,10 @@ async def _drop_changed(notices: "EventSubscription[Envelope]", local_memory: Lo
 def _is_known(notice: KemDeleted | KemNotice, local_memory: LocalAgentMemory) -> bool:
     if not isinstance(notice, KemNotice):
         return False
-    known = local_memory.peek(notice.kem_id)
-    if known is None:
+    cached = local_memory.peek(notice.kem_id)
+    if cached is None:
         return False
     if isinstance(notice, KemStored):
         # The working memory stores a unit unchanged, but later.
-        return known.version >= notice.version
-    return (known.version, known.updated_at) == (notice.version, notice.updated_at)
+        return cached.version >= notice.version
+    return (cached.version, cached.updated_at) == (notice.version, notice.updated_at)

@@ -56,15 +56,15 @@ class StepArtifacts:
         except ArtifactConflict as conflict:
             return await self._adopted(conflict)
 
-    def ending(self, made: Put) -> StepCompleted | StepPendingStorage:
+    def ending(self, put: Put) -> StepCompleted | StepPendingStorage:
         """The event to publish; storage tells the orchestrator when a pending artifact is registered."""
-        ending = StepPendingStorage if made.is_pending else StepCompleted
+        ending = StepPendingStorage if put.is_pending else StepCompleted
         return ending(
             run_id=self.order.run_id,
             step_id=self.order.step_id,
             attempt=self.order.attempt,
-            artifact=made.ref,
-            context=made.manifest.context or AIContext(),
+            artifact=put.ref,
+            context=put.manifest.context or AIContext(),
         )
 
     async def _find(self) -> Put | None:

@@ -123,8 +123,8 @@ class ReadRange:
         begin = max(0, size_bytes + start) if start < 0 else start
         if begin > size_bytes or (length is not None and length < 0):
             raise NoSuchRange(f"{NoSuchRange.__doc__} ({manifest.id}: {size_bytes} bytes)")
-        left = size_bytes - begin
-        size = left if length is None else min(length, left)
+        remaining = size_bytes - begin
+        size = remaining if length is None else min(length, remaining)
         return cls(begin, size, size == size_bytes)
 
 

@@ -60,8 +60,10 @@ class SqlInbox:
         The messages stay recorded as handled, so that a redelivery has no effect.
         """
         inbox = self._tables.inbox
-        words = [cast(inbox.c.outcome, Text).contains(f'\\"{name}\\"', autoescape=True) for name in names]
-        await self.database.session.execute(update(inbox).where(or_(*words) if words else true()).values(outcome=[]))
+        conditions = [cast(inbox.c.outcome, Text).contains(f'\\"{name}\\"', autoescape=True) for name in names]
+        await self.database.session.execute(
+            update(inbox).where(or_(*conditions) if conditions else true()).values(outcome=[])
+        )
 
     async def start(self, transport: Transport) -> None:
         """Publish the rows left by an earlier process, then new ones."""

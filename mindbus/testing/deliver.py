@@ -114,8 +114,8 @@ async def deliver(
         outcome = await processor.outcome_of(decoded, incoming)
     caused = list(outcome.outgoing)
     if worker.inbox.publishes and not caused:
-        known = await worker.inbox.outcomes_of(worker.name, [outgoing.envelope.id])
-        caused += known.get(outgoing.envelope.id, ())
+        outcomes = await worker.inbox.outcomes_of(worker.name, [outgoing.envelope.id])
+        caused += outcomes.get(outgoing.envelope.id, ())
     return _delivered(outcome, [*transport.sent, *caused] if decoded else caused, message)
 
 
@@ -136,13 +136,13 @@ def _sender(worker: Worker, claims: Claims) -> Sender:
 def _delivered(
     outcome: Outcome, outgoing: Sequence[Outgoing], message: Command[Any] | Event | None
 ) -> DeliveryResult[Any]:
-    messages = [_message(each) for each in outgoing if each.envelope.mbkind is not Kind.REPLY]
-    replies = [Reply.model_validate(each.envelope.data) for each in outgoing if each.envelope.mbkind is Kind.REPLY]
+    messages = [_message(sent) for sent in outgoing if sent.envelope.mbkind is not Kind.REPLY]
+    replies = [Reply.model_validate(sent.envelope.data) for sent in outgoing if sent.envelope.mbkind is Kind.REPLY]
     return DeliveryResult(
         outcome=outcome.name,
         reply=next((reply for reply in reversed(replies) if reply.status != "partial"), None),
-        published=tuple(each for each in messages if isinstance(each, Event)),
-        sent=tuple(each for each in messages if isinstance(each, Command)),
+        published=tuple(message for message in messages if isinstance(message, Event)),
+        sent=tuple(message for message in messages if isinstance(message, Command)),
         outgoing=tuple(outgoing),
         error=outcome.error,
         dead_letter=outcome.copy if outcome.name == "dead" else None,

@@ -47,24 +47,24 @@ class Auditor:
 
     async def audit(self, cursor: str | None, limit: int, *, rehash: bool) -> AuditPage:
         """Raises InvalidCursor; OSError where the store fails."""
-        kept = await self.registry.kept(position_of(cursor), limit)
+        artifacts = await self.registry.kept(position_of(cursor), limit)
         page = _Page(rehash)
-        for artifact in kept:
+        for artifact in artifacts:
             await self._check(page, artifact)
             page.checked += 1
             if page.hashed_bytes >= _MAX_HASHED_BYTES:
                 break
-        is_last = page.checked == len(kept) < limit
+        is_last = page.checked == len(artifacts) < limit
         total = await self.registry.artifact_count()
-        next_cursor = None if is_last else str(kept[page.checked - 1].position)
+        next_cursor = None if is_last else str(artifacts[page.checked - 1].position)
         return AuditPage.model_validate(vars(page) | {"total": total, "next_cursor": next_cursor})
 
     async def _check(self, page: _Page, artifact: StoredArtifact) -> None:
         content = artifact.content
         if content not in page.seen:
             page.seen[content] = await self._examine(page, artifact)
-        if found := page.seen[content]:
-            troubles, problem = found
+        if finding := page.seen[content]:
+            troubles, problem = finding
             troubles.append(Trouble(artifact_id=artifact.artifact_id, key=content.key, problem=problem))
             logger().error("artifact damaged", artifact_id=artifact.artifact_id, key=content.key, problem=problem)
         if await self.blobs.size_bytes(copy_key(artifact.artifact_id)) is None:
@@ -102,11 +102,11 @@ async def orphan_of(blobs: Blobs, key: str, today: date) -> str | None:
 
 async def damage_of(blobs: Blobs, key: str, sha256: str, size_bytes: int, *, rehash: bool) -> str | None:
     """Description of the damage of a file, or None. Raises FileNotFoundError, OSError."""
-    found = await blobs.size_bytes(key)
-    if found is None:
+    actual_bytes = await blobs.size_bytes(key)
+    if actual_bytes is None:
         raise FileNotFoundError(key)
-    if found != size_bytes:
-        return f"has {found} bytes, not {size_bytes}"
+    if actual_bytes != size_bytes:
+        return f"has {actual_bytes} bytes, not {size_bytes}"
     if rehash and (digest := (await blobs.digest(key)).sha256) != sha256:
         return f"has the sha256 {digest}"
     return None

@@ -45,8 +45,8 @@ def limit_error(survey: Survey, rules: MaintenanceRules, max_objects: int | None
     return None
 
 
-def _percent(part: int, whole: int, few: int) -> float:
-    return 100 * part / max(whole, part) if part > few else 0.0
+def _percent(part: int, total: int, few: int) -> float:
+    return 100 * part / max(total, part) if part > few else 0.0
 
 
 COLLECTED = "collected"
@@ -82,7 +82,7 @@ class Collector:
 
     async def end_erasures(self) -> int:
         """Carry out the removals of erased files, which should not wait for the next collection."""
-        return await self._end([each for each in await self.registry.removals(MAX_PER_RUN) if not each.target])
+        return await self._end([removal for removal in await self.registry.removals(MAX_PER_RUN) if not removal.target])
 
     async def _end(self, removals: Iterable[Removal]) -> int:
         ended = 0

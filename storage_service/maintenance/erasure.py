@@ -103,12 +103,12 @@ class ErasedRows:
             "users": UserRow.user_id == user_id,
         }
         counts = {kind: await self._delete(_MESSAGE_TABLES[kind], which) for kind, which in conditions.items()}
-        theirs = or_(ManifestRow.owner == f"user.{user_id}", ManifestRow.trace_id == trace)
-        return counts | await self._forget_artifacts(theirs, orphans)
+        condition = or_(ManifestRow.owner == f"user.{user_id}", ManifestRow.trace_id == trace)
+        return counts | await self._forget_artifacts(condition, orphans)
 
-    async def _forget_artifacts(self, theirs: ColumnElement[bool], orphans: Sequence[StoredFile]) -> dict[str, int]:
+    async def _forget_artifacts(self, condition: ColumnElement[bool], orphans: Sequence[StoredFile]) -> dict[str, int]:
         session = self.database.session
-        rows = (await session.scalars(select(ManifestRow).where(theirs))).all()
+        rows = (await session.scalars(select(ManifestRow).where(condition))).all()
         contents = {ContentGeneration(row.sha256, row.generation) for row in rows}
         for row in rows:
             row.expired_at = row.expired_at or self.clock()
@@ -186,7 +186,7 @@ class Eraser:
         require_operator(principal)
         await self._outlaw_strays()
         # Listed before the transaction, which would block all others on SQLite.
-        files = [found for folder in (STAGING, ORPHANS, CLAIMS, MANIFESTS) for found in await self._under(folder)]
+        files = [file for folder in (STAGING, ORPHANS, CLAIMS, MANIFESTS) for file in await self._under(folder)]
         return await self.rows.forget_all(files)
 
     async def forget(self, principal: Principal, user_id: str) -> Mapping[str, int]:
@@ -195,7 +195,7 @@ class Eraser:
         return await self.rows.forget_user(user_id, await self._under(ORPHANS))
 
     async def _under(self, folder: str) -> Sequence[StoredFile]:
-        return [found async for found in self.blobs.listing(folder)]
+        return [file async for file in self.blobs.listing(folder)]
 
     async def _outlaw_strays(self) -> None:
         """Remove objects without a manifest: no row leads to them."""

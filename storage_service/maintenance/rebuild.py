@@ -108,15 +108,15 @@ class Rebuilder:
         return True
 
     async def _restore_folder(self, page: _Page, folder: str) -> None:
-        async for found in pages_of(self.blobs.listing(folder)):
-            page.looked_at += len(found)
+        async for files in pages_of(self.blobs.listing(folder)):
+            page.looked_at += len(files)
             if folder.startswith(MANIFESTS):
-                await self._from_copies(page, found)
+                await self._from_copies(page, files)
             else:
-                await self._from_labels(page, found)
+                await self._from_labels(page, files)
 
-    async def _from_copies(self, page: _Page, found: list[StoredFile]) -> None:
-        named = {artifact_of(file.key): file.key for file in found}
+    async def _from_copies(self, page: _Page, files: list[StoredFile]) -> None:
+        named = {artifact_of(file.key): file.key for file in files}
         if odd := named.pop(None, None):
             page.lost.append(Lost(key=odd, reason="is the copy of no manifest"))
         unknown = await self.registry.unknown_artifacts({artifact_id for artifact_id in named if artifact_id})
@@ -173,9 +173,9 @@ class Rebuilder:
                 await self.blobs.move(orphan, key)
         return await damage_of(self.blobs, key, content.sha256, manifest.size_bytes, rehash=page.deep)
 
-    async def _from_labels(self, page: _Page, found: list[StoredFile]) -> None:
+    async def _from_labels(self, page: _Page, files: list[StoredFile]) -> None:
         """Only contents that the database does not know: of any other it knows the state."""
-        contents = {file: content_of(file.key) for file in found}
+        contents = {file: content_of(file.key) for file in files}
         unknown = await self.registry.unknown_contents({content.sha256 for content in contents.values() if content})
         for file, content in contents.items():
             if content is None or content.sha256 not in unknown:

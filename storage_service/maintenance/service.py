@@ -84,10 +84,10 @@ class StorageStatistics:
     async def _amount_in(self, folder: str) -> tuple[Amount, datetime | None]:
         count = size_bytes = 0
         oldest: datetime | None = None
-        async for found in self.blobs.listing(folder):
+        async for file in self.blobs.listing(folder):
             count += 1
-            size_bytes += found.size_bytes
-            oldest = min(oldest or found.modified, found.modified)
+            size_bytes += file.size_bytes
+            oldest = min(oldest or file.modified, file.modified)
         return Amount(count=count, size_bytes=size_bytes), oldest
 
 

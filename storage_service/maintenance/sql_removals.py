@@ -78,8 +78,8 @@ def _own(now: datetime) -> ColumnElement[bool]:
 
 def _type(now: datetime, retention: Mapping[str, timedelta]) -> ColumnElement[bool]:
     by_type = [
-        and_(ManifestRow.artifact_type == artifact_type, ManifestRow.committed_at <= now - kept)
-        for artifact_type, kept in retention.items()
+        and_(ManifestRow.artifact_type == artifact_type, ManifestRow.committed_at <= now - period)
+        for artifact_type, period in retention.items()
     ]
     return or_(false(), *by_type)
 

@@ -113,45 +113,45 @@ class Surveyor:
         while page := await self.registry.unused(before, after, _ROWS):
             after = page[-1].content.sha256
             for unused in page:
-                found = StoredFile(unused.content.key, unused.size_bytes, before)
-                self._add_removal(survey.unused, found, "unused")
+                file = StoredFile(unused.content.key, unused.size_bytes, before)
+                self._add_removal(survey.unused, file, "unused")
 
     async def _strays(self, survey: Survey) -> None:
         async for page in pages_of(self.blobs.listing(OBJECTS)):
             survey.objects += len(page)
-            for found, reason in await strays_of(self.registry, self._old(page)):
-                self._add_removal(survey.unknown, found, reason)
+            for file, reason in await strays_of(self.registry, self._old(page)):
+                self._add_removal(survey.unknown, file, reason)
 
     async def _copies(self, survey: Survey) -> None:
         async for page in pages_of(self.blobs.listing(MANIFESTS)):
-            artifacts = {found.key: artifact_of(found.key) for found in page}
+            artifacts = {file.key: artifact_of(file.key) for file in page}
             unknown = await self.registry.unknown_artifacts({known for known in artifacts.values() if known})
-            for found in page:
-                artifact_id = artifacts[found.key]
+            for file in page:
+                artifact_id = artifacts[file.key]
                 survey.forgotten += artifact_id in unknown
                 if artifact_id is None or artifact_id in unknown:
-                    self._add_removal(survey.unknown, found, "unknown")
+                    self._add_removal(survey.unknown, file, "unknown")
 
     async def _unregistered(self, survey: Survey) -> None:
         async for page in pages_of(self.blobs.listing(STAGING)):
             old = self._old(page)
-            unspent = await self.registry.unspent({found.key for found in old})
-            for found in old:
-                if found.key in unspent:
-                    self._add_removal(survey.unregistered, found, "unregistered")
+            unspent = await self.registry.unspent({file.key for file in old})
+            for file in old:
+                if file.key in unspent:
+                    self._add_removal(survey.unregistered, file, "unregistered")
 
     async def _overdue(self, survey: Survey) -> None:
         today = self._today
-        for batch, folder, day_of, kept in (
+        for batch, folder, day_of, period in (
             (survey.deleted, ORPHANS, orphaned_on, ORPHANS_KEPT),
             (survey.claims, CLAIMS, claimed_on, CLAIMS_KEPT),
         ):
-            async for found in self.blobs.listing(folder):
-                since = day_of(found.key) or found.modified.date()
+            async for file in self.blobs.listing(folder):
+                since = day_of(file.key) or file.modified.date()
                 # The day in a key may have been nearly over.
-                if today - since > kept:
-                    example = Example(key=found.key, size_bytes=found.size_bytes, reason=f"since {since}")
-                    batch.add(found.key, example)
+                if today - since > period:
+                    example = Example(key=file.key, size_bytes=file.size_bytes, reason=f"since {since}")
+                    batch.add(file.key, example)
 
     @property
     def _today(self) -> date:
@@ -159,12 +159,12 @@ class Surveyor:
 
     def _old(self, page: list[StoredFile]) -> list[StoredFile]:
         before = self.clock() - GRACE
-        return [found for found in page if found.modified < before]
+        return [file for file in page if file.modified < before]
 
-    def _add_removal(self, batch: Batch[Removal], found: StoredFile, reason: OrphanReason) -> None:
-        target = orphan_key(found.key, self._today)
-        removal = Removal(found.key, target, reason, found.size_bytes, content_of(found.key))
-        batch.add(removal, Example(key=found.key, size_bytes=found.size_bytes, reason=reason))
+    def _add_removal(self, batch: Batch[Removal], file: StoredFile, reason: OrphanReason) -> None:
+        target = orphan_key(file.key, self._today)
+        removal = Removal(file.key, target, reason, file.size_bytes, content_of(file.key))
+        batch.add(removal, Example(key=file.key, size_bytes=file.size_bytes, reason=reason))
 
 
 async def strays_of(

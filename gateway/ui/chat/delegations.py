@@ -45,7 +45,7 @@ class DelegationLog:
 
     @property
     def task(self) -> str:
-        return next((each.task for each in self.in_order if isinstance(each, SubagentDelegation)), "")
+        return next((event.task for event in self.in_order if isinstance(event, SubagentDelegation)), "")
 
     @property
     def in_order(self) -> list[SubagentEvent]:
@@ -55,7 +55,7 @@ class DelegationLog:
     @property
     def completion(self) -> SubagentCompletion | None:
         """The sub-agent's own completion, else the one recorded after a timeout."""
-        return next((each for each in self.in_order if isinstance(each, SubagentCompletion)), None)
+        return next((event for event in self.in_order if isinstance(event, SubagentCompletion)), None)
 
     @property
     def status(self) -> str:
@@ -65,11 +65,11 @@ class DelegationLog:
 
     @property
     def results(self) -> list[SubagentToolResult]:
-        return [each for each in self.in_order if isinstance(each, SubagentToolResult)]
+        return [event for event in self.in_order if isinstance(event, SubagentToolResult)]
 
     def arguments_of(self, call_id: str) -> str:
         calls = (
-            call for each in self.in_order if isinstance(each, SubagentAssistantWithTools) for call in each.tool_calls
+            call for item in self.in_order if isinstance(item, SubagentAssistantWithTools) for call in item.tool_calls
         )
         return next((call.function.arguments for call in calls if call.id == call_id), "")
 

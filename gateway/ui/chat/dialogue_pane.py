@@ -116,14 +116,14 @@ class ConversationView:
         i18n = self.session.i18n
         with self._tail, box("mb-trouble") as failed:
 
-            def again() -> None:
+            def retry() -> None:
                 failed.delete()
                 self._begin(content, message_id)
 
             with box("mb-stack mb-grow"):
                 text(i18n("chat.unanswered"))
                 text(error_text(i18n, error), "mb-meta")
-            button(i18n("retry"), again, "mb-small", "replay")
+            button(i18n("retry"), retry, "mb-small", "replay")
 
     def _status_line(self) -> TextElement:
         i18n = self.session.i18n

@@ -54,32 +54,32 @@ class DialogueList:
 
     @property
     def active(self) -> int:
-        return sum(known.is_active for known in self._known.values())
+        return sum(item.is_active for item in self._known.values())
 
     def names(self) -> list[str]:
         return list(self._known)
 
     def meet(self, user_id: str, **facts: object) -> None:
-        known = self._known.get(user_id, DialogueItem(user_id))
-        self._known[user_id] = replace(known, **facts)  # type: ignore[arg-type]  # its own fields, by name
+        item = self._known.get(user_id, DialogueItem(user_id))
+        self._known[user_id] = replace(item, **facts)  # type: ignore[arg-type]  # its own fields, by name
 
     def hear(self, message: DialogueMessage) -> None:
         if message.kind is MessageKind.HIDDEN:
             return
-        known = self._known.get(message.user_id, DialogueItem(message.user_id))
-        unread = 0 if known.is_open else known.unread + (message.role == "assistant")
+        item = self._known.get(message.user_id, DialogueItem(message.user_id))
+        unread = 0 if item.is_open else item.unread + (message.role == "assistant")
         last = (message.content or "…")[:MAX_PREVIEW_CHARS]
         is_answering = message.role == "user"
         self.meet(
-            known.user_id, last=last, last_at=message.time, unread=unread, is_active=True, is_answering=is_answering
+            item.user_id, last=last, last_at=message.time, unread=unread, is_active=True, is_answering=is_answering
         )
 
     def show(self) -> None:
-        shown = [known for known in self._known.values() if self._filter in known.user_id.lower()]
-        shown.sort(key=lambda known: known.last_at or datetime.min.replace(tzinfo=UTC), reverse=True)
+        shown = [item for item in self._known.values() if self._filter in item.user_id.lower()]
+        shown.sort(key=lambda item: item.last_at or datetime.min.replace(tzinfo=UTC), reverse=True)
         active, earlier = self._groups
-        active.show([known for known in shown if known.is_active or known.is_open])
-        earlier.show([known for known in shown if not (known.is_active or known.is_open)])
+        active.show([item for item in shown if item.is_active or item.is_open])
+        earlier.show([item for item in shown if not (item.is_active or item.is_open)])
 
     def _find(self, name: str) -> None:
         self._filter = name.strip().lower()
@@ -91,41 +91,41 @@ class _Group:
         with box("mb-people-title") as self._head:
             text(i18n(key), "mb-medium")
             self._count = text("", "mb-num")
-        self._rows: Rows[DialogueItem] = Rows(box("mb-people-rows"), lambda known: _Row(i18n, known, on_beside))
+        self._rows: Rows[DialogueItem] = Rows(box("mb-people-rows"), lambda item: _Row(i18n, item, on_beside))
 
     def show(self, people: list[DialogueItem]) -> None:
         show_if(self._head, people)
         self._count.set_text(str(len(people)))
-        self._rows.show((known.user_id, known) for known in people)
+        self._rows.show((item.user_id, item) for item in people)
 
 
 class _Row:
-    def __init__(self, i18n: Localizer, known: DialogueItem, on_beside: Callable[[str], None]) -> None:
+    def __init__(self, i18n: Localizer, item: DialogueItem, on_beside: Callable[[str], None]) -> None:
         self._i18n = i18n
         self.element = box("mb-person-row")
         with self.element:
             self._link = attributes(
-                anchor(f"/chat?with={quote(known.user_id)}", classes="mb-person-link"), data_row=known.user_id
+                anchor(f"/chat?with={quote(item.user_id)}", classes="mb-person-link"), data_row=item.user_id
             )
             with self._link:
-                person(known.user_id, known.user_id, "mb-big")
+                person(item.user_id, item.user_id, "mb-big")
                 with box("mb-stack mb-grow"):
                     with box("mb-line-x"):
-                        text(known.user_id, "mb-person-name mb-ell mb-grow")
+                        text(item.user_id, "mb-person-name mb-ell mb-grow")
                         self._at = text("", "mb-cap mb-t3 mb-num")
                     with box("mb-line-x"):
                         self._last = text("", "mb-ell mb-grow mb-person-last")
                         self._unread = text("", "mb-unread")
-            icon_button("columns", i18n("chat.beside"), lambda: on_beside(known.user_id), "mb-beside")
+            icon_button("columns", i18n("chat.beside"), lambda: on_beside(item.user_id), "mb-beside")
 
-    def show(self, known: DialogueItem) -> None:
-        if known.is_open:
+    def show(self, item: DialogueItem) -> None:
+        if item.is_open:
             attributes(self._link, aria_current="true").update()
-        self._at.set_text(self._i18n.when(known.last_at, datetime.now(UTC)) if known.last_at else "")
-        self._last.set_text(self._i18n("chat.writing_dots") if known.is_answering else known.last)
-        toggle(self._last, "mb-acc", is_on=known.is_answering)
-        self._unread.set_text(str(known.unread or ""))
-        show_if(self._unread, known.unread)
+        self._at.set_text(self._i18n.when(item.last_at, datetime.now(UTC)) if item.last_at else "")
+        self._last.set_text(self._i18n("chat.writing_dots") if item.is_answering else item.last)
+        toggle(self._last, "mb-acc", is_on=item.is_answering)
+        self._unread.set_text(str(item.unread or ""))
+        show_if(self._unread, item.unread)
 
 
 _COMMAND = 'mindbus chat --user alice --message "Hello"'
@@ -202,7 +202,7 @@ class ChatScreen:
         for dialogue in page.items:
             self.people.meet(dialogue.user_id, is_active=dialogue.is_active, last_at=dialogue.last_activity)
         for pane in self.panes:
-            pane.show_state(next((each for each in page.items if each.user_id == pane.user_id), None))
+            pane.show_state(next((item for item in page.items if item.user_id == pane.user_id), None))
         self.people.show()
         self.session.subtitle(i18n.count("chat.active_dialogues", self.people.active))
 
@@ -220,8 +220,8 @@ class ChatScreen:
         ui.navigate.to(f"/chat?with={quote(','.join(users), safe=',@')}" if users else "/chat")
 
     def _beside(self, user: str) -> None:
-        others = [pane.user_id for pane in self.panes if pane.user_id != user]
-        self._open([*others, user][-_MOST_PANES:])
+        other_users = [pane.user_id for pane in self.panes if pane.user_id != user]
+        self._open([*other_users, user][-_MOST_PANES:])
 
     def _close(self, user: str) -> None:
         self._open([pane.user_id for pane in self.panes if pane.user_id != user])

@@ -74,8 +74,8 @@ class UserProfile:
                 for change in event.items:
                     self.tasks[change.task.task_id] = change.task
             case ContextUpdated():
-                for news in event.items:
-                    self.facts[news.fact.fact_id] = news.fact
+                for fact_change in event.items:
+                    self.facts[fact_change.fact.fact_id] = fact_change.fact
             case MoodAssessed():
                 self.moods.extend(event.items)
             case NotificationGenerated():
@@ -153,14 +153,14 @@ class ProfilePanel:
             with self._section("clock", "aside.deferred", str(len(deferred))):
                 for waiting in list(deferred.values())[:_MOST]:
                     wish = profile.wishes.get(waiting.notification_id)
-                    until = i18n("aside.until", when=i18n.when(waiting.until, now))
-                    self._row(wish.message if wish else waiting.notification_id, until, waiting.reason)
+                    deadline = i18n("aside.until", when=i18n.when(waiting.until, now))
+                    self._row(wish.message if wish else waiting.notification_id, deadline, waiting.reason)
 
     @contextmanager
-    def _section(self, picture: str, title: str, note: str = "", looks: str = "mb-meta mb-num") -> Iterator[None]:
+    def _section(self, icon_name: str, title: str, note: str = "", looks: str = "mb-meta mb-num") -> Iterator[None]:
         with box("mb-aside-part", "section"):
             with box("mb-line-x mb-aside-title"):
-                icon(picture, "mb-i14")
+                icon(icon_name, "mb-i14")
                 text(self.i18n(title), "mb-medium")
                 text(note, looks)
             yield

@@ -46,14 +46,14 @@ class EpisodeDetail:
         if explained == self._shown:
             return
         self._shown = explained
-        i18n, kept = self.i18n, RetainedContent.by(explained.episode.content)
+        i18n, retained = self.i18n, RetainedContent.by(explained.episode.content)
         with emptied(self._place):
             self._head(explained)
             with box("mb-ep-sides"):
                 with attributes(box("mb-ep-side mb-ep-raw", "section"), aria_label=i18n("episodes.raw")):
-                    show_raw(i18n, explained, kept)
+                    show_raw(i18n, explained, retained)
                 with attributes(box("mb-ep-side mb-ep-packed", "section"), aria_label=i18n("episodes.packed")):
-                    show_packed(i18n, explained, kept)
+                    show_packed(i18n, explained, retained)
                     show_priority(i18n, explained)
             show_legend(i18n, explained)
 
@@ -75,7 +75,7 @@ class EpisodeDetail:
 _TITLES = {"decision": "episodes.decisions", "point": "episodes.points", "entity": "episodes.entities"}
 
 
-def show_raw(i18n: Localizer, explained: ExplainedEpisode, kept: RetainedContent) -> None:
+def show_raw(i18n: Localizer, explained: ExplainedEpisode, retained: RetainedContent) -> None:
     """Raw turns; omitted parts are grey."""
     with box("mb-ep-side-head"):
         text(i18n("episodes.raw"), "mb-strong")
@@ -85,10 +85,10 @@ def show_raw(i18n: Localizer, explained: ExplainedEpisode, kept: RetainedContent
             anchor(f"/episodes?{urlencode({'episode': before})}", i18n("episodes.before"), "mb-link mb-cap")
     with box("mb-ep-text mb-scroll mb-grow"):
         for turn in explained.turns:
-            _turn(i18n, turn, kept)
+            _turn(i18n, turn, retained)
 
 
-def show_packed(i18n: Localizer, explained: ExplainedEpisode, kept: RetainedContent) -> None:
+def show_packed(i18n: Localizer, explained: ExplainedEpisode, retained: RetainedContent) -> None:
     """Packed content; hovering a line highlights its source turns."""
     episode = explained.episode
     with box("mb-ep-side-head"):
@@ -103,7 +103,7 @@ def show_packed(i18n: Localizer, explained: ExplainedEpisode, kept: RetainedCont
             text(i18n("episodes.nothing_packed"), "mb-meta", "p")
         lines = lines_of(explained)
         for kind in dict.fromkeys(line.kind for line in lines):
-            _group(i18n, kind, [line for line in lines if line.kind == kind], kept)
+            _group(i18n, kind, [line for line in lines if line.kind == kind], retained)
         if explained.report and explained.report.struck_out:
             text(i18n("episodes.struck_out"), "mb-label mb-ep-label", "h3")
             with box("mb-ep-group"):
@@ -133,13 +133,13 @@ def show_pieces(pieces: Iterable[MarkedText]) -> None:
         text(piece.text, " ".join(name for name, is_on in looks.items() if is_on))
 
 
-def _turn(i18n: Localizer, turn: RawTurn, kept: RetainedContent) -> None:
+def _turn(i18n: Localizer, turn: RawTurn, retained: RetainedContent) -> None:
     with attributes(box("mb-ep-turn"), data_raw=turn.raw_log_id):
         with box("mb-ep-who"):
             text(turn.speaker or i18n(f"episodes.{turn.role}"), "mb-ell")
             moment(i18n, turn.time, i18n.hour(turn.time))
         with box("mb-ep-said"):
-            show_pieces(kept.marked(turn))
+            show_pieces(retained.marked(turn))
 
 
 def _check(i18n: Localizer, explained: ExplainedEpisode) -> None:
@@ -155,38 +155,38 @@ def _check(i18n: Localizer, explained: ExplainedEpisode) -> None:
             text(i18n("episodes.verified"), "mb-meta mb-ok")
 
 
-def _group(i18n: Localizer, kind: str, lines: list[PackedLine], kept: RetainedContent) -> None:
+def _group(i18n: Localizer, kind: str, lines: list[PackedLine], retained: RetainedContent) -> None:
     if kind in _TITLES:
         text(i18n(_TITLES[kind]), "mb-label mb-ep-label", "h3")
-    _lines(i18n, [line for line in lines if not line.is_put_back], kept)
+    _lines(i18n, [line for line in lines if not line.is_put_back], retained)
     put_back = [line for line in lines if line.is_put_back]
     if put_back:
         with box("mb-ep-put-back"):
             with box("mb-line-x mb-cap mb-ok"):
                 icon("replay", "mb-i14")
                 text(i18n("episodes.put_back"))
-            _lines(i18n, put_back, kept)
+            _lines(i18n, put_back, retained)
 
 
-def _lines(i18n: Localizer, lines: list[PackedLine], kept: RetainedContent) -> None:
+def _lines(i18n: Localizer, lines: list[PackedLine], retained: RetainedContent) -> None:
     if lines:
         with box(f"mb-ep-group {'mb-ep-flow' if lines[0].kind in ('entity', 'tag') else ''}"):
             for line in lines:
-                _show_line(i18n, line, kept)
+                _show_line(i18n, line, retained)
 
 
-def _show_line(i18n: Localizer, line: PackedLine, kept: RetainedContent) -> None:
-    made = box(f"mb-ep-line mb-ep-{line.kind}-line")
+def _show_line(i18n: Localizer, line: PackedLine, retained: RetainedContent) -> None:
+    element = box(f"mb-ep-line mb-ep-{line.kind}-line")
     if line.sources:
-        attributes(made, data_sources=" ".join(line.sources), tabindex="0")
-    with made:
+        attributes(element, data_sources=" ".join(line.sources), tabindex="0")
+    with element:
         if line.kind in ("entity", "tag"):
             text(line.text, "mb-ep-entity")
             if line.about:
                 text(i18n(f"episodes.kind.{line.about}"), "mb-cap mb-t3")
         else:
             with box("mb-ep-decision", "span") if line.kind == "decision" else nullcontext():
-                show_pieces(kept.in_line(line.text))
+                show_pieces(retained.in_line(line.text))
 
 
 _MOST = {
@@ -206,12 +206,12 @@ def show_priority(i18n: Localizer, explained: ExplainedEpisode) -> None:
             box("mb-grow")
             text(_next(i18n, explained), "mb-meta")
         with box("mb-ep-terms"):
-            for name, most in _MOST.items():
+            for name, maximum in _MOST.items():
                 value = float(getattr(explained.terms, name))
                 with attributes(box("mb-stack"), title=i18n(f"episodes.term.{name}_hint")):
                     text(i18n.number(value, 2), "mb-num mb-strong")
                     text(i18n(f"episodes.term.{name}"), "mb-meta mb-ell")
-                    score_bar((value / most, "acc"))
+                    score_bar((value / maximum, "acc"))
 
 
 def _next(i18n: Localizer, explained: ExplainedEpisode) -> str:

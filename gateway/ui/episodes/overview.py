@@ -38,7 +38,7 @@ class LayerChart:
     def show(self, points: Sequence[LayerMoment], stats: EpisodeStats) -> None:
         i18n = self.i18n
         raw = sum(layer.raw_words for layer in stats.layers.values())
-        counts: dict[Layer | None, int] = {layer: kept.words for layer, kept in stats.layers.items()}
+        counts: dict[Layer | None, int] = {layer: totals.words for layer, totals in stats.layers.items()}
         for layer, legend in self._legend_texts.items():
             legend.set_text(f"{self._name(layer)} {self._short(counts.get(layer, 0) if layer else raw)}")
         update(self._chart, aria_label=", ".join(legend.text for legend in self._legend_texts.values()))
@@ -93,8 +93,8 @@ class EpisodeFigures:
         self._values["verified"].classes(replace=f"mb-figure-value mb-num {'mb-ok' if stats.verified_packs else ''}")
 
     def _times(self, stats: EpisodeStats, layer: Layer) -> str:
-        kept = stats.layers.get(layer)
-        return "–" if kept is None or kept.compression is None else f"{self.i18n.number(kept.compression, 1)}×"
+        totals = stats.layers.get(layer)
+        return "–" if totals is None or totals.compression is None else f"{self.i18n.number(totals.compression, 1)}×"
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def layer_tag(i18n: Localizer, head: EpisodeHead) -> None:
 
 def words_kept(i18n: Localizer, head: EpisodeHead) -> str:
     """Number of raw words, of stored words, and the ratio."""
-    raw_words, kept = i18n.number(head.words), head.kept_words
-    if kept is None or kept >= head.words:
+    raw_words, packed_words = i18n.number(head.words), head.kept_words
+    if packed_words is None or packed_words >= head.words:
         return raw_words
-    return f"{raw_words} → {i18n.number(kept)}  {i18n.number(head.words / max(1, kept), 1)}×"
+    return f"{raw_words} → {i18n.number(packed_words)}  {i18n.number(head.words / max(1, packed_words), 1)}×"

@@ -50,18 +50,18 @@ class RetainedContent:
     def marked(self, turn: RawTurn) -> list[MarkedText]:
         """The parts of a turn with their marks."""
         text = turn.content
-        entities = [each.name for each in self.entities if _is_of(each.raw_log_ids, turn)]
-        decisions = [each.text for each in self.decisions if _is_of(each.raw_log_ids, turn)]
+        entities = [entity.name for entity in self.entities if _is_of(entity.raw_log_ids, turn)]
+        decisions = [decision.text for decision in self.decisions if _is_of(decision.raw_log_ids, turn)]
         named = [place for name in entities for place in places_of(name, text)]
         decided = [place for decision in decisions for place in _exactly(decision, text)]
         return list(_pieces(text, named, decided, self._left_out(turn, [*named, *decided])))
 
     def in_line(self, line: str) -> list[MarkedText]:
         """The parts of a packed line with its entities marked."""
-        named = [place for each in self.entities for place in places_of(each.name, line)]
+        named = [place for entity in self.entities for place in places_of(entity.name, line)]
         return list(_pieces(line, named, [], []))
 
-    def _left_out(self, turn: RawTurn, kept: Sequence[CharSpan]) -> list[CharSpan]:
+    def _left_out(self, turn: RawTurn, retained: Sequence[CharSpan]) -> list[CharSpan]:
         if self.is_whole:
             return []
         text = turn.content
@@ -69,7 +69,7 @@ class RetainedContent:
         return [
             (start, end)
             for start, end in sentence_spans(text)
-            if not any(begin < end and start < stop for begin, stop in kept)
+            if not any(begin < end and start < stop for begin, stop in retained)
             and not _is_said(text[start:end], line_stems)
         ]
 
@@ -83,8 +83,8 @@ def _is_of(sources: RawLogIds, turn: RawTurn) -> bool:
     return not sources or turn.raw_log_id in sources
 
 
-def _exactly(wanted: str, text: str) -> list[CharSpan]:
-    words = wanted.split()
+def _exactly(phrase: str, text: str) -> list[CharSpan]:
+    words = phrase.split()
     if not words:
         return []
     pattern = r"(?<!\w)" + r"\s+".join(map(re.escape, words)) + r"(?!\w)"
@@ -92,13 +92,13 @@ def _exactly(wanted: str, text: str) -> list[CharSpan]:
 
 
 def _in_any_form(name: str, text: str) -> Iterator[CharSpan]:
-    wanted = [set(stems(word)) for word in _WORD.findall(name)]
-    if not wanted:
+    name_stems = [set(stems(word)) for word in _WORD.findall(name)]
+    if not name_stems:
         return
-    words = [(match.span(), set(stems(match[0]))) for match in _WORD.finditer(text)]
-    for place in range(len(words) - len(wanted) + 1):
-        stretch = words[place : place + len(wanted)]
-        if all(forms & have for forms, (_, have) in zip(wanted, stretch, strict=True)):
+    text_words = [(match.span(), set(stems(match[0]))) for match in _WORD.finditer(text)]
+    for place in range(len(text_words) - len(name_stems) + 1):
+        stretch = text_words[place : place + len(name_stems)]
+        if all(forms & have for forms, (_, have) in zip(name_stems, stretch, strict=True)):
             yield stretch[0][0][0], stretch[-1][0][1]
 
 
@@ -141,9 +141,9 @@ def lines_of(explained: ExplainedEpisode) -> list[PackedLine]:
         summary = [PackedLine("summary", content.summary)]
         sources = zip(content.key_points, content.key_point_sources, strict=True)
         points = [PackedLine("point", text, raw_log_ids) for text, raw_log_ids in sources]
-    decisions = [PackedLine("decision", each.text, each.raw_log_ids) for each in content.decisions]
-    entities = [PackedLine("entity", each.name, each.raw_log_ids, each.kind) for each in content.entities]
-    put_back = {_key(each) for each in explained.report.put_back} if explained.report else set()
+    decisions = [PackedLine("decision", decision.text, decision.raw_log_ids) for decision in content.decisions]
+    entities = [PackedLine("entity", entity.name, entity.raw_log_ids, entity.kind) for entity in content.entities]
+    put_back = {_key(line) for line in explained.report.put_back} if explained.report else set()
     lines = [*summary, *decisions, *points, *entities]
     return [replace(line, is_put_back=_key(line.text) in put_back) for line in lines]
 

@@ -25,23 +25,23 @@ class HighlightedText(NamedTuple):
     look: Look = "plain"
 
 
-def highlight(content: str, words: Collection[str]) -> list[HighlightedText]:
+def highlight(content: str, query_words: Collection[str]) -> list[HighlightedText]:
     """The text with these words marked in any inflected form."""
-    wanted = {stem for word in words for stem in stems(word)}
+    query_stems = {stem for word in query_words for stem in stems(word)}
     pieces: list[HighlightedText] = []
     end = 0
-    for match in _WORD.finditer(content) if wanted else ():
-        if wanted & set(stems(match[0])):
+    for match in _WORD.finditer(content) if query_stems else ():
+        if query_stems & set(stems(match[0])):
             pieces += [HighlightedText(content[end : match.start()]), HighlightedText(match[0], "asked")]
             end = match.end()
     return [piece for piece in (*pieces, HighlightedText(content[end:])) if piece.text]
 
 
-def excerpt(content: str, words: Collection[str], length: int) -> list[HighlightedText]:
+def excerpt(content: str, query_words: Collection[str], length: int) -> list[HighlightedText]:
     """One line around the first marked word, at most `length` characters."""
     line = " ".join(content.split())
     at = 0
-    for piece in highlight(line, words):
+    for piece in highlight(line, query_words):
         if piece.look == "asked":
             break
         at += len(piece.text)
@@ -49,7 +49,7 @@ def excerpt(content: str, words: Collection[str], length: int) -> list[Highlight
     # Not in the middle of a word.
     start = line.find(" ", start) + 1 if start else 0
     shown = line[start : start + length]
-    return highlight(("…" if start else "") + shown + ("…" if start + length < len(line) else ""), words)
+    return highlight(("…" if start else "") + shown + ("…" if start + length < len(line) else ""), query_words)
 
 
 def text_diff(before: str, after: str) -> list[HighlightedText]:

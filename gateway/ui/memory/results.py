@@ -80,9 +80,9 @@ class SearchResults:
     def hear(self, changes: Iterable[KemChange]) -> None:
         """Mark changed units and collect new ones."""
         for change in changes:
-            known = self.hits.get(change.kem_id)
-            if known is not None:
-                self.hits[change.kem_id] = apply_change(known, change)
+            item = self.hits.get(change.kem_id)
+            if item is not None:
+                self.hits[change.kem_id] = apply_change(item, change)
             elif change.event in ("stored", "updated") and meets_filter(change.metadata, self.query.metadata_filters):
                 self.fresh.add(change.kem_id)
             elif change.event == "deleted":
@@ -196,14 +196,14 @@ class ResultSummary:
     def took(self, seconds: float) -> None:
         self._took.set_text(self.i18n("memory.took", time=self.i18n.seconds(seconds)))
 
-    def show(self, found: SearchResults, hits: Sequence[KemItem]) -> None:
+    def show(self, results: SearchResults, hits: Sequence[KemItem]) -> None:
         i18n = self.i18n
-        first = "memory.first" if found.next_cursor else "memory.found"
+        first = "memory.first" if results.next_cursor else "memory.found"
         self._count.set_text(i18n.count(first, len(hits)))
-        show_if(self._degraded, found.is_degraded)
+        show_if(self._degraded, results.is_degraded)
         show_if(self._legend, any(hit.found.explain for hit in hits))
-        show_if(self._fresh, found.fresh)
-        self._fresh_count.set_text(i18n.count("memory.fresh", len(found.fresh)))
+        show_if(self._fresh, results.fresh)
+        self._fresh_count.set_text(i18n.count("memory.fresh", len(results.fresh)))
 
 
 _KEPT: Final = 200

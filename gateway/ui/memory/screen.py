@@ -61,8 +61,8 @@ class MemoryScreen:
         session.every(_LOOK_AGAIN_EVERY_S, screen.part.retry_if_failed)
         session.on_keys({"Escape": lambda: screen.choose(None)})
         await screen.refresh()
-        if wanted := session.query.get("kem"):
-            await screen.choose(wanted)
+        if kem_id := session.query.get("kem"):
+            await screen.choose(kem_id)
 
     async def ask(self, question: MemorySearch) -> None:
         self.bar.question = question
@@ -86,9 +86,9 @@ class MemoryScreen:
         self._chosen = None
         if kem_id is None:
             self.detail.close()
-        elif (known := self.found.hits.get(kem_id)) is not None:
-            self._chosen = known
-            self.detail.show(known)
+        elif (item := self.found.hits.get(kem_id)) is not None:
+            self._chosen = item
+            self.detail.show(item)
         else:
             await self.session.attempt(self._fetch(kem_id))
         self._show()
@@ -140,11 +140,11 @@ class MemoryScreen:
         self._show()
 
     def _show(self) -> None:
-        found = self.found
-        hits = found.shown(self.bar.question, self._chosen.kem.id if self._chosen else None)
+        results = self.found
+        hits = results.shown(self.bar.question, self._chosen.kem.id if self._chosen else None)
         self.results.show((hit.kem.id, hit) for hit in hits)
-        self.line.show(found, hits)
-        show_if(self._more, found.next_cursor)
+        self.line.show(results, hits)
+        show_if(self._more, results.next_cursor)
         self.empty_state.show(is_empty=not hits)
 
     def _controls(self, question: MemorySearch) -> None:

@@ -148,7 +148,9 @@ class ArtifactScreen:
         query = GetLineage(artifact_id=self.artifact_id, direction="both", depth=10)
         lineage = await self.session.backend.bus.request(query, trace=trace)
         nodes = tuple(node_of(manifest, is_source=False) for manifest in lineage.nodes)
-        known = {node.id for node in nodes}
-        edges = frozenset((edge.source, edge.target) for edge in lineage.edges if {edge.source, edge.target} <= known)
+        node_ids = {node.id for node in nodes}
+        edges = frozenset(
+            (edge.source, edge.target) for edge in lineage.edges if {edge.source, edge.target} <= node_ids
+        )
         graph = Graph(nodes, edges).around(self.artifact_id, _MOST_NODES)
         self._graph.set_content(drawing_of(graph, self.artifact_id, self.session.i18n("run.lineage")))

@@ -45,19 +45,19 @@ class Graph:
     nodes: tuple[Node, ...]
     edges: frozenset[tuple[str, str]]
 
-    def around(self, chosen: str, most: int) -> "Graph":
+    def around(self, chosen: str, max_nodes: int) -> "Graph":
         """At most so many nodes, those nearest to the selected one."""
-        if len(self.nodes) <= most:
+        if len(self.nodes) <= max_nodes:
             return self
-        near, kept = [chosen], {chosen}
-        for name in near:
+        queue, chosen_ids = [chosen], {chosen}
+        for name in queue:
             for source, target in sorted(self.edges):
-                other = target if source == name else source if target == name else None
-                if other is not None and other not in kept and len(kept) < most:
-                    kept.add(other)
-                    near.append(other)
-        nodes = tuple(node for node in self.nodes if node.id in kept)
-        return Graph(nodes, frozenset(edge for edge in self.edges if set(edge) <= kept))
+                neighbour = target if source == name else source if target == name else None
+                if neighbour is not None and neighbour not in chosen_ids and len(chosen_ids) < max_nodes:
+                    chosen_ids.add(neighbour)
+                    queue.append(neighbour)
+        nodes = tuple(node for node in self.nodes if node.id in chosen_ids)
+        return Graph(nodes, frozenset(edge for edge in self.edges if set(edge) <= chosen_ids))
 
 
 class _Place(NamedTuple):
@@ -71,13 +71,13 @@ def drawing_of(graph: Graph, selected: str | None, label: str) -> str:
     """The graph as SVG with escaped texts; nodes with a target are links."""
     columns = _columns(graph)
     number_of = {node.id: number for number, column in enumerate(columns) for node in column}
-    far = {source for source, target in graph.edges if number_of[target] - number_of[source] > 1}
+    sources = {source for source, target in graph.edges if number_of[target] - number_of[source] > 1}
     # What goes far goes over or under the rest, in a lane of its own for each thing that is used there.
     lanes = {
         source: place // 2 + 1 if place % 2 == 0 else -(place // 2 + 1)
-        for place, source in enumerate(sorted(far, key=lambda source: (number_of[source], source)))
+        for place, source in enumerate(sorted(sources, key=lambda source: (number_of[source], source)))
     }
-    above, below = (len(far) + 1) // 2 * _LANE, len(far) // 2 * _LANE
+    above, below = (len(sources) + 1) // 2 * _LANE, len(sources) // 2 * _LANE
     tallest = max((len(column) for column in columns), default=1) * (_HEIGHT + _GAP_Y) - _GAP_Y
     places: dict[str, _Place] = {}
     x: float = _EDGE
@@ -117,12 +117,12 @@ def _depths(graph: Graph) -> dict[str, int]:
     depth = {node.id: 0 for node in graph.nodes}
     # A circle, which storage would not have accepted, ends when every node has been looked at.
     for _ in graph.nodes:
-        later = {
+        deeper = {
             t: depth[s] + 1 for s, t in sorted(graph.edges, key=lambda edge: depth[edge[0]]) if depth[t] <= depth[s]
         }
-        if not later:
+        if not deeper:
             break
-        depth |= later
+        depth |= deeper
     return depth
 
 
@@ -164,8 +164,8 @@ def _short(title: str) -> str:
 
 
 def _mean(rows: Iterable[float | None]) -> float:
-    known = [row for row in rows if row is not None]
-    return fmean(known) if known else 0.0
+    values = [row for row in rows if row is not None]
+    return fmean(values) if values else 0.0
 
 
 _LOOKS: dict[StepStatus, Look] = {StepStatus.PENDING_STORAGE: "buffered", StepStatus.RUNNING: "writing"}
@@ -174,21 +174,21 @@ _ENDED = (StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.CANCELLED)
 
 def graph_of_run(run: Run, manifests: Sequence[Manifest]) -> Graph:
     """Registered artifacts with their inputs, and planned ones from the process card."""
-    given = {ref.artifact_id for ref in run.inputs}
-    nodes = {manifest.id: node_of(manifest, is_source=manifest.id in given) for manifest in manifests}
-    edges = {(source, each.id) for each in manifests for source in _inputs_of(each)}
-    made = {step.step_id: _id_of(run, step) for step in run.steps}
+    input_ids = {ref.artifact_id for ref in run.inputs}
+    nodes = {manifest.id: node_of(manifest, is_source=manifest.id in input_ids) for manifest in manifests}
+    edges = {(source, manifest.id) for manifest in manifests for source in _inputs_of(manifest)}
+    artifact_ids = {step.step_id: _id_of(run, step) for step in run.steps}
     needed = _needs(run)
     for step in run.steps:
-        name = made[step.step_id]
+        name = artifact_ids[step.step_id]
         if name in nodes or step.status in _ENDED:
             continue
         nodes[name] = Node(name, step.step_id, step.role, _LOOKS.get(step.status, "planned"))
         for source in needed.get(step.step_id, ()):
-            sources = [ref.artifact_id for ref in run.inputs] if source == BRIEF else [made.get(source, "")]
+            sources = [ref.artifact_id for ref in run.inputs] if source == BRIEF else [artifact_ids.get(source, "")]
             edges |= {(one, name) for one in sources}
-    known = frozenset((source, target) for source, target in edges if source in nodes and target in nodes)
-    return Graph(tuple(nodes.values()), known)
+    valid_edges = frozenset((source, target) for source, target in edges if source in nodes and target in nodes)
+    return Graph(tuple(nodes.values()), valid_edges)
 
 
 def node_of(manifest: Manifest, *, is_source: bool) -> Node:

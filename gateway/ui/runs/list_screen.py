@@ -82,24 +82,24 @@ class RunListScreen:
     def _ask(self) -> None:
         i18n = self.session.i18n
         cards = card_names()
-        wanted = {"card": cards[0], "brief": ""}
+        form = {"card": cards[0], "brief": ""}
 
         async def go() -> None:
-            if not wanted["brief"].strip():
+            if not form["brief"].strip():
                 problem.set_text(i18n("runs.no_brief"))
                 return
-            request = StartRunRequest(briefs=[wanted["brief"]], card_name=wanted["card"], run_id=mint("run"))
+            request = StartRunRequest(briefs=[form["brief"]], card_name=form["card"], run_id=mint("run"))
             if await self.session.attempt(start_run(self.session.backend, request)):
                 ui.navigate.to(f"/runs/{request.run_id}")
 
         with popup(i18n("runs.new"), "mb-dialog mb-new-run"):
             text(i18n("runs.new"), "", "h2")
             text(i18n("runs.card"), "mb-label")
-            choice(i18n("runs.card"), [(card, card) for card in cards], cards[0], lambda card: wanted.update(card=card))
+            choice(i18n("runs.card"), [(card, card) for card in cards], cards[0], lambda card: form.update(card=card))
             text(i18n("runs.brief"), "mb-label")
             area = attributes(box("mb-input mb-area", "textarea"), rows=7, placeholder=i18n("runs.brief_hint"))
             attributes(area, aria_label=i18n("runs.brief"))
-            area.on("input", lambda event: wanted.update(brief=str(event.args)), js_handler=VALUE)
+            area.on("input", lambda event: form.update(brief=str(event.args)), js_handler=VALUE)
             problem = text("", "mb-err mb-meta")
             with box("mb-actions"):
                 button(i18n("runs.start"), go, "mb-primary", "play")

@@ -54,10 +54,10 @@ class StepItem:
         """Place of the step's bar on the time scale of the run."""
         if self.step.started_at is None:
             return "display: none"
-        whole = max((self.ends - self.run.started_at).total_seconds(), 0.001)
-        left = max(0.0, (self.step.started_at - self.run.started_at).total_seconds() / whole)
-        width = min((self.took_s or 0) / whole, 1 - left)
-        return f"left: {100 * left:.1f}%; width: max({100 * width:.1f}%, 3px)"
+        total_s = max((self.ends - self.run.started_at).total_seconds(), 0.001)
+        offset = max(0.0, (self.step.started_at - self.run.started_at).total_seconds() / total_s)
+        width = min((self.took_s or 0) / total_s, 1 - offset)
+        return f"left: {100 * offset:.1f}%; width: max({100 * width:.1f}%, 3px)"
 
 
 class StepList:

@@ -89,10 +89,10 @@ class PeoplePanel:
             self._counts = {one.user_id: self._person(one) for one in team.people}
 
     def show(self, by_user: dict[str, int]) -> None:
-        most = max([1, *by_user.values()])
+        largest = max([1, *by_user.values()])
         for user, (sent, bar) in self._counts.items():
             sent.set_text(str(by_user.get(user, 0)))
-            bar.style(f"width: {100 * by_user.get(user, 0) / most:.0f}%")
+            bar.style(f"width: {100 * by_user.get(user, 0) / largest:.0f}%")
 
     def _person(self, one: TeamMember) -> tuple[TextElement, Element]:
         with attributes(anchor(f"/chat?with={quote(one.user_id)}", classes="mb-sim-person"), data_row=one.user_id):
@@ -140,9 +140,9 @@ class NewsPanel:
                 self._nothing = text(i18n("sim.no_news"), "mb-meta", "p")
                 self._rows: Rows[Envelope] = Rows(box(), lambda _: RedrawnRow(box("mb-sim-news mb-new"), self._draw))
 
-    def show(self, news: Sequence[Envelope]) -> None:
-        show_if(self._nothing, not news)
-        self._rows.show((envelope.id, envelope) for envelope in reversed(news))
+    def show(self, events: Sequence[Envelope]) -> None:
+        show_if(self._nothing, not events)
+        self._rows.show((envelope.id, envelope) for envelope in reversed(events))
 
     def _draw(self, _row: Element, envelope: Envelope) -> None:
         moment(self.i18n, envelope.time, self.i18n.time(envelope.time))
@@ -189,23 +189,23 @@ class _CheckRow:
 
 def answer_times(i18n: Localizer, points: Sequence[tuple[int, float]]) -> str:
     """Answer times as a scatter plot in SVG."""
-    width, height, left = 220, 140, 40
+    width, height, margin = 220, 140, 40
     slowest = max([1.0, *(seconds for _, seconds in points)])
     last = max([10, *(number for number, _ in points)])
     dots = "".join(
-        f'<circle cx="{left + number / last * (width - left - 6):.1f}" '
+        f'<circle cx="{margin + number / last * (width - margin - 6):.1f}" '
         f'cy="{8 + (1 - seconds / slowest) * (height - 26):.1f}" r="1.8"/>'
         for number, seconds in points
     )
     lines = "".join(
-        f'<path d="M{left} {8 + part * (height - 26):.1f}H{width}" stroke="var(--line)"/>'
-        f'<text x="{left - 5}" y="{12 + part * (height - 26):.1f}" text-anchor="end">'
+        f'<path d="M{margin} {8 + part * (height - 26):.1f}H{width}" stroke="var(--line)"/>'
+        f'<text x="{margin - 5}" y="{12 + part * (height - 26):.1f}" text-anchor="end">'
         f"{i18n.seconds(slowest * (1 - part))}</text>"
         for part in (0, 0.5, 1)
     )
     return (
         f'<svg viewBox="0 0 {width} {height}" class="mb-dots" role="img" aria-label="{i18n("sim.answer_time")}">'
         f'{lines}<g fill="var(--acc)" opacity=".75">{dots}</g>'
-        f'<text x="{left}" y="{height - 2}">0</text>'
+        f'<text x="{margin}" y="{height - 2}">0</text>'
         f'<text x="{width}" y="{height - 2}" text-anchor="end">{last}</text></svg>'
     )

@@ -125,7 +125,7 @@ def checks_of(i18n: Localizer, counting: SimStatistics, dead: int) -> list[SimCh
     stored = {message: counting.stored[message] for message in counting.received}
     doubled = sum(times > 1 for times in counting.stored.values()) + sum(n > 1 for n in counting.received.values())
     lost = [message for message in counting.answered if counting.received and not counting.stored.get(message)]
-    again = sum(times > 1 for times in counting.fragments.values())
+    repeated = sum(times > 1 for times in counting.fragments.values())
     slowest = counting.p99_s
     rows = sum(times > 0 for times in stored.values())
     answered, received, fragments = len(counting.answered), len(counting.received), len(counting.fragments)
@@ -134,13 +134,13 @@ def checks_of(i18n: Localizer, counting: SimStatistics, dead: int) -> list[SimCh
         return SimCheck(i18n(f"check.{name}"), counted, holds, f"/timeline?topics={topics}")
 
     stored_count = i18n("check.stored_count", sent=len(stored), rows=rows, doubled=doubled)
-    fragment_count = i18n("check.fragments_count", n=fragments, doubled=again)
+    fragment_count = i18n("check.fragments_count", n=fragments, doubled=repeated)
     answer_count = i18n("check.answered_count", n=answered, of=received)
     p99 = f"p99 {i18n.seconds(slowest)}" if slowest is not None else "–"
     is_quick = slowest is None or slowest <= _SLOW_S
     return [
         check("stored", stored_count, "dialogue", holds=not doubled and not lost),
-        check("fragments", fragment_count, "raw", holds=not again),
+        check("fragments", fragment_count, "raw", holds=not repeated),
         check("answered", answer_count, "dialogue", holds=answered <= received),
         SimCheck(i18n("check.dead"), i18n("check.dead_count", n=dead), not dead, "/fleet"),
         SimCheck(i18n("check.quick", s=i18n.seconds(_SLOW_S)), p99, is_quick, "/timeline?topics=dialogue"),

@@ -125,8 +125,8 @@ class TimelineChart:
     ) -> None:
         """Draw the causation chain of an event and dim the rest."""
         marks = reading.marks
-        known = [(marks[source], marks[target]) for source, target in links if source in marks and target in marks]
-        self._call("select", event_id, chain, [[*self._place(one), *self._place(other)] for one, other in known])
+        pairs = [(marks[source], marks[target]) for source, target in links if source in marks and target in marks]
+        self._call("select", event_id, chain, [[*self._place(one), *self._place(other)] for one, other in pairs])
 
     def _drawn(self, marks: Iterable[EventMark]) -> list[dict[str, Any]]:
         numbers = {lane: place for place, lane in enumerate(self.lanes)}
@@ -137,8 +137,8 @@ class TimelineChart:
 
     def _call(self, method: str, *values: object) -> None:
         i18n = {"s": self.i18n("unit.s"), "cell": self.i18n("timeline.cell"), "zoom": self._zoom}
-        given = ", ".join(json.dumps(value, ensure_ascii=True) for value in values)
-        ui.run_javascript(f"mbTimeline({self._chart.id}, {json.dumps(i18n)}).{method}({given})")
+        arguments = ", ".join(json.dumps(value, ensure_ascii=True) for value in values)
+        ui.run_javascript(f"mbTimeline({self._chart.id}, {json.dumps(i18n)}).{method}({arguments})")
 
     def _tell_zoom(self, event: object) -> None:
         args = getattr(event, "args", {})

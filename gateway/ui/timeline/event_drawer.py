@@ -43,8 +43,8 @@ class CausationNode:
     def walk(self, depth: int = 0) -> Iterable[tuple[int, "CausationNode"]]:
         """Depth and node, depth first."""
         yield depth, self
-        for each in self.caused:
-            yield from each.walk(depth + 1)
+        for child in self.caused:
+            yield from child.walk(depth + 1)
 
     def leads_to(self, name: str) -> bool:
         """True if the event is this node or one below it."""
@@ -81,9 +81,9 @@ def chain_of(roots: Iterable[CausationNode], event_id: str) -> tuple[list[Timeli
     """Events of the tree that has this event, and its (cause, effect) pairs."""
     for root in roots:
         if root.leads_to(event_id):
-            known = [node for _, node in root.walk() if node.event is not None]
-            links = [(node.name, each.name) for node in known for each in node.caused if each.event]
-            return [node.event for node in known if node.event is not None], links
+            nodes = [node for _, node in root.walk() if node.event is not None]
+            links = [(node.name, child.name) for node in nodes for child in node.caused if child.event]
+            return [node.event for node in nodes if node.event is not None], links
     return [], []
 
 
@@ -173,23 +173,23 @@ class EventDrawer(Drawer):
 
     def _node(self, depth: int, node: CausationNode, first: CausationNode) -> None:
         i18n = self.i18n
-        with clickable("mb-node", role="treeitem", aria_level=depth + 1).style(f"--depth: {depth}") as made:
+        with clickable("mb-node", role="treeitem", aria_level=depth + 1).style(f"--depth: {depth}") as element:
             if node.event is None:
                 icon("runs", "mb-i14 mb-t3")
                 service = node.caused[0].event.envelope.service if node.caused[0].event else ""
                 text(i18n("timeline.command_to", service=service), "mb-ell mb-grow mb-t2").props["title"] = node.name
-                made.props["disabled"] = True
+                element.props["disabled"] = True
             else:
                 envelope = node.event.envelope
                 box("mb-dot", "i").style(f"color: var(--{node.event.topic})")
                 text(f"{node.event.topic}.{name_of(envelope)}", "mb-mono mb-ell mb-grow")
                 chosen = node.event.event_id
-                made.on("click", lambda: self._choose(chosen))
-            later = (node.at - first.at).total_seconds()
-            shown = i18n.time(node.at, with_ms=True) if node is first else f"+{i18n.seconds(later)}"
+                element.on("click", lambda: self._choose(chosen))
+            elapsed_s = (node.at - first.at).total_seconds()
+            shown = i18n.time(node.at, with_ms=True) if node is first else f"+{i18n.seconds(elapsed_s)}"
             text(shown, "mb-cap mb-t3 mb-num")
         if node.name == self.selected:
-            attributes(made, aria_selected="true")
+            attributes(element, aria_selected="true")
 
     def _envelope(self, event: TimelineEvent) -> None:
         i18n = self.i18n

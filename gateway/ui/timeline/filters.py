@@ -24,8 +24,8 @@ class TimelineFilters:
         user = session.query.get("user")
         self.user = user if is_user_id(user) else None
         self.trace = session.query.get("trace")
-        wanted = session.query.get("topics")
-        self.hidden = {topic for topic in TOPICS if wanted and topic not in wanted.split(",")}
+        topics = session.query.get("topics")
+        self.hidden = {topic for topic in TOPICS if topics and topic not in topics.split(",")}
         self._chips: dict[str, tuple[Element, TextElement]] = {}
         with place:
             if self.user:
@@ -59,31 +59,31 @@ class TimelineFilters:
         self.session.remember(topics=",".join(one for one in TOPICS if one not in self.hidden) if self.hidden else None)
         self._on_topics()
 
-    def _chosen(self, picture: str, name: str, key: str) -> None:
+    def _chosen(self, icon_name: str, name: str, key: str) -> None:
         label = self.session.i18n("timeline.remove_filter", name=name)
         with clickable("mb-chip mb-on", lambda: self.go(**{key: None}), aria_label=label, title=name):
-            icon(picture, "mb-i14")
+            icon(icon_name, "mb-i14")
             text(name, "mb-ell mb-chip-text")
             icon("close", "mb-i14")
 
-    def go(self, **wanted: str | None) -> None:
+    def go(self, **params: str | None) -> None:
         """Reload with other filters, since storage must be asked anew."""
-        self.session.remember(**wanted)
+        self.session.remember(**params)
         ui.run_javascript("location.reload()")
 
     def _ask(self) -> None:
         i18n = self.session.i18n
-        wanted = {"user": self.user or "", "trace": self.trace or ""}
+        form = {"user": self.user or "", "trace": self.trace or ""}
 
         def go() -> None:
-            user = wanted["user"].strip()
-            self.go(user=user if is_user_id(user) else None, trace=wanted["trace"].strip() or None)
+            user = form["user"].strip()
+            self.go(user=user if is_user_id(user) else None, trace=form["trace"].strip() or None)
 
         with popup(i18n("timeline.add_filter")):
             text(i18n("timeline.add_filter"), "", "h2")
             for key in ("user", "trace"):
                 text(i18n(f"timeline.{key}"), "mb-label")
-                line = field(i18n(f"timeline.{key}"), wanted[key], partial(wanted.__setitem__, key))
+                line = field(i18n(f"timeline.{key}"), form[key], partial(form.__setitem__, key))
                 line.on("keydown.enter", go)
             with box("mb-actions"):
                 button(i18n("timeline.show"), go, "mb-primary")

@@ -54,8 +54,8 @@ class TimelineScreen:
         screen.listen_to_keys()
         ui.on("mb_mark", lambda event: screen.choose(event.args["id"]))
         await screen.part.attempt(screen.load)
-        if wanted := session.query.get("event"):
-            await screen.choose(wanted)
+        if event_id := session.query.get("event"):
+            await screen.choose(event_id)
 
     def listen_to_keys(self) -> None:
         zooms = {key: partial(self.zoom, factor) for key, factor in (("+", 0.5), ("=", 0.5), ("-", 2), ("0", 0))}

@@ -58,7 +58,7 @@ def test_a_session_cannot_be_prolonged_made_up_or_taken_to_another_token() -> No
 
 def test_who_guesses_too_often_has_to_wait_and_then_may_again() -> None:
     clock = Clock()
-    guesses = LoginThrottle(clock, most=3, within=timedelta(minutes=1))
+    guesses = LoginThrottle(clock, limit=3, within=timedelta(minutes=1))
     for _ in range(3):
         assert guesses.wait_s("10.0.0.1") == 0
         guesses.count("10.0.0.1")

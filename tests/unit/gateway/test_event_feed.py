@@ -66,7 +66,7 @@ async def test_every_listener_hears_every_event_from_when_it_listens_on(ear: Ear
 
 
 async def test_who_is_too_slow_is_told_so_then_hears_the_latest(ear: Ear) -> None:
-    with ear.feed.listen(most=3) as slow, ear.feed.listen() as quick:
+    with ear.feed.listen(capacity=3) as slow, ear.feed.listen() as quick:
         for number in range(5):
             await ear.bus.publish(Rained(millimetres=number))
         await until(lambda: len(quick) == 5)
