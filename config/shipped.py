@@ -1,9 +1,11 @@
 """Configuration files by name: those of the folder `MINDBUS_CONFIG_DIR` before those that ship with MindBus."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -11,6 +13,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 # Folders to which the operator may add files; in the others a file takes the place of a shipped one.
 EXTENSIBLE = frozenset({"cards", "subagents", "sim/profiles", "sim/scenarios"})
 FOLDERS = ("guides", "roles", *sorted(EXTENSIBLE))
+SUBAGENT_NAME = r"[a-z][a-z0-9_]{0,50}"
 _SUFFIX = ".yaml"
 
 
@@ -59,6 +62,16 @@ def config_file(folder: str, name: str, language: str | None = None) -> ConfigFi
             return ConfigFile(shipped.joinpath(file_name).read_bytes(), "/".join(("config", folder, file_name)))
     source = "/".join(part for part in ("config", folder, f"{name}{_SUFFIX}") if part)
     return ConfigFile(shipped.joinpath(f"{name}{_SUFFIX}").read_bytes(), source)
+
+
+def subagent_workers() -> list[EntryPoint]:
+    """Entry points for the sub-agents that the operator adds; those that ship have theirs in the package."""
+    added = sorted(set(_names_added("subagents")) - set(_names_shipped("subagents")))
+    return [
+        EntryPoint(f"subagent-{name}", f"workers.subagent_file:{name}", "mindbus.workers")
+        for name in added
+        if re.fullmatch(SUBAGENT_NAME, name)
+    ]
 
 
 def own_files() -> Iterator[Path]:

@@ -19,6 +19,8 @@ from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import MindBusError
 
 GROUP = "mindbus.workers"
+# Each names a function that returns further entry points of workers, such as those made from files.
+SOURCES = "mindbus.worker_sources"
 # The distribution whose workers are MindBus's own, and its package, which puts their modules on the path.
 FLEET_DISTRIBUTION = "mindbus-fleet"
 FLEET_PACKAGE = "mindbus_fleet"
@@ -158,8 +160,9 @@ class WorkerRegistry:
 
 
 def installed_workers() -> WorkerRegistry:
-    """Every worker that a package on the path registers; none is imported."""
-    return WorkerRegistry.of(entry_points(group=GROUP))
+    """Every worker that a package on the path registers, itself or by a source; none is imported."""
+    more = [point for source in entry_points(group=SOURCES) for point in load_entry_point(source)()]
+    return WorkerRegistry.of([*entry_points(group=GROUP), *more])
 
 
 def workers_at(target: str) -> dict[str, Factory]:

@@ -5,13 +5,15 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from agents.configuration.prompts import parse_guide, parse_role, role_names
-from agents.configuration.validation import InvalidFile, suggestion
+from agents.configuration.prompts import Guide, parse_guide, parse_role, role_names
+from agents.configuration.validation import InvalidFile, YamlProblem, suggestion
 from agents.context.preferences import parse_preferences
 from agents.processes.cards import parse_card
 from agents.sim.scenarios import parse_scenario
 from agents.sim.teams import parse_team
+from agents.subagents.files import SubagentFile, parse_subagent
 from config.shipped import EXTENSIBLE, config_folder, own_files, shipped_names
+from mindbus.cli.errors import UsageError
 
 _TOP = {"habits": parse_preferences}
 
@@ -30,7 +32,7 @@ def own_configuration() -> tuple[Literal["ok", "warning", "failed"], str]:
             unused.append(_unused(file))
             continue
         try:
-            parse((folder / file).read_bytes(), str(folder / file))
+            _require_name(parse((folder / file).read_bytes(), str(folder / file)), folder / file)
         except InvalidFile as error:
             broken.append(str(error))
         except OSError as error:
@@ -42,12 +44,19 @@ def own_configuration() -> tuple[Literal["ok", "warning", "failed"], str]:
     return ("warning", f"{detail}; {'; '.join(unused)}") if unused else ("ok", detail)
 
 
+def require_usable_configuration() -> None:
+    """Raises UsageError where a file of the operator's is broken, since the workers that need it would not start."""
+    status, detail = own_configuration()
+    if status == "failed":
+        raise UsageError(detail)
+
+
 def _parser_of(file: Path) -> Callable[[bytes, str], object] | None:
     """The parser of a file of the folder, None where nothing reads it."""
     folder, name = file.parent.as_posix(), file.name.removesuffix(".yaml")
     if folder == ".":
         return _TOP.get(name)
-    plain = _without_language(name) if folder == "guides" else name
+    plain = _without_language(name) if folder in ("guides", "subagents") else name
     return _parsers().get(folder) if plain in shipped_names(folder) else None
 
 
@@ -55,10 +64,18 @@ def _parsers() -> Mapping[str, Callable[[bytes, str], object]]:
     return {
         "guides": parse_guide,
         "roles": parse_role,
+        "subagents": parse_subagent,
         "cards": partial(parse_card, roles=role_names()),
         "sim/profiles": parse_team,
         "sim/scenarios": parse_scenario,
     }
+
+
+def _require_name(parsed: object, file: Path) -> None:
+    """Raises InvalidFile where the name within is not that of the file."""
+    name = _without_language(file.stem)
+    if isinstance(parsed, Guide | SubagentFile) and parsed.name != name:
+        raise InvalidFile([YamlProblem(str(file), None, ("name",), f"must be {name!r}, like the file")])
 
 
 def _unused(file: Path) -> str:

@@ -21,6 +21,7 @@ from mindbus.cli.users import CLEAR, RemovalOutcome, ask_owners, others_that_tak
 from mindbus.registry import WorkerRegistry, installed_workers
 from mindbus.worker_host import stop_on_signals
 from mindbus_fleet.cli.background import ReadinessReport, end_fleet, start_detached
+from mindbus_fleet.cli.config_overrides import require_usable_configuration
 from mindbus_fleet.supervision.children import Group
 from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState
 from mindbus_fleet.supervision.supervisor import Supervisor, fleet_up
@@ -93,6 +94,7 @@ def up(
     mindbus up -d --clear --yes       on an empty world
     """
     settings = read_settings(FleetSettings)
+    require_usable_configuration()
     groups, broken = groups_of(installed_workers().checked(apart=True), workers, isolate=isolate)
     clearing = _clearing(settings, groups, is_agreed=yes) if clear else None
     # Made here, where it can be shown to whoever starts it: the gateway itself only has a log.

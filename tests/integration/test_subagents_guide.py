@@ -19,7 +19,7 @@ from workers.dialogue.delegation import InvalidSubagentsFile, known_subagents
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "how-to" / "subagents.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", GUIDE, re.DOTALL))
-YAML = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)[0]
+YAML = re.findall(r"```yaml\n(subagents:.*?)```", GUIDE, re.DOTALL)[0]
 
 
 @pytest.fixture

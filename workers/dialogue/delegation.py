@@ -11,7 +11,6 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.configuration.prompts import shipped_guide
 from agents.configuration.validation import InvalidFile, read_file
 from agents.dialogue.agent import DelegationRound
 from agents.dialogue.delegation import (
@@ -25,6 +24,7 @@ from agents.dialogue.delegation import (
 )
 from agents.models.conversation import last_complete, sanitise_text
 from agents.models.language_model import ModelMessage, Tool, ToolCall
+from agents.subagents.files import open_subagent
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, conversation_trace
 from bus_schema.history import ChatMessage, HistoryMessage, SubagentName, subagent_key
 from bus_schema.ids import derived
@@ -248,9 +248,9 @@ def known_subagents(settings: FleetSettings, workers: WorkerRegistry) -> dict[st
         for name, entry in workers.entries.items()
         if name.startswith(SERVICE_PREFIX)
     }
-    # MindBus's own are described by their guides, so that their libraries need not be imported.
+    # MindBus's own are described by their files, so that their libraries need not be imported.
     known = {
-        name: shipped_guide(name).description if entry.is_own else str(getattr(entry.load(), "description", ""))
+        name: open_subagent(name).description if entry.is_own else str(getattr(entry.load(), "description", ""))
         for name, entry in installed.items()
     }
     if settings.subagents is not None:

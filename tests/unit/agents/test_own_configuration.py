@@ -21,7 +21,7 @@ GUIDE = "name: {name}\ndescription: Of one's own.\nprompt_version: 9.0.0\nsystem
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MINDBUS_CONFIG_DIR", str(tmp_path))
-    for each in ("guides", "roles", "cards", "sim/profiles", "sim/scenarios"):
+    for each in ("guides", "roles", "cards", "subagents", "sim/profiles", "sim/scenarios"):
         (tmp_path / each).mkdir(parents=True)
     return tmp_path
 

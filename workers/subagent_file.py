@@ -1,18 +1,23 @@
-"""The sub-agent `analytic`: searches memory, reads artifacts, reckons with tables."""
+"""Sub-agents of files, such as `analytic`: their tools search memory, read artifacts, compute with tables."""
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.configuration.prompts import Guide, shipped_guide
+from agents.configuration.prompts import Guide
+from agents.configuration.validation import InvalidFile
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import memory_materials
+from agents.subagents.files import open_subagent
 from agents.subagents.loop import BoundTool, ToolFailed
 from agents.subagents.tables import InvalidTable, TableQuery, read_table, run_query
+from bus_schema.subagent import service_of
 from config.settings import FleetSettings
 from language.words import Language
 from mindbus.bus.worker import WorkerContext
+from mindbus.registry import BrokenWorker
 from mindbus.sdk.errors import ArtifactError, StorageAway
 from mindbus.sdk.recall import KemRecall
 from mindbus.sdk.subagent import Delegated
@@ -43,20 +48,23 @@ class ComputeArguments(TableQuery):
     artifact_id: str = Field(pattern=_ID, description="Id of an artifact with CSV, or with a JSON list of objects.")
 
 
-class AnalyticSubagent(ThinkingSubagent):
-    """Works with what the user of its chat may read, nothing else."""
+class FileSubagent(ThinkingSubagent):
+    """A sub-agent of a file; its tools work with what the user of its chat may read, nothing else."""
 
-    name = "subagent-analytic"
-    description = shipped_guide("analytic").description
-
-    def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
-        super().__init__(context, shipped_guide("analytic"), model)
+    def __init__(self, context: WorkerContext, name: str, model: LanguageModel | None = None) -> None:
+        self.name = service_of(name)
+        self._file = open_subagent(name)
+        super().__init__(context, self._file.guide, model)
         self._recall = KemRecall(context.bus, context.settings_as(FleetSettings).recall_timeout_s)
 
     def guide_in(self, language: Language) -> Guide:
-        return shipped_guide("analytic", language)
+        return open_subagent(self._file.name, language).guide
 
     def instruments(self, work: Delegated) -> Sequence[BoundTool]:
+        tools = {tool.name: tool for tool in self._tools(work)}
+        return [tools[name] for name in self._file.tools]
+
+    def _tools(self, work: Delegated) -> Sequence[BoundTool]:
 
         async def search(wanted: SearchArguments) -> str:
             found = await self._recall.about(wanted.query, f"user.{work.chat_id}")
@@ -98,3 +106,26 @@ def _as_text(content: bytes) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ToolFailed(f"it is no text but {len(content)} bytes of something else") from error
+
+
+@dataclass(frozen=True)
+class FileSubagentFactory:
+    """Factory of the worker of one file."""
+
+    name: str
+    description: str
+
+    def __call__(self, context: WorkerContext) -> FileSubagent:
+        return FileSubagent(context, self.name)
+
+
+def __getattr__(name: str) -> FileSubagentFactory:
+    """The factory of a sub-agent of a file, by its name, as entry points name it. Raises BrokenWorker."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    try:
+        return FileSubagentFactory(name, open_subagent(name).description)
+    except FileNotFoundError as error:
+        raise AttributeError(name) from error
+    except InvalidFile as error:
+        raise BrokenWorker(str(error)) from error
