@@ -59,7 +59,7 @@ class AccessControl:
     def _rejection_of_token(self, token: str, connection: HTTPConnection) -> Response | None:
         address = address_of(connection)
         if wait_s := self._throttle.wait_s(address):
-            return throttled(wait_s)
+            return too_many_attempts(wait_s)
         if self._keys.is_token(token):
             return None
         self._throttle.count(address)
@@ -70,7 +70,7 @@ def address_of(connection: HTTPConnection) -> str:
     return connection.client.host if connection.client else ""
 
 
-def throttled(wait_s: int) -> Response:
+def too_many_attempts(wait_s: int) -> Response:
     """Response 429 after too many wrong tokens."""
     return problem_response(Code.UNAUTHORIZED, _THROTTLED, 429, {"Retry-After": str(wait_s)})
 

@@ -41,7 +41,7 @@ def url_file(settings: FleetSettings) -> Path:
     return settings.run_dir / "gateway_url"
 
 
-def known_url(settings: FleetSettings) -> str | None:
+def last_url(settings: FleetSettings) -> str | None:
     """URL of the running gateway of this data folder, or of the last one."""
     file = url_file(settings)
     return file.read_text().strip() if file.exists() else None
@@ -49,7 +49,7 @@ def known_url(settings: FleetSettings) -> str | None:
 
 def _last_port(settings: FleetSettings) -> int:
     # Open pages reconnect to it.
-    return urlsplit(known_url(settings) or "").port or DEFAULT_PORT
+    return urlsplit(last_url(settings) or "").port or DEFAULT_PORT
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -54,9 +54,9 @@ def create_app(backend: Backend, keys: AccessKeys, streams: EventStreams) -> Fas
 def _add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(Exception, _unexpected)
+    app.add_exception_handler(Exception, _handle_unexpected)
     for kind in EXPECTED:
-        app.add_exception_handler(kind, _expected)
+        app.add_exception_handler(kind, _handle_expected)
 
 
 async def _health(request: Request) -> Response:
@@ -71,7 +71,7 @@ async def _not_found(request: Request) -> Response:
     return problem_response(Code.NOT_FOUND, f"there is no {request.method} {request.url.path}; see /api/openapi.json")
 
 
-async def _expected(_request: Request, error: Exception) -> Response:
+async def _handle_expected(_request: Request, error: Exception) -> Response:
     return respond(Problem.of(error))
 
 
@@ -87,6 +87,6 @@ async def _http(_request: Request, error: Exception) -> Response:
     return problem_response(_CODES.get(status, Code.INVALID), str(detail), None if status == 400 else status)
 
 
-async def _unexpected(request: Request, error: Exception) -> Response:
+async def _handle_unexpected(request: Request, error: Exception) -> Response:
     logger().error("request failed", method=request.method, path=request.url.path, error=type(error).__name__)
     return problem_response(Code.INTERNAL, "internal error; see the gateway's log")

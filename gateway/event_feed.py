@@ -126,7 +126,9 @@ class EventFeed(Broadcast[Envelope]):
     def workers(self) -> list[WorkerInstance]:
         """Every instance with a heartbeat within the last hour, by name."""
         now = self._clock()
-        return [_instance_of(beat, at, is_silent=now - at > self._silent_after) for beat, at in self._known(now)]
+        return [
+            _instance_of(beat, at, is_silent=now - at > self._silent_after) for beat, at in self._recent_heartbeats(now)
+        ]
 
     async def _receive_forever(self, subscription: EventSubscription[Envelope]) -> None:
         while True:
@@ -155,9 +157,9 @@ class EventFeed(Broadcast[Envelope]):
             return
         now = self._clock()
         self._beats[beat.service, beat.instance] = beat, now
-        self._beats = {(beat.service, beat.instance): (beat, at) for beat, at in self._known(now)}
+        self._beats = {(beat.service, beat.instance): (beat, at) for beat, at in self._recent_heartbeats(now)}
 
-    def _known(self, now: datetime) -> list[tuple[Heartbeat, datetime]]:
+    def _recent_heartbeats(self, now: datetime) -> list[tuple[Heartbeat, datetime]]:
         return [beat for _, beat in sorted(self._beats.items()) if now - beat[1] <= _FORGOTTEN_AFTER]
 
 

@@ -65,7 +65,7 @@ class EventStreams:
     def respond(self, frames: AsyncGenerator[bytes]) -> EventStream:
         """A response with these frames. Raises TooManyStreams."""
         self.require_room()
-        return EventStream(self._kept_alive(frames), self._stalled_after_s)
+        return EventStream(self._with_keep_alive(frames), self._stalled_after_s)
 
     def require_room(self) -> None:
         """Raises TooManyStreams."""
@@ -76,7 +76,7 @@ class EventStreams:
         """End all streams; their clients reconnect to the next gateway."""
         self._closing.set()
 
-    async def _kept_alive(self, frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    async def _with_keep_alive(self, frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
         self.open_now += 1
         closing = asyncio.ensure_future(self._closing.wait())
         upcoming = asyncio.ensure_future(anext(frames, b""))

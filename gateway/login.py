@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from gateway.access_control import COOKIE, LOGIN, address_of, throttled
+from gateway.access_control import COOKIE, LOGIN, address_of, too_many_attempts
 from gateway.access_tokens import SESSION_FOR, AccessKeys, LoginThrottle
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -31,7 +31,7 @@ def login_routes(keys: AccessKeys, throttle: LoginThrottle) -> APIRouter:
     async def enter(request: Request) -> Response:
         address = address_of(request)
         if wait_s := throttle.wait_s(address):
-            return throttled(wait_s)
+            return too_many_attempts(wait_s)
         form = parse_qs((await request.body()).decode("utf-8", "replace"))
         target = _safe(form.get("next", ["/"])[0])
         if not keys.is_token(form.get("token", [""])[0].strip()):

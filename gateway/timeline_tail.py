@@ -81,7 +81,7 @@ class TimelineTail:
                     later_events = [event for event in self._recent if sequence_of(event) > position]
                     events, is_complete = [event for event in later_events if fits(query, event)], True
                 else:
-                    page = await self._retried_page(query.model_copy(update={"cursor": str(position)}))
+                    page = await self._read_page(query.model_copy(update={"cursor": str(position)}))
                     events, is_complete = list(page.items), len(page.items) < query.limit
                     position = int(page.next_cursor or position)
                 # The page was read after `reached` was: it has everything up to there.
@@ -107,10 +107,10 @@ class TimelineTail:
         while True:
             await self._has_followers.wait()
             with self._feed.listen() as listener:
-                self._after = self._reached = await _retried(self._end)
+                self._after = self._reached = await _retry(self._end)
                 self._wake_followers()
                 while self._has_followers.is_set():
-                    page = await self._retried_page(GetTimeline(cursor=str(self._reached), limit=_PAGE))
+                    page = await self._read_page(GetTimeline(cursor=str(self._reached), limit=_PAGE))
                     self._append(page.items)
                     if len(page.items) < _PAGE:
                         await self._pause(listener)
@@ -152,8 +152,8 @@ class TimelineTail:
         page = await self._page(GetTimeline(cursor=str(position), limit=1))
         return sequence_of(page.items[0]) if page.items else None
 
-    async def _retried_page(self, query: GetTimeline) -> TimelinePage:
-        return await _retried(lambda: self._page(query))
+    async def _read_page(self, query: GetTimeline) -> TimelinePage:
+        return await _retry(lambda: self._page(query))
 
     async def _pause(self, listener: Listener[Envelope]) -> None:
         """Wait until there may be more: soon after a publication, else for the polling interval."""
@@ -185,7 +185,7 @@ def fits(query: GetTimeline, event: TimelineEvent) -> bool:
     )
 
 
-async def _retried(read: Callable[[], Awaitable[T]]) -> T:
+async def _retry(read: Callable[[], Awaitable[T]]) -> T:
     while True:
         try:
             return await read()

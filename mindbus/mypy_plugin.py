@@ -44,9 +44,9 @@ def plugin(_version: str) -> type[Plugin]:
 def _check(context: FunctionContext) -> Type:
     method = get_proper_type(context.arg_types[0][0])
     if isinstance(method, CallableType) and len(method.arg_types) > 1:
-        result, answer = _result_of(method.arg_types[1]), _awaited(method.ret_type)
+        result, answer = _result_of(method.arg_types[1]), _awaited_type(method.ret_type)
         if result is not None and answer is not None and not all(_fits(part, result) for part in _alternatives(answer)):
-            text = f'"{method.name}" must return {_expected(result)}, not "{_name(answer)}"'
+            text = f'"{method.name}" must return {_expected_type(result)}, not "{_name(answer)}"'
             context.api.fail(f"Handler {text}", context.context)
     return context.default_return_type
 
@@ -63,7 +63,7 @@ def _result_of(command: Type) -> Instance | None:
     return result if isinstance(result, Instance) else None
 
 
-def _awaited(returned: Type) -> Type | None:
+def _awaited_type(returned: Type) -> Type | None:
     returned = get_proper_type(returned)
     return returned.args[-1] if isinstance(returned, Instance) and returned.args else None
 
@@ -110,7 +110,7 @@ def _is_publishable(item: Type) -> bool:
     return isinstance(item, Instance) and any(base.fullname in _PUBLISHABLE for base in item.type.mro)
 
 
-def _expected(result: Instance) -> str:
+def _expected_type(result: Instance) -> str:
     if result.type.fullname == _NOTHING:
         return "None, or events and commands to publish"
     return f'"{result.type.name}", or a list or tuple of it with events and commands to publish'

@@ -44,7 +44,7 @@ async def host(
             health.forget(name)
 
 
-async def until_broker_is_known(settings: Settings) -> None:
+async def wait_for_broker(settings: Settings) -> None:
     """Wait for the private broker that starts beside this process. Raises NoBroker."""
     async with asyncio.timeout(_BROKER_WITHIN_S):
         while True:

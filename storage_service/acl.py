@@ -12,7 +12,7 @@ from bus_schema.identities import owner_of
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from storage_service.errors import NoSuchArtifact, NotAnOperator, NotAService
-from storage_service.rows import insert_unless_taken
+from storage_service.rows import insert_if_absent
 from storage_service.tables import ManifestRow, TraceMemberRow, TraceRow
 
 # A value, or a parameter of a prepared statement.
@@ -75,20 +75,20 @@ class Traces:
             raise NotAService(requester=principal.identity)
         # In one order, so that two concurrent lists do not deadlock.
         for member in sorted(set(map(owner_of, members))):
-            await insert_unless_taken(self.database.session, TraceMemberRow, trace_id=trace_id, member=member)
-        trace = await self._opened(trace_id)
+            await insert_if_absent(self.database.session, TraceMemberRow, trace_id=trace_id, member=member)
+        trace = await self._open_trace(trace_id)
         trace.retention = retention or trace.retention
         _set_retention(trace)
 
     async def close(self, trace_id: str) -> None:
         """End a trace within the current transaction; its retention counts from now on."""
-        trace = await self._opened(trace_id)
+        trace = await self._open_trace(trace_id)
         trace.closed_at = trace.closed_at or self.clock()
         _set_retention(trace)
 
-    async def _opened(self, trace_id: str) -> TraceRow:
+    async def _open_trace(self, trace_id: str) -> TraceRow:
         session = self.database.session
-        await insert_unless_taken(session, TraceRow, trace_id=trace_id)
+        await insert_if_absent(session, TraceRow, trace_id=trace_id)
         return await session.get_one(TraceRow, trace_id, with_for_update=True)
 
 

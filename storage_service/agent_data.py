@@ -10,7 +10,7 @@ from bus_schema.agent_data import AgentDataPage, AgentDatum, GetAgentData, PutAg
 from mindbus.sql.database import Database
 from retrieval.cursors import split_page
 from storage_service.errors import AgentDatumConflict
-from storage_service.rows import insert_unless_taken
+from storage_service.rows import insert_if_absent
 from storage_service.tables import AgentDatumRow
 
 
@@ -38,7 +38,7 @@ class AgentData:
         if row is not None:
             row.value, row.version, row.updated_at = request.value, version + 1, self.clock()
             await session.flush()
-        elif not await insert_unless_taken(session, AgentDatumRow, **key, **fields):
+        elif not await insert_if_absent(session, AgentDatumRow, **key, **fields):
             # Another transaction has inserted it first: replace its value, or report its version.
             return await self.put(request)
         return version + 1

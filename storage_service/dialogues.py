@@ -22,7 +22,7 @@ from bus_schema.dialogue import MAX_FRAGMENT_MESSAGES, DialogueFragment, Dialogu
 from mindbus.sql.database import Database
 from retrieval.cursors import PageKey, position_of, split_page
 from storage_service.errors import FragmentMismatch, MessageIdTaken, NoSuchFragment, NoSuchMessage
-from storage_service.rows import insert_unless_taken
+from storage_service.rows import insert_if_absent
 from storage_service.tables import DialogueMessageRow, DialogueRow, FragmentRow
 
 _FRAGMENT_COLUMNS = ("fragment_id", "user_id", "started_at", "ended_at", "reason")
@@ -41,7 +41,7 @@ class Dialogues:
     async def save_message(self, message: DialogueMessage) -> Saved:
         """Store a message within the current transaction. Raises MessageIdTaken."""
         session = self.database.session
-        dialogue = await _locked_dialogue(session, message)
+        dialogue = await _lock_dialogue(session, message)
         query = select(DialogueMessageRow).where(DialogueMessageRow.message_id == message.message_id)
         existing = await session.scalar(query)
         if existing is None:
@@ -138,10 +138,10 @@ class Dialogues:
         )
 
 
-async def _locked_dialogue(session: AsyncSession, message: DialogueMessage) -> DialogueRow:
+async def _lock_dialogue(session: AsyncSession, message: DialogueMessage) -> DialogueRow:
     """The row of the user's dialogue, created if it is new, locked until the transaction ends."""
     begun = {"user_id": message.user_id, "last_position": 0, "fragmented_position": 0, "last_activity": message.time}
-    await insert_unless_taken(session, DialogueRow, **begun)
+    await insert_if_absent(session, DialogueRow, **begun)
     query = select(DialogueRow).where(DialogueRow.user_id == message.user_id).with_for_update()
     return (await session.scalars(query)).one()
 

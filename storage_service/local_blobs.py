@@ -65,7 +65,7 @@ class LocalBlobs:
 
     @_in_thread
     def promote(self, upload: str, key: str, declared: Declared, _labels: Labels) -> None:
-        with self._staged(upload) as staged, self._part() as (temporary, part):
+        with self._open_staged(upload) as staged, self._part() as (temporary, part):
             self._write(staged, temporary, part, declared)
             with self.folders.holding(key, make=True) as (folders, name):
                 _publish(temporary, part, folders[-1], name)
@@ -80,7 +80,7 @@ class LocalBlobs:
     @_in_thread
     def sweep_temporary(self, before: datetime) -> int:
         removed = 0
-        with self.folders.opened(TEMPORARY, make=True) as folders:
+        with self.folders.open_folders(TEMPORARY, make=True) as folders:
             for name in os.listdir(folders[-1]):
                 with suppress(FileNotFoundError):
                     if os.stat(name, dir_fd=folders[-1], follow_symlinks=False).st_mtime < before.timestamp():
@@ -103,7 +103,7 @@ class LocalBlobs:
 
     @_in_thread
     def digest(self, key: str) -> Declared:
-        with self._opened(key) as reader:
+        with self._open(key) as reader:
             digest = hashlib.file_digest(reader, "sha256")  # type: ignore[arg-type]  # typed for buffered readers alone
             return Declared(digest.hexdigest(), reader.tell())
 
@@ -143,7 +143,7 @@ class LocalBlobs:
 
     @_in_thread
     def read(self, key: str) -> bytes:
-        with self._opened(key) as reader:
+        with self._open(key) as reader:
             return reader.read()
 
     def _size_bytes(self, key: str) -> int | None:
@@ -163,7 +163,7 @@ class LocalBlobs:
     def _part(self) -> Iterator[tuple[int, str]]:
         """The folder and the name of a temporary file, removed at the end if it is still there."""
         part = uuid.uuid4().hex
-        with self.folders.opened(TEMPORARY, make=True) as folders:
+        with self.folders.open_folders(TEMPORARY, make=True) as folders:
             try:
                 yield folders[-1], part
             finally:
@@ -171,7 +171,7 @@ class LocalBlobs:
                     os.unlink(part, dir_fd=folders[-1])
 
     @contextmanager
-    def _opened(self, key: str) -> Iterator[IO[bytes]]:
+    def _open(self, key: str) -> Iterator[IO[bytes]]:
         with self.folders.holding(key) as (folders, name):
             reader = os.fdopen(os.open(name, PLAIN, dir_fd=folders[-1]), "rb", buffering=0)
         with reader:
@@ -180,7 +180,7 @@ class LocalBlobs:
             yield reader
 
     @contextmanager
-    def _staged(self, upload: str) -> Iterator[IO[bytes]]:
+    def _open_staged(self, upload: str) -> Iterator[IO[bytes]]:
         try:
             with self.folders.holding(upload) as (folders, name):
                 staged = os.fdopen(os.open(name, PLAIN, dir_fd=folders[-1]), "rb", buffering=0)

@@ -1,4 +1,4 @@
-"""Folders of a store on disk, opened without following a link; moves between disks."""
+"""Folders of a store on disk, open_folders without following a link; moves between disks."""
 
 import errno
 import os
@@ -60,41 +60,41 @@ class Folders:
         self.orphans = orphans
 
     @contextmanager
-    def opened(self, path: str, *, make: bool = False) -> Iterator[list[int]]:
+    def open_folders(self, path: str, *, make: bool = False) -> Iterator[list[int]]:
         """Descriptors of every folder from the root to `path`. Raises FileNotFoundError where one is missing."""
         root, names = self._within(path)
         if make:
             root.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
-            folders = [_opened(stack, str(root), None)]
+            folders = [_open(stack, str(root), None)]
             for name in names:
                 if make:
                     with suppress(FileExistsError):
                         os.mkdir(name, 0o750, dir_fd=folders[-1])
-                folders.append(_opened(stack, name, folders[-1]))
+                folders.append(_open(stack, name, folders[-1]))
             yield folders
 
     @contextmanager
     def holding(self, key: str, *, make: bool = False) -> Iterator[tuple[list[int], str]]:
-        """The folders of a file, as `opened` yields them, and its name."""
+        """The folders of a file, as `open_folders` yields them, and its name."""
         path, _, name = key.rpartition("/")
-        with self.opened(path, make=make) as folders:
+        with self.open_folders(path, make=make) as folders:
             yield folders, name
 
     def walk(self, path: str) -> Iterator[StoredFile]:
         """Every file under a folder whose name is valid in a key."""
         with ExitStack() as stack:
             try:
-                folders = stack.enter_context(self.opened(path))
+                folders = stack.enter_context(self.open_folders(path))
             except FileNotFoundError:
                 return
-            yield from _walked(folders[-1], path, _MAX_DEPTH)
+            yield from _walk(folders[-1], path, _MAX_DEPTH)
 
     def prune(self, path: str, before: datetime) -> int:
         """Remove old empty folders under this one, and old files whose name no key can have; returns their number."""
         try:
-            with self.opened(path) as folders:
-                return _pruned(folders[-1], before.timestamp(), _MAX_DEPTH)
+            with self.open_folders(path) as folders:
+                return _prune(folders[-1], before.timestamp(), _MAX_DEPTH)
         except FileNotFoundError:
             return 0
 
@@ -105,7 +105,7 @@ class Folders:
         return self.root, [first, *names]
 
 
-def _opened(stack: ExitStack, name: str, within: int | None) -> int:
+def _open(stack: ExitStack, name: str, within: int | None) -> int:
     # The root itself comes from the settings and may be a link.
     flags = _FOLDER if within is not None else _FOLDER & ~os.O_NOFOLLOW
     descriptor = os.open(name, flags, dir_fd=within)
@@ -121,7 +121,7 @@ def _entries(folder: int) -> list[tuple[str, os.stat_result]]:
     return entries
 
 
-def _walked(folder: int, path: str, depth: int) -> Iterator[StoredFile]:
+def _walk(folder: int, path: str, depth: int) -> Iterator[StoredFile]:
     for name, status in _entries(folder):
         if not _PLAIN_NAME.fullmatch(name):
             continue
@@ -130,13 +130,13 @@ def _walked(folder: int, path: str, depth: int) -> Iterator[StoredFile]:
         elif depth:
             with ExitStack() as stack:
                 try:
-                    inner = _opened(stack, name, folder)
+                    inner = _open(stack, name, folder)
                 except _GONE_OR_SHUT:
                     continue
-                yield from _walked(inner, f"{path}/{name}", depth - 1)
+                yield from _walk(inner, f"{path}/{name}", depth - 1)
 
 
-def _pruned(folder: int, before: float, depth: int) -> int:
+def _prune(folder: int, before: float, depth: int) -> int:
     removed = 0
     for name, status in _entries(folder):
         is_old = status.st_mtime < before
@@ -146,7 +146,7 @@ def _pruned(folder: int, before: float, depth: int) -> int:
                 removed += 1
         elif depth:
             with suppress(*_GONE_OR_SHUT), ExitStack() as stack:
-                removed += _pruned(_opened(stack, name, folder), before, depth - 1)
+                removed += _prune(_open(stack, name, folder), before, depth - 1)
             # A folder that is not empty stays.
             with suppress(OSError):
                 if is_old:

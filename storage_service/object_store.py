@@ -130,22 +130,22 @@ class StoreProbe:
         folder = f"{TEMPORARY}/probe-{secrets.token_hex(8)}"
         try:
             await self._require_sound(folder)
-            return await self._seen(folder)
+            return await self._probe_guarantees(folder)
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from failed
         finally:
             async for remnant in self.objects.list(folder):
                 await self.objects.delete(remnant.key)
 
-    async def _seen(self, folder: str) -> Guarantees:
+    async def _probe_guarantees(self, folder: str) -> Guarantees:
         async with asyncio.TaskGroup() as group:
             looks = {
                 "puts_once": self._keeps_once(folder, "put", self._putting),
                 "copies_once": self._keeps_once(folder, "copy", self._copying),
                 "completes_once": self._keeps_once(folder, "parts", self._completing),
-                "copies_what_was_seen": self._copies_what_was_seen(folder),
+                "copies_what_was_seen": self._copies_listed_etag(folder),
                 "checks_sha256": self._checks_sha256(folder),
-                "checks_what_was_signed": self._checks_what_was_signed(folder),
+                "checks_what_was_signed": self._checks_signature(folder),
                 "lists_what_was_written": self._lists(f"{folder}/sound"),
             }
             seen = {name: group.create_task(look) for name, look in looks.items()}
@@ -183,7 +183,7 @@ class StoreProbe:
             raise UnsoundStore
         return self.objects.copy(source.key, key, NO_LABELS, if_match=source.etag, if_absent=True)
 
-    async def _copies_what_was_seen(self, folder: str) -> bool:
+    async def _copies_listed_etag(self, folder: str) -> bool:
         source, target = f"{folder}/seen", f"{folder}/seen-copied"
         await self.objects.put(source, _ONE, NO_LABELS, if_absent=False)
         seen = await self.objects.head(source)
@@ -205,7 +205,7 @@ class StoreProbe:
         stored = await self.objects.head(right_key)
         return stored is not None and stored.sha256 == hashlib.sha256(_ONE).hexdigest()
 
-    async def _checks_what_was_signed(self, folder: str) -> bool:
+    async def _checks_signature(self, folder: str) -> bool:
         other_contents = (_OTHER, _ONE[::-1])
         taken = [
             await self.objects.put_signed(f"{folder}/signed-{number}", other, _ONE)

@@ -30,11 +30,11 @@ from storage_service.maintenance.manifest_copies import ManifestCopy, SpentUploa
 from storage_service.rows import (
     as_manifest,
     inputs_of,
+    insert_if_absent,
     insert_inputs,
     insert_manifest,
-    insert_unless_taken,
-    locked_blob,
-    locked_or_new_blob,
+    lock_blob,
+    lock_or_create_blob,
 )
 from storage_service.tables import DELETING, GONE, LIVE, PINNED, ManifestRow, SpentUploadRow, TraceMemberRow
 from storage_service.uploads import upload_key
@@ -213,7 +213,7 @@ class SqlRegistry:
 
     async def pin(self, sha256: str) -> int:
         async with self.database.transaction() as session:
-            blob = await locked_or_new_blob(session, sha256, generation=0)
+            blob = await lock_or_create_blob(session, sha256, generation=0)
             if blob.state in (GONE, DELETING):
                 blob.generation += 1
                 blob.state = PINNED
@@ -222,7 +222,7 @@ class SqlRegistry:
 
     async def commit(self, manifest: Manifest, *, logical_id: str, generation: int, upload: str) -> Manifest:
         session = self.database.session
-        blob = await locked_blob(session, manifest.sha256)
+        blob = await lock_blob(session, manifest.sha256)
         if blob is None or blob.state not in (PINNED, LIVE) or blob.generation != generation:
             raise PinLost(delay=_SOON)
         now = self.clock()
@@ -238,7 +238,7 @@ class SqlRegistry:
 
     async def spend(self, upload: str, artifact_id: str) -> None:
         spent = {"upload_key": upload, "artifact_id": artifact_id, "spent_at": self.clock()}
-        await insert_unless_taken(self.database.session, SpentUploadRow, **spent)
+        await insert_if_absent(self.database.session, SpentUploadRow, **spent)
 
     async def has_expired(self, artifact_id: str) -> bool:
         async with self.database.reading() as session:

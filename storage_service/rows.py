@@ -55,7 +55,7 @@ async def insert_manifest(
         "committed_at": committed_at,
         "expired_at": expired_at,
     }
-    return await insert_unless_taken(session, ManifestRow, **row)
+    return await insert_if_absent(session, ManifestRow, **row)
 
 
 async def insert_inputs(session: AsyncSession, artifact_id: str, inputs: Iterable[str]) -> None:
@@ -63,18 +63,18 @@ async def insert_inputs(session: AsyncSession, artifact_id: str, inputs: Iterabl
         await session.execute(insert(InputRow), edges)
 
 
-async def locked_blob(session: AsyncSession, sha256: str) -> BlobRow | None:
+async def lock_blob(session: AsyncSession, sha256: str) -> BlobRow | None:
     """The row of a content, locked until the transaction ends; SQLite has no row locks, its writers are serial."""
     return await session.scalar(select(BlobRow).where(BlobRow.sha256 == sha256).with_for_update())
 
 
-async def locked_or_new_blob(session: AsyncSession, sha256: str, generation: int) -> BlobRow:
-    """As `locked_blob`; a content without a row gets one, without bytes, at this generation."""
-    await insert_unless_taken(session, BlobRow, sha256=sha256, generation=generation, state=GONE)
+async def lock_or_create_blob(session: AsyncSession, sha256: str, generation: int) -> BlobRow:
+    """As `lock_blob`; a content without a row gets one, without bytes, at this generation."""
+    await insert_if_absent(session, BlobRow, sha256=sha256, generation=generation, state=GONE)
     return await session.get_one(BlobRow, sha256, with_for_update=True)
 
 
-async def insert_unless_taken(session: AsyncSession, table: type[DeclarativeBase], **values: Any) -> bool:
+async def insert_if_absent(session: AsyncSession, table: type[DeclarativeBase], **values: Any) -> bool:
     """Insert a row; False where any key or unique column of it is taken."""
     # RETURNING works on both databases; not every driver counts inserted rows.
     statement = upserting(session, table).values(values).on_conflict_do_nothing().returning(literal(1))

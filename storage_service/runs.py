@@ -14,7 +14,7 @@ from bus_schema.artifacts import ArtifactRef
 from bus_schema.process import Card, Run, RunPage, RunStatus, Step, StepStatus
 from mindbus.sql.tables import Utc, add_inbox_tables, named_metadata
 from retrieval.cursors import PageKey, split_page
-from storage_service.rows import insert_unless_taken
+from storage_service.rows import insert_if_absent
 
 MIGRATIONS = Path(__file__).parent / "migrations" / "orchestrator"
 
@@ -107,7 +107,7 @@ async def add_run(session: AsyncSession, run: Run, card: Card, request_sha256: s
         "request_sha256": request_sha256,
         "card": card.model_dump(mode="json"),
     }
-    if not await insert_unless_taken(session, RunRow, **row):
+    if not await insert_if_absent(session, RunRow, **row):
         return False
     for position, step in enumerate(run.steps):
         session.add(StepRow(run_id=run.run_id, position=position, **step_columns(step)))

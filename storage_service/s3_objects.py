@@ -41,7 +41,7 @@ class S3Objects:
 
     async def head(self, key: str) -> StoredObject | None:
         head = await self.bucket.run(self.bucket.head(key))
-        return None if head is None else _stored(key, head)
+        return None if head is None else _stored_object(key, head)
 
     async def read(self, key: str, *, if_match: str | None = None, start: int = 0) -> AsyncGenerator[bytes, None]:
         conditions = {"IfMatch": if_match} if if_match else {}
@@ -190,7 +190,7 @@ def _description(labels: Mapping[str, str]) -> dict[str, Any]:
     return {"Metadata": metadata, "ContentType": "application/octet-stream"}
 
 
-def _stored(key: str, head: Mapping[str, Any]) -> StoredObject:
+def _stored_object(key: str, head: Mapping[str, Any]) -> StoredObject:
     checksum = str(head.get("ChecksumSHA256", ""))
     is_composite = "-" in checksum or head.get("ChecksumType") == "COMPOSITE"
     return StoredObject(

@@ -43,7 +43,7 @@ class Promotion:
     async def within_the_store(self) -> None:
         """For any size. Raises StagedFileMissing, ContentMismatch, ObjectDamaged."""
         for _ in range(_ATTEMPTS):
-            staged = await self._staged()
+            staged = await self._staged_object()
             try:
                 if self._has_checked_version(staged):
                     await self._copy_this_version(staged)
@@ -76,7 +76,7 @@ class Promotion:
         temporary = f"{TEMPORARY}/{uuid.uuid4().hex}"
         try:
             await self.objects.copy(self.upload, temporary, NO_LABELS, if_match=staged.etag, if_absent=False)
-            copied = await self._found(temporary)
+            copied = await self._require_object(temporary)
             sha256 = await self._digest(copied)
             if sha256 != self.declared.sha256:
                 raise self.declared.mismatch(sha256, copied.size_bytes)
@@ -102,7 +102,7 @@ class Promotion:
 
     async def _require_copied(self, staged: StoredObject) -> None:
         """Check the digest of the copy, as the store reports it or by reading the copy."""
-        copied = await self._found(self.key)
+        copied = await self._require_object(self.key)
         is_vouched_for = copied.sha256 == self.declared.sha256 or (
             copied.composite is not None and copied.composite == staged.composite
         )
@@ -114,7 +114,7 @@ class Promotion:
 
     async def _require_same(self) -> None:
         """Check that the existing object is the same. Raises ObjectDamaged."""
-        stored = await self._found(self.key)
+        stored = await self._require_object(self.key)
         if stored.size_bytes == self.declared.size_bytes:
             # Only a copy of this version can exist before it was compared.
             may_be_wrong = stored.composite is not None or (stored.sha256 is None and self.guarantees.checks_sha256)
@@ -123,7 +123,7 @@ class Promotion:
                 return
         raise ObjectDamaged(self.key)
 
-    async def _staged(self) -> StoredObject:
+    async def _staged_object(self) -> StoredObject:
         staged = await self.objects.head(self.upload)
         if staged is None:
             raise StagedFileMissing
@@ -131,7 +131,7 @@ class Promotion:
             raise self.declared.mismatch(None, staged.size_bytes)
         return staged
 
-    async def _found(self, key: str) -> StoredObject:
+    async def _require_object(self, key: str) -> StoredObject:
         stored = await self.objects.head(key)
         if stored is None:
             raise ObjectVanished(key)

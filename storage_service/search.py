@@ -46,7 +46,7 @@ class ManifestSearch:
 
     async def places(self, after: int, count: int) -> list[int]:
         """Positions of the next results, in order of commit."""
-        after, end = await self._made(after)
+        after, end = await self._creation_bounds(after)
         queries = queries_of(self._shape, await self._trace_reach(after))
         positions: list[int] = []
         stride = self._first_stride
@@ -57,7 +57,7 @@ class ManifestSearch:
             positions += places
             after = until
             if until < end and len(positions) < count:
-                after, end = await self._made(until if places else await self._skipped(queries, until))
+                after, end = await self._creation_bounds(until if places else await self._skip(queries, until))
             stride = self._first_stride if after > until else min(stride * 4, self.pace.longest_stride)
         return positions
 
@@ -88,12 +88,12 @@ class ManifestSearch:
         best = max(range(len(reached)), key=reached.__getitem__)
         return best, reached[best]
 
-    async def _skipped(self, queries: Queries, after: int) -> int:
+    async def _skip(self, queries: Queries, after: int) -> int:
         """The last position before which there can be no result."""
         nearest = await self._positions(queries, queries.nearest, after=after)
         return max(min(_END if position is None else position - 1 for position in way) for way in nearest)
 
-    async def _made(self, after: int) -> tuple[int, int]:
+    async def _creation_bounds(self, after: int) -> tuple[int, int]:
         """The position before the first possible result by time of creation, and the last such position."""
         if not self._shape.is_timed:
             return after, _END

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, select
 from bus_schema.timeline import GetTimeline, TimelineEvent, TimelinePage
 from mindbus.sql.database import Database
 from retrieval.cursors import position_of
-from storage_service.rows import insert_unless_taken, next_number
+from storage_service.rows import insert_if_absent, next_number
 from storage_service.tables import TimelineRow
 
 
@@ -27,7 +27,7 @@ class Timeline:
             row["envelope"] = event.envelope.model_dump(mode="json", exclude_none=True)
             # An unused number leaves a gap, which is harmless.
             row["sequence"] = await next_number(session, TimelineRow.__tablename__)
-            new += await insert_unless_taken(session, TimelineRow, **row)
+            new += await insert_if_absent(session, TimelineRow, **row)
         return new
 
     async def page(self, request: GetTimeline) -> TimelinePage:

@@ -66,7 +66,7 @@ class Presigner:
             "if-none-match": "*",
             "x-amz-checksum-sha256": base64.b64encode(bytes.fromhex(declared.sha256)).decode(),
         }
-        url, expires = self._signed("PUT", key, headers, {}, PUT_WITHIN)
+        url, expires = self._sign("PUT", key, headers, {}, PUT_WITHIN)
         return PresignedPut(url=url, headers=headers, expires=expires)
 
     def get(self, key: str, name: str, content_type: str) -> PresignedGet:
@@ -75,10 +75,10 @@ class Presigner:
             "response-content-disposition": f'attachment; filename="{file_name(name, content_type)}"',
             "response-content-type": content_type_of(content_type),
         }
-        url, expires = self._signed("GET", key, {}, shown, GET_WITHIN)
+        url, expires = self._sign("GET", key, {}, shown, GET_WITHIN)
         return PresignedGet(url=url, expires=expires)
 
-    def _signed(
+    def _sign(
         self, method: str, key: str, headers: Mapping[str, str], query: Mapping[str, str], valid_for: timedelta
     ) -> tuple[str, datetime]:
         """Address with its end; AWS Signature Version 4 in the query, the path encoded once, the payload not signed."""
@@ -98,7 +98,7 @@ class Presigner:
         }
         if account.session_token is not None:
             parameters["X-Amz-Security-Token"] = account.session_token
-        query_string = "&".join(sorted(f"{_quoted(name)}={_quoted(value)}" for name, value in parameters.items()))
+        query_string = "&".join(sorted(f"{_quote(name)}={_quote(value)}" for name, value in parameters.items()))
         lines = [f"{name}:{signed[name]}" for name in sorted(signed)]
         request = "\n".join([method, path, query_string, *lines, "", ";".join(sorted(signed)), "UNSIGNED-PAYLOAD"])
         to_sign = "\n".join([_ALGORITHM, stamp, scope, hashlib.sha256(request.encode()).hexdigest()])
@@ -113,7 +113,7 @@ def _host_of(url: str) -> str:
     return f"{host}:{parts.port}" if parts.port not in (None, _DEFAULT_PORTS.get(parts.scheme)) else f"{host}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return quote(text, safe=_UNRESERVED)
 
 

@@ -12,7 +12,7 @@ from bus_schema.users import ListUsers, PutUser, User, UserPage, UserRecord
 from mindbus.errors import Rejected
 from mindbus.sql.database import Database
 from mindbus.sql.tables import Utc
-from storage_service.rows import insert_unless_taken
+from storage_service.rows import insert_if_absent
 from storage_service.tables import JSON_VALUE, StorageBase
 
 _FIELDS = set(User.model_fields)
@@ -62,7 +62,7 @@ class Users:
             for name, value in values.items():
                 setattr(row, name, value)
             await session.flush()
-        elif not await insert_unless_taken(session, UserRow, user_id=user.user_id, **values):
+        elif not await insert_if_absent(session, UserRow, user_id=user.user_id, **values):
             # Another transaction has inserted it first.
             return await self.put(command)
         return UserRecord.model_validate({"user_id": user.user_id, **values})

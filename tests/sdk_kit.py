@@ -67,7 +67,7 @@ class FakeStorage:
         except KeyError:
             raise ArtifactNotFound(artifact_id) from None
 
-    async def made_by(self, owner: str, trace: str, step: str | None) -> tuple[Manifest, ...]:
+    async def produced_by(self, owner: str, trace: str, step: str | None) -> tuple[Manifest, ...]:
         if self.is_away:
             raise StorageAway("nobody there")
         return tuple(each for each in self.manifests.values() if (each.owner, each.trace_id) == (owner, trace))

@@ -72,14 +72,14 @@ class HistoryWorker(Worker):
     async def append(self, command: AppendHistory, context: MessageContext) -> Appended:
         _require_operator(context)
         added = await self.histories.append(command.key, command.messages)
-        self._log.appended(command.key, added.messages)
+        self._log.log_messages(command.key, added.messages)
         return Appended(length=added.length)
 
     @on_command
     async def get(self, query: GetHistory, context: MessageContext) -> ChatHistory:
         _require_operator(context)
         messages, length = await self.histories.end(query.key, query.context_window)
-        self._log.loaded(query.key, len(messages), length)
+        self._log.log_load(query.key, len(messages), length)
         return ChatHistory(key=query.key, messages=messages, length=length)
 
     @on_command
@@ -98,7 +98,7 @@ class HistoryWorker(Worker):
     @on_command
     async def clear_one(self, command: ClearHistory, context: MessageContext) -> None:
         _require_operator(context)
-        self._log.cleared(command.key, await self.histories.clear(command.key))
+        self._log.log_clear(command.key, await self.histories.clear(command.key))
 
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:

@@ -118,14 +118,14 @@ async def dead_letter(service: ServiceName, message_id: str, backend: BackendDep
 async def replay(service: ServiceName, chosen: DeadLetterSelection, backend: BackendDependency) -> SettledDeadLetters:
     """Send them back to the queues where they failed, as first attempts."""
     letters = await _dead_letters(backend, service)
-    return _settled(await letters.replay(service, chosen.has, LOCAL_USER))
+    return _settlement(await letters.replay(service, chosen.has, LOCAL_USER))
 
 
 @router.post("/dead-letters/{service}/drop")
 async def drop(service: ServiceName, chosen: DeadLetterSelection, backend: BackendDependency) -> SettledDeadLetters:
     """Delete them permanently."""
     letters = await _dead_letters(backend, service)
-    return _settled(await letters.drop(service, chosen.has))
+    return _settlement(await letters.drop(service, chosen.has))
 
 
 async def list_dead_letters(backend: Backend, service: str | None, limit: int) -> list[DeadLetter]:
@@ -153,5 +153,5 @@ def _info(letter: DeadLetter) -> DeadLetterInfo:
     return DeadLetterInfo.model_validate(letter, from_attributes=True)
 
 
-def _settled(letters: list[DeadLetter]) -> SettledDeadLetters:
+def _settlement(letters: list[DeadLetter]) -> SettledDeadLetters:
     return SettledDeadLetters(message_ids=[letter.message_id for letter in letters])

@@ -10,7 +10,7 @@ from nicegui import background_tasks, ui
 from bus_schema.conversations import ListDialogues
 from bus_schema.process import ListProcesses
 from gateway.backend import Backend
-from gateway.ui.components import VALUE, anchor, attributes, box, emptied, popup, text
+from gateway.ui.components import VALUE, anchor, attributes, box, popup, refill, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.sections import EXPECTED_ERRORS
 from gateway.ui.svg import icon
@@ -108,7 +108,7 @@ class CommandPalette:
         entries = [entry for entry in self._known if typed in f"{entry.title} {entry.note}".lower()][:_MOST]
         if typed:
             entries += self._searches(typed)
-        with emptied(self._list):
+        with refill(self._list):
             self._draw(entries)
         attributes(self._list, data_wanted=typed).update()
 

@@ -44,7 +44,7 @@ def update(element: Element, **values: object) -> None:
 
 
 @contextmanager
-def emptied(place: Element) -> Iterator[Element]:
+def refill(place: Element) -> Iterator[Element]:
     """A place without its content, to be filled again."""
     place.clear()
     with place:
@@ -226,10 +226,10 @@ class Drawer:
         show_if(self._place, is_shown=False)
 
     @contextmanager
-    def opened(self, label: str) -> Iterator[None]:
-        """The drawer, emptied, to be filled."""
+    def open(self, label: str) -> Iterator[None]:
+        """The drawer, refill, to be filled."""
         show_if(self._place, is_shown=True)
-        with emptied(self._place):
+        with refill(self._place):
             yield
         update(self._place, aria_label=label)
 

@@ -8,7 +8,7 @@ from nicegui import ui
 from nicegui.element import Element
 
 from gateway.ui.activity import BusHealth
-from gateway.ui.components import anchor, attributes, box, clickable, emptied, icon_button, show_if, text
+from gateway.ui.components import anchor, attributes, box, clickable, icon_button, refill, show_if, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.svg import LOGO, icon
 
@@ -46,7 +46,7 @@ class Layout:
 
     def crumbs(self, parts: Sequence[tuple[str, str]]) -> None:
         """Set the title as breadcrumbs of (text, link); the last has no link."""
-        with emptied(self._title):
+        with refill(self._title):
             for label, target in parts:
                 if target:
                     anchor(target, label, "mb-t3")

@@ -46,7 +46,7 @@ class ClientInfo:
 def localizer_of(request: Request) -> Localizer:
     """Language and time zone as far as the request tells them."""
     language = language_of(request.cookies.get("mb_lang"), request.headers.get("accept-language", ""))
-    return Localizer(language, _zone_named(request.cookies.get("mb_zone", "")))
+    return Localizer(language, _zone(request.cookies.get("mb_zone", "")))
 
 
 async def client_info(i18n: Localizer) -> ClientInfo:
@@ -54,7 +54,7 @@ async def client_info(i18n: Localizer) -> ClientInfo:
     await ui.context.client.connected(timeout=_LEARN_WITHIN_S)
     facts: dict[str, Any] = await ui.run_javascript("return mbFacts()", timeout=_LEARN_WITHIN_S)
     return ClientInfo(
-        i18n=Localizer(i18n.language, _zone_named(str(facts["zone"]))),
+        i18n=Localizer(i18n.language, _zone(str(facts["zone"]))),
         is_phone=bool(facts["phone"]),
         width=int(facts["width"]),
         height=int(facts["height"]),
@@ -62,7 +62,7 @@ async def client_info(i18n: Localizer) -> ClientInfo:
     )
 
 
-def _zone_named(name: str) -> tzinfo:
+def _zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name.replace("%2F", "/")) if name else _UTC
     except (ZoneInfoNotFoundError, ValueError):
@@ -131,7 +131,7 @@ class PageSession:
 
     def hear(self, seconds: float, take: Callable[[list[Envelope], bool], Any]) -> None:
         """Call `take` with new events, and whether some were missed, at most once per interval."""
-        self._events = self.entered(self.backend.feed.listen())
+        self._events = self.enter(self.backend.feed.listen())
 
         def take_waiting() -> Any:
             items = self._events.take()
@@ -160,7 +160,7 @@ class PageSession:
             async for event in recorded:
                 self._events.put(event.envelope)
 
-    def entered(self, context: AbstractContextManager[T]) -> T:
+    def enter(self, context: AbstractContextManager[T]) -> T:
         """Enter the context; it is left when the page is closed."""
         value = context.__enter__()
         self._client.on_delete(lambda: context.__exit__(None, None, None))

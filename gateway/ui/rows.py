@@ -6,7 +6,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
-from gateway.ui.components import attributes, box, emptied, text
+from gateway.ui.components import attributes, box, refill, text
 from gateway.ui.i18n import Localizer
 
 ItemT = TypeVar("ItemT")
@@ -59,7 +59,7 @@ class RedrawnRow(Generic[ItemT]):
         self.element, self._draw = element, draw
 
     def show(self, item: ItemT) -> None:
-        with emptied(self.element):
+        with refill(self.element):
             self._draw(self.element, item)
 
 

@@ -34,25 +34,25 @@ class EndpointEmbedder:
     async def discover(cls, endpoint: Endpoint, model: str) -> Self:
         """Embedder whose dimensions are found by a request. Raises EmbedderAway, EmbedderRefused."""
         async with _client(endpoint) as client:
-            (vector,) = await _made(client, model, ["one"])
+            (vector,) = await _create_embeddings(client, model, ["one"])
         return cls(endpoint, EmbeddingSpace(model, len(vector)))
 
     async def passages(self, texts: Sequence[str]) -> list[Embedding]:
         embeddings: list[Embedding] = []
         for start in range(0, len(texts), _BATCH):
             batch = [self._passage_prefix + text for text in texts[start : start + _BATCH]]
-            embeddings += await self._embedded(batch)
+            embeddings += await self._embed(batch)
         return embeddings
 
     async def query(self, text: str) -> Embedding:
-        (embedding,) = await self._embedded([self._query_prefix + text])
+        (embedding,) = await self._embed([self._query_prefix + text])
         return embedding
 
     async def close(self) -> None:
         await self._client.close()
 
-    async def _embedded(self, texts: list[str]) -> list[Embedding]:
-        vectors = await _made(self._client, self.space.model, texts)
+    async def _embed(self, texts: list[str]) -> list[Embedding]:
+        vectors = await _create_embeddings(self._client, self.space.model, texts)
         if dims := {len(vector) for vector in vectors} - {self.space.dim}:
             raise EmbedderRefused(f"its vectors have {max(dims)} dimensions, not {self.space.dim}")
         try:
@@ -71,7 +71,7 @@ def _client(endpoint: Endpoint) -> openai.AsyncOpenAI:
     )
 
 
-async def _made(client: openai.AsyncOpenAI, model: str, texts: list[str]) -> list[list[float]]:
+async def _create_embeddings(client: openai.AsyncOpenAI, model: str, texts: list[str]) -> list[list[float]]:
     """Vectors of the texts. Raises EmbedderFailure, without the request in it."""
     try:
         response = await client.embeddings.create(model=model, input=texts, encoding_format="float")

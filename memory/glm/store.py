@@ -77,7 +77,7 @@ class KemStore:
         if command.changes.model_fields_set & RIGHTS and not owns(row, principal):
             raise NotYoursToShare(kem_id=row.id)
         self.space.require(command.changes.embeddings)
-        kem = _changed(as_kem(row), command.changes)
+        kem = _apply_changes(as_kem(row), command.changes)
         kem = kem.model_copy(update={"version": row.version + 1, "updated_at": self.clock()})
         times = {"created_at": kem.created_at, "updated_at": kem.updated_at}
         changed = KemRow(id=kem.id, owner=kem.owner, **body_columns(kem), **times, version=kem.version)
@@ -110,7 +110,7 @@ class KemStore:
         kem_ids = (await session.scalars(erased.order_by(KemRow.id).with_for_update())).all()
         await session.execute(delete(KemRow).where(KemRow.id.in_(erased)).execution_options(synchronize_session=False))
         await note_vector_writes(session, kem_ids)
-        rows = await _locked_rows(session, select(ReaderRow.kem_id).where(ReaderRow.reader == identity))
+        rows = await _lock_rows(session, select(ReaderRow.kem_id).where(ReaderRow.reader == identity))
         changed = [_without(row, identity) for row in rows.values()]
         await save(session, changed, rows)
         return kem_ids, [as_kem(row) for row in changed]
@@ -128,7 +128,7 @@ class KemStore:
         self, drafts: Sequence[tuple[str, KemDraft]], principal: Principal
     ) -> list[StoredKem | RejectedDraft]:
         session = self.database.session
-        older = await _locked_rows(session, {kem_id for kem_id, _ in drafts})
+        older = await _lock_rows(session, {kem_id for kem_id, _ in drafts})
         rows = dict(older)
         outcomes = [self._outcome(kem_id, draft, principal, rows) for kem_id, draft in drafts]
         changed = [row for kem_id, row in sorted(rows.items()) if row is not older.get(kem_id)]
@@ -168,7 +168,7 @@ class KemStore:
 async def save(session: AsyncSession, rows: Sequence[KemRow], older: Mapping[str, KemRow]) -> set[str]:
     """Insert rows, or replace the `older` ones, with all that depends on them; returns ids taken meanwhile."""
     new = [_columns(row) for row in rows if row.id not in older]
-    overtaken = {row["id"] for row in new} - await _insert_unless_taken(session, new)
+    overtaken = {row["id"] for row in new} - await _insert_new(session, new)
     if replacing := [_columns(row) for row in rows if row.id in older]:
         await session.execute(update(KemRow), replacing)
         ids = [row["id"] for row in replacing]
@@ -188,13 +188,13 @@ async def note_vector_writes(session: AsyncSession, kem_ids: Iterable[str]) -> N
     await _insert(session, VectorWriteRow, [{"kem_id": kem_id} for kem_id in kem_ids])
 
 
-async def _locked_rows(session: AsyncSession, kem_ids: set[str] | Select[str]) -> dict[str, KemRow]:
+async def _lock_rows(session: AsyncSession, kem_ids: set[str] | Select[str]) -> dict[str, KemRow]:
     # In one order everywhere, so that two batches with common ids cannot deadlock.
     query = select(KemRow).where(KemRow.id.in_(kem_ids)).order_by(KemRow.id).with_for_update()
     return {row.id: row for row in await session.scalars(query.execution_options(populate_existing=True))}
 
 
-async def _insert_unless_taken(session: AsyncSession, rows: list[dict[str, Any]]) -> set[str]:
+async def _insert_new(session: AsyncSession, rows: list[dict[str, Any]]) -> set[str]:
     if not rows:
         return set()
     table: Any = KemRow.__table__
@@ -221,7 +221,7 @@ def _without(row: KemRow, identity: str) -> KemRow:
     return KemRow(**_columns(row) | names | {"version": row.version + 1})
 
 
-def _changed(kem: Kem, changes: KemChanges) -> Kem:
+def _apply_changes(kem: Kem, changes: KemChanges) -> Kem:
     fields: dict[str, Any] = {name: getattr(changes, name) for name in changes.model_fields_set}
     if fields.get("content") is not None:
         fields["ref"] = None

@@ -14,7 +14,7 @@ MessageT = TypeVar("MessageT", bound=ChatMessage)
 _NOWHERE = -1
 
 
-def kept_end(messages: Sequence[MessageT], limit: int) -> tuple[MessageT, ...]:
+def stored_tail(messages: Sequence[MessageT], limit: int) -> tuple[MessageT, ...]:
     """The last `most` messages to be kept; tool results whose call is cut off are dropped too."""
     if len(messages) <= limit:
         return tuple(messages)
@@ -23,7 +23,7 @@ def kept_end(messages: Sequence[MessageT], limit: int) -> tuple[MessageT, ...]:
     return tuple(messages[place] for place in range(first, len(messages)) if calls[place] >= first)
 
 
-def shown_end(messages: Sequence[MessageT], limit: int) -> tuple[MessageT, ...]:
+def model_tail(messages: Sequence[MessageT], limit: int) -> tuple[MessageT, ...]:
     """The last `most` messages for a model, without incomplete tool calls: a model needs call and results together."""
     first = max(0, len(messages) - limit)
     calls, unanswered = _calls_of(messages)
@@ -102,7 +102,7 @@ class HistoryRepository:
                 if history.digest == before.digest:
                     return Added((), len(history.messages))
                 continue
-            after = kept_end((*history.messages, *new), self._limits.max_history)
+            after = stored_tail((*history.messages, *new), self._limits.max_history)
             outcome = await self._replace(key, history, after, new)
             if outcome is None:
                 return Added(new, len(after))
@@ -114,7 +114,7 @@ class HistoryRepository:
     async def end(self, key: str, window: int | None) -> tuple[tuple[ChatMessage, ...], int]:
         """Last messages for a model, and the number of all. Raises BrokenHistory."""
         history = await self._read(key)
-        shown = shown_end(history.messages, window or self._limits.window_of(key))
+        shown = model_tail(history.messages, window or self._limits.window_of(key))
         fields = ({name: getattr(message, name) for name in ChatMessage.model_fields} for message in shown)
         return tuple(ChatMessage.model_construct(**columns) for columns in fields), len(history.messages)
 

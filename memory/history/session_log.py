@@ -121,13 +121,13 @@ def _generations(path: Path) -> list[Path]:
 
 
 def _safe(chat_id: str) -> str:
-    spelled = _UNSAFE.sub(lambda one: "".join(f"%{byte:02x}" for byte in _encoded(one.group())), chat_id)
+    spelled = _UNSAFE.sub(lambda one: "".join(f"%{byte:02x}" for byte in _encode(one.group())), chat_id)
     if len(spelled) <= _LONGEST:
         return spelled
-    return f"{spelled[:_LONGEST]}~{hashlib.sha256(_encoded(chat_id)).hexdigest()}"
+    return f"{spelled[:_LONGEST]}~{hashlib.sha256(_encode(chat_id)).hexdigest()}"
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode(errors="surrogatepass")
 
 
@@ -154,7 +154,7 @@ class SessionLog:
         self.add(chat_id, _RULE)
         self.add(chat_id, "new request", text=text)
 
-    def appended(self, key: str, messages: Iterable[HistoryMessage]) -> None:
+    def log_messages(self, key: str, messages: Iterable[HistoryMessage]) -> None:
         """Log messages that were appended to a history."""
         saved = _SAVED if subagent_of(key) is None else _SAVED_OF_SUBAGENT
         for message in messages:
@@ -166,18 +166,18 @@ class SessionLog:
             else:
                 self._add_of(key, saved[message.role], text=text)
 
-    def loaded(self, key: str, shown: int, length: int) -> None:
+    def log_load(self, key: str, shown: int, length: int) -> None:
         self._add_of(key, "history loaded", messages=shown, kept=length)
         if not length:
             self._add_of(key, "history is empty")
 
-    def cleared(self, key: str, length: int) -> None:
+    def log_clear(self, key: str, length: int) -> None:
         self._add_of(key, "history cleared", messages=length)
 
     def add(self, chat_id: str, title: str, **fields: object) -> None:
         """Queue a line; texts are redacted and shortened."""
         time = self._clock().astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
-        values = "".join(f"  {name}={_shown(value)}" for name, value in fields.items())
+        values = "".join(f"  {name}={_format(value)}" for name, value in fields.items())
         try:
             self._queue.put_nowait((chat_id, escape_controls(f"{time} - {title}{values}")))
         except asyncio.QueueFull:
@@ -222,7 +222,7 @@ class SessionLog:
                     self._queue.task_done()
 
 
-def _shown(value: object) -> str:
+def _format(value: object) -> str:
     if isinstance(value, str):
         clean = redacted(value[:_MAX_REDACTED])
         value = clean if len(clean) <= _MAX_SHOWN else f"{clean[:_MAX_SHOWN]}…"

@@ -69,7 +69,7 @@ class SqlStore:
             if not await self._write(session, change):
                 return frozenset()
             # After the write, which serialises writers: messages that others dropped are marked by now.
-            removed = await _gone(session, change)
+            removed = await _removed_ids(session, change)
             if removed:
                 await session.rollback()
                 return removed
@@ -110,7 +110,7 @@ class SqlStore:
                 await session.execute(insert(GoneRow), [{"mark": mark, "gone_at": now} for mark in sorted(new)])
 
 
-async def _gone(session: AsyncSession, change: HistoryChange) -> frozenset[str]:
+async def _removed_ids(session: AsyncSession, change: HistoryChange) -> frozenset[str]:
     marks = {mark_of(change.key, message_id): message_id for message_id in change.added}
     if not marks:
         return frozenset()

@@ -73,7 +73,7 @@ class Document:
     blocks: tuple[Block, ...]
 
 
-def titled(text: str) -> str:
+def title_of(text: str) -> str:
     """A heading on one line, of at most MAX_TITLE_CHARS."""
     return " ".join(text.split())[:MAX_TITLE_CHARS]
 
@@ -123,7 +123,7 @@ class Composer:
             raise ExtractionTooLarge(most=MAX_TEXT_CHARS)
         self._parts.append(text)
         self._length = end
-        self._blocks.append(Block(kind, start, end, level, titled(text) if kind == "heading" else "", page))
+        self._blocks.append(Block(kind, start, end, level, title_of(text) if kind == "heading" else "", page))
 
 
 def _whole(text: str) -> str:

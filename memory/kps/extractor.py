@@ -77,7 +77,7 @@ class DocumentExtractor:
             async with asyncio.timeout(_LEAVES_WITHIN_S):
                 await process.wait()
         except TimeoutError:
-            await _ended(process)
+            await _wait_for_exit(process)
 
     async def __aenter__(self) -> Self:
         return self
@@ -102,7 +102,7 @@ class DocumentExtractor:
         finally:
             if answer is None or answer.crash is not None:
                 self._process = None
-                await _ended(process)
+                await _wait_for_exit(process)
         return answer
 
     async def _start(self) -> Process:
@@ -117,14 +117,14 @@ class DocumentExtractor:
             async with asyncio.timeout(_STARTS_WITHIN_S):
                 await _frame(process)
         except BaseException as error:
-            await _ended(process)
+            await _wait_for_exit(process)
             if isinstance(error, asyncio.IncompleteReadError | TimeoutError):
                 raise OSError("the extraction process does not start") from error
             raise
         return process
 
 
-async def _ended(process: Process) -> None:
+async def _wait_for_exit(process: Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.kill()
     await process.wait()

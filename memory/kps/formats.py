@@ -83,7 +83,7 @@ _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM
 
 def extract(content: bytes, content_type: str) -> Document:
     """Text of a document with its structure. Raises Rejected; any exception of a parser on a broken document."""
-    media_type, charset = _declared(content_type)
+    media_type, charset = _parse_content_type(content_type)
     if media_type in _BINARY:
         _require_binary(content, media_type)
         read = _extractor(_BINARY[media_type])
@@ -92,10 +92,10 @@ def extract(content: bytes, content_type: str) -> Document:
     detected = _looks_like(content)
     if detected is not None:
         raise DeclaredTypeDiffers(declared=media_type, looks_like=detected)
-    return require_words(read(_decoded(content, charset or _charset_within(content, media_type))))
+    return require_words(read(_decode(content, charset or _charset_within(content, media_type))))
 
 
-def _declared(content_type: str) -> tuple[str, str | None]:
+def _parse_content_type(content_type: str) -> tuple[str, str | None]:
     media_type, *parameters = content_type.split(";")
     named = dict(part.strip().lower().split("=", 1) for part in parameters)
     return media_type.strip().lower(), named.get("charset")
@@ -157,7 +157,7 @@ def _charset_within(content: bytes, media_type: str) -> str | None:
     return match[1].decode().lower() if match else None
 
 
-def _decoded(content: bytes, charset: str | None) -> str:
+def _decode(content: bytes, charset: str | None) -> str:
     if charset is None:
         charset = next((name for bom, name in _BOMS.items() if content.startswith(bom)), "utf-8")
     try:

@@ -42,7 +42,7 @@ p[style-name='Heading 6'] => h6:fresh
 Extractor = Callable[[bytes], Document]
 
 
-def _checked(extract: Extractor) -> Extractor:
+def _with_archive_check(extract: Extractor) -> Extractor:
     """Look at the archive before a library does; what a library stumbles over is a corrupt document."""
 
     @wraps(extract)
@@ -56,7 +56,7 @@ def _checked(extract: Extractor) -> Extractor:
     return checked
 
 
-@_checked
+@_with_archive_check
 def extract_docx(content: bytes) -> Document:
     """Headings by their styles, paragraphs, items, tables; pictures are left out, nothing is fetched."""
     import mammoth
@@ -67,7 +67,7 @@ def extract_docx(content: bytes) -> Document:
     return extract_html(converted.value)
 
 
-@_checked
+@_with_archive_check
 def extract_pptx(content: bytes) -> Document:
     """A slide is a page: its title a heading, then text, tables and the speaker's notes."""
     from pptx import Presentation
@@ -90,7 +90,7 @@ def extract_pptx(content: bytes) -> Document:
     return composer.document()
 
 
-@_checked
+@_with_archive_check
 def extract_xlsx(content: bytes) -> Document:
     """A sheet is a heading with its rows as lines; of formulas the values that were saved last."""
     from openpyxl import load_workbook

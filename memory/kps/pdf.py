@@ -98,7 +98,7 @@ def _paragraphs(lines: Sequence[str], titles: Container[str]) -> Iterator[str]:
     usual = sorted(map(len, lines))[len(lines) * 3 // 4] if lines else 0
     gathered = ""
     for line, following in zip_longest(lines, lines[1:], fillvalue=""):
-        gathered = _joined(gathered, line)
+        gathered = _join_lines(gathered, line)
         is_last = line.endswith(_ENDS) and len(line) < usual * _SHORT
         is_title = _plain(gathered) in titles or _plain(following) in titles
         if is_last or is_title or not line or not following or _begins_anew(line, following, usual):
@@ -113,7 +113,7 @@ def _begins_anew(line: str, following: str, usual: int) -> bool:
     return bool(_BULLET.match(following)) or is_like_a_heading
 
 
-def _joined(gathered: str, line: str) -> str:
+def _join_lines(gathered: str, line: str) -> str:
     if _HYPHENATED.search(gathered) and line[:1].islower():
         return gathered[:-1] + line
     return f"{gathered} {line}".strip()

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from memory.kps.document import Block, Composer, CorruptDocument, Document, Kind, titled
+from memory.kps.document import Block, Composer, CorruptDocument, Document, Kind, title_of
 
 _PARAGRAPH = re.compile(r"\S(?:.*\S)?(?:\r?\n[^\S\n]*\S(?:.*\S)?)*")
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n.*?\n(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)", re.DOTALL)
@@ -71,13 +71,13 @@ def _markdown_blocks(text: str, begin: int) -> Iterator[Block]:
 
 def _title(tokens: Sequence[Token], position: int) -> str:
     words = tokens[position + 1].children or []
-    return titled("".join(word.content if word.type in ("text", "code_inline") else " " for word in words))
+    return title_of("".join(word.content if word.type in ("text", "code_inline") else " " for word in words))
 
 
 def extract_json(text: str) -> Document:
     """One value: names of objects become headings, short values lines."""
     composer = Composer()
-    _add_value(composer, _parsed(text), 1)
+    _add_value(composer, _parse(text), 1)
     return composer.document()
 
 
@@ -86,11 +86,11 @@ def extract_json_lines(text: str) -> Document:
     composer = Composer()
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
-            _add_value(composer, _parsed(line, number), 1)
+            _add_value(composer, _parse(line, number), 1)
     return composer.document()
 
 
-def _parsed(text: str, line: int | None = None) -> Any:
+def _parse(text: str, line: int | None = None) -> Any:
     try:
         return json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as broken:
@@ -155,7 +155,7 @@ def extract_html(text: str) -> Document:
     page = _Page()
     page.feed(text)
     page.close()
-    return page.finished()
+    return page.finish()
 
 
 class _Page(HTMLParser):
@@ -172,7 +172,7 @@ class _Page(HTMLParser):
         self._in_title = False
         self._title = ""
 
-    def finished(self) -> Document:
+    def finish(self) -> Document:
         if self._tables:
             self._flush_row()
             self._tables = 0

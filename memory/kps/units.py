@@ -210,10 +210,10 @@ def _metadata(command: ProcessRawData, number: int, piece: Piece) -> dict[str, J
     origin: dict[str, JsonValue] = {"part": number, "page": piece.page, "section": [*piece.section] or None}
     artifact_id = None if command.source is None else command.source.artifact_id
     added: dict[str, JsonValue] = {_REVISION: command.revision or None, ARTIFACT_KEY: artifact_id}
-    return _known(origin) | command.initial_metadata | _known(added)
+    return _without_nulls(origin) | command.initial_metadata | _without_nulls(added)
 
 
-def _known(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def _without_nulls(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -40,14 +40,14 @@ class EpisodeErasure:
         counts = {"packs": await self.database.session.scalar(packs) or 0}
         turns = select(TurnRow.id).where(*of_chat(TurnRow, chat_id))
         for kind, table in _BY_TURN.items():
-            counts[kind] = await self._deleted(delete(table).where(table.raw_log_id.in_(turns)))
+            counts[kind] = await self._delete_rows(delete(table).where(table.raw_log_id.in_(turns)))
         for kind, table in _BY_CHAT.items():
-            counts[kind] = await self._deleted(delete(table).where(*of_chat(table, chat_id)))
+            counts[kind] = await self._delete_rows(delete(table).where(*of_chat(table, chat_id)))
         if not counts["turns"]:
             # The only row was the one inserted for the lock.
             counts["chats"] = 0
         if chat_id is None:
-            counts["weights"] = await self._deleted(delete(SearchWeightsRow))
+            counts["weights"] = await self._delete_rows(delete(SearchWeightsRow))
         self.listeners.notify_erased(chat_id)
         return counts
 
@@ -68,6 +68,6 @@ class EpisodeErasure:
             await session.execute(deletion.execution_options(synchronize_session=False))
         return len(ids)
 
-    async def _deleted(self, statement: Any) -> int:
+    async def _delete_rows(self, statement: Any) -> int:
         done = await self.database.session.execute(statement.execution_options(synchronize_session=False))
         return int(done.rowcount)  # type: ignore[attr-defined]  # a delete's result is a CursorResult

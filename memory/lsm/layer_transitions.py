@@ -125,7 +125,7 @@ class Packs:
         """
         # Verification is slow, so it comes before the lock.
         await self._verify(command.episode_id, command.content)
-        row = await _locked(self.database, command.episode_id)
+        row = await _lock_episode(self.database, command.episode_id)
         if (row.layer, row.packed_version) == (command.to, command.expected_version):
             return as_head(row, self.rules, at), None
         self._require_next(row, command)
@@ -182,7 +182,7 @@ class Reactivation:
         async with self.database.reading() as session:
             turns = await turns_of(session, episode_id)
         content = await asyncio.to_thread(as_hot, turns)
-        row = await _locked(self.database, episode_id)
+        row = await _lock_episode(self.database, episode_id)
         self._access(row, at)
         return content, self._reactivate(row, at)
 
@@ -190,7 +190,7 @@ class Reactivation:
         self, command: SetAnchor, at: datetime
     ) -> tuple[EpisodeHead, list[EpisodeAnchored | EpisodeReactivated]]:
         """Set or remove an anchor by hand, for good; a cold anchor becomes hot. Raises NoSuchEpisode."""
-        row = await _locked(self.database, command.episode_id)
+        row = await _lock_episode(self.database, command.episode_id)
         events: list[EpisodeAnchored | EpisodeReactivated] = []
         row.version += 1
         if command.is_anchor:
@@ -241,7 +241,7 @@ class Reactivation:
         return EpisodeReactivated(episode_id=row.id, chat_id=row.chat_id, layer_before=before, version=row.version)
 
 
-async def _locked(database: Database, episode_id: str) -> EpisodeRow:
+async def _lock_episode(database: Database, episode_id: str) -> EpisodeRow:
     query = select(EpisodeRow).where(EpisodeRow.id == episode_id).with_for_update()
     row = await database.session.scalar(query.execution_options(populate_existing=True))
     if row is None:

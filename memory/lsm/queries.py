@@ -44,7 +44,7 @@ class EpisodeQueries:
         async with self.database.reading() as session:
             return {row.chat_id: row.heard for row in await session.execute(query)}
 
-    async def explained(self, episode_id: str, at: datetime) -> ExplainedEpisode:
+    async def explain(self, episode_id: str, at: datetime) -> ExplainedEpisode:
         """An episode with its raw turns and the reasons for its layer. Raises NoSuchEpisode."""
         row, turns = await self._load(episode_id)
         following = self.rules.next_layer(row)
@@ -92,7 +92,7 @@ class EpisodeQueries:
             confidence="found" if pairs else "nothing",
             unpacked=False,
             words=sum(turn.word_count for turn, _ in pairs),
-            episodes=tuple(_grouped(pairs)),
+            episodes=tuple(_group(pairs)),
         )
 
     async def _load(self, episode_id: str) -> tuple[EpisodeRow, Sequence[TurnRow]]:
@@ -121,7 +121,7 @@ async def _fitting(session: AsyncSession, latest: Any, budget_words: int) -> lis
         offset += _BATCH
 
 
-def _grouped(pairs: Sequence[Pair]) -> Iterable[FoundEpisode]:
+def _group(pairs: Sequence[Pair]) -> Iterable[FoundEpisode]:
     rows = {row.id: row for _, row in pairs}
     for row in sorted(rows.values(), key=lambda row: row.started_at):
         turns = tuple(as_turn(turn) for turn, of in pairs if of.id == row.id)

@@ -85,7 +85,7 @@ class Recorder:
     async def record(self, chat_id: str, utterances: Sequence[Utterance]) -> RecordingResult:
         """Record all or nothing; known ones change nothing. Raises MessageDiffers."""
         chat = await lock_chat(self.database.session, chat_id)
-        existing = await self._known(chat_id, utterances)
+        existing = await self._existing_turns(chat_id, utterances)
         for utterance in utterances:
             if (row := existing.get(utterance.id_in(chat_id))) is not None and not utterance.matches(row):
                 raise MessageDiffers(message_id=row.message_id, raw_log_id=row.id, chat_id=chat_id)
@@ -100,7 +100,7 @@ class Recorder:
         if self.listeners.erasures(chat_id) != erasures:
             await delete_empty_chat(self.database.session, chat_id)
             return RecordingResult(())
-        existing = await self._known(chat_id, utterances)
+        existing = await self._existing_turns(chat_id, utterances)
         for utterance in utterances:
             if (row := existing.get(utterance.id_in(chat_id))) is not None and not utterance.matches(row):
                 logger().warning("message differs from the log", raw_log_id=row.id, chat_id=chat_id)
@@ -114,7 +114,7 @@ class Recorder:
         by_id = list(zip(ids, utterances, strict=True))
         heard_ids = {key for key, utterance in by_id if utterance.is_heard and key in existing}
         chat.heard += self._mark_heard(existing[key] for key in heard_ids)
-        turns = self._added(chat, {key: utterance for key, utterance in by_id if key not in existing})
+        turns = self._add_turns(chat, {key: utterance for key, utterance in by_id if key not in existing})
         result = RecordingResult(tuple(ids), len(turns))
         placed: dict[str, str] = {}
         if turns:
@@ -126,7 +126,7 @@ class Recorder:
         result.episode_id = placed[last] if last in placed else await self.database.session.scalar(of_turn)
         return result
 
-    async def _known(self, chat_id: str, utterances: Sequence[Utterance]) -> dict[str, TurnRow]:
+    async def _existing_turns(self, chat_id: str, utterances: Sequence[Utterance]) -> dict[str, TurnRow]:
         query = select(TurnRow).where(TurnRow.id.in_([utterance.id_in(chat_id) for utterance in utterances]))
         return {row.id: row for row in await self.database.session.scalars(query)}
 
@@ -138,7 +138,7 @@ class Recorder:
             row.is_heard = True
         return len(new)
 
-    def _added(self, chat: ChatRow, new: dict[str, Utterance]) -> list[TurnRow]:
+    def _add_turns(self, chat: ChatRow, new: dict[str, Utterance]) -> list[TurnRow]:
         now = self.clock()
         ordered = sorted(new.items(), key=lambda item: item[1].time)
         turns = [
@@ -180,7 +180,7 @@ class Recorder:
             else:
                 extend(row, turn)
             placed[turn.id] = row.id
-            result.events += self._anchored(row, turn)
+            result.events += self._anchor(row, turn)
         await self.database.session.flush()
         memberships = [{"raw_log_id": turn, "episode_id": episode} for turn, episode in placed.items()]
         await self.database.session.execute(insert(EpisodeOfTurnRow), memberships)
@@ -195,7 +195,7 @@ class Recorder:
         query = select(EpisodeRow).where(EpisodeRow.chat_id == chat_id, *within).order_by(EpisodeRow.id)
         return list(await self.database.session.scalars(query.with_for_update()))
 
-    def _anchored(self, row: EpisodeRow, turn: TurnRow) -> Iterable[EpisodeAnchored]:
+    def _anchor(self, row: EpisodeRow, turn: TurnRow) -> Iterable[EpisodeAnchored]:
         is_possible = turn.role == "user" and not row.is_anchor and row.anchored_by is None
         if is_possible and (reason := anchor_reason(turn.content)) is not None:
             yield make_anchor(row, reason, "words", self.rules)

@@ -164,10 +164,10 @@ class _Dialogue:
     def _recurrence(self, index: int) -> float:
         """Mean overlap of a turn before and one after; rare words weigh more."""
         before, after = self._terms[max(0, index - _WINDOW) : index], self._terms[index : index + _WINDOW]
-        overlaps = [self._shared(one, other) for one in before for other in after]
+        overlaps = [self._shared_weight(one, other) for one in before for other in after]
         return math.fsum(overlaps) / len(overlaps)
 
-    def _shared(self, one: frozenset[str], other: frozenset[str]) -> float:
+    def _shared_weight(self, one: frozenset[str], other: frozenset[str]) -> float:
         weights = (
             (_SMALL_TALK_WEIGHT if term in small_talk_stems() else 1.0) / (self._frequencies[term] - 1)
             for term in one & other

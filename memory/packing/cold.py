@@ -154,7 +154,7 @@ def _headline(warm: WarmContent, budget: WordBudget) -> str:
 
 def _names_and_topics(warm: WarmContent, room: int) -> str:
     """Such as: Anna, Phoenix: budget, contractor, launch."""
-    names = [entity.name for entity in _named(warm)[:_MAX_SUBJECTS] if count_words(entity.name) < room]
+    names = [entity.name for entity in _name_entities(warm)[:_MAX_SUBJECTS] if count_words(entity.name) < room]
     names = names[:1] if sum(map(count_words, names)) >= room else names
     words_left = room - sum(map(count_words, names))
     topics = _topics(warm)[: max(0, min(words_left, _MAX_TOPICS))]
@@ -181,14 +181,14 @@ def _tags(warm: WarmContent, headline: str, budget: WordBudget) -> Iterator[str]
 
 def _ranked_tags(warm: WarmContent) -> Sequence[str]:
     """Names alternating with recurring topics, then dates and figures."""
-    names, topics = [entity.name for entity in _named(warm)], _topics(warm, min_count=2)
+    names, topics = [entity.name for entity in _name_entities(warm)], _topics(warm, min_count=2)
     mixed = (
         ranking[at] for at in range(max(len(names), len(topics))) for ranking in (names, topics) if at < len(ranking)
     )
     return (*mixed, *(entity.name for entity in warm.entities if entity.kind not in _NAMING))
 
 
-def _named(warm: WarmContent) -> list[Entity]:
+def _name_entities(warm: WarmContent) -> list[Entity]:
     """Names by descending weighted number of mentions."""
     naming = [entity for entity in warm.entities if entity.kind in _NAMING]
     return sorted(naming, key=lambda entity: (-_NAMING[entity.kind] * len(entity.raw_log_ids), entity.name))

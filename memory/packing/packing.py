@@ -48,7 +48,7 @@ def pack_warm(turns: Sequence[RawTurn], proposal: Proposal | None = None) -> Pac
         content, repairs = repair_warm(proposal.content, turns)
         if verify(content, turns).holds:
             return _pack(content, before, repairs, proposal)
-    return _pack(_verified(warm_of(turns), turns), before)
+    return _pack(_verify(warm_of(turns), turns), before)
 
 
 def pack_cold(warm: WarmContent, raw: int, proposal: Proposal | None = None) -> Pack:
@@ -58,10 +58,10 @@ def pack_cold(warm: WarmContent, raw: int, proposal: Proposal | None = None) -> 
         content, repairs = repair_cold(proposal.content, warm, raw)
         if verify(content, turns).holds:
             return _pack(content, before, repairs, proposal)
-    return _pack(_verified(cold_of(warm, raw), turns), before)
+    return _pack(_verify(cold_of(warm, raw), turns), before)
 
 
-def _verified(content: ContentT, turns: Sequence[RawTurn]) -> ContentT:
+def _verify(content: ContentT, turns: Sequence[RawTurn]) -> ContentT:
     """Content without what verification takes for invented: clipped gibberish may not match its source."""
     result = verify(content, turns)
     if result.invented:
@@ -94,11 +94,11 @@ def _pack(
         words_before=before,
         words_after=content_words(content),
         verified=True,
-        put_back=_reported(put_back),
-        struck_out=_reported((*struck_out, *(proposal.unfounded if proposal else ()))),
+        put_back=_shortened(put_back),
+        struck_out=_shortened((*struck_out, *(proposal.unfounded if proposal else ()))),
     )
     return Pack(content, report)
 
 
-def _reported(texts: Sequence[str]) -> tuple[str, ...]:
+def _shortened(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(text[:_MAX_REPORTED_CHARS] for text in texts[:_MAX_REPORTED])

@@ -76,8 +76,8 @@ class _Selection:
 
     def summary(self, sentences: Sequence[ScoredSentence]) -> list[str]:
         """The best sentences in their order; the beginning of the best where none fits."""
-        share = round(self._left(self.budget.wanted) * _SUMMARY_SHARE)
-        at_least = min(_SMALL_SUMMARY_WORDS, max(_MIN_SUMMARY_WORDS, self._left(self.budget.most)))
+        share = round(self._words_left(self.budget.wanted) * _SUMMARY_SHARE)
+        at_least = min(_SMALL_SUMMARY_WORDS, max(_MIN_SUMMARY_WORDS, self._words_left(self.budget.most)))
         room = max(min(_SUMMARY_WORDS, share), min(at_least, self.budget.most))
         if share < _ONE_SENTENCE_WORDS:
             return self._one_sentence(sentences, room)
@@ -89,14 +89,18 @@ class _Selection:
                 room -= count_words(scored.text)
                 chosen.append(self._take(scored, scored.text))
         if not chosen and ranked:
-            return [self._clipped(ranked[0], room)]
+            return [self._clip(ranked[0], room)]
         return [_with_full_stop(scored.text) for scored in sorted(chosen, key=_place)]
 
     def points(self, sentences: Sequence[ScoredSentence]) -> list[tuple[str, str]]:
         """Key points with their turn ids, in order: the most informative ones, then any up to the least words."""
         chosen = list(self._most_informative([scored for scored in sentences if scored.score]))
         for scored in sorted(sentences, key=_by_score):
-            if self._left(self.budget.least) and scored.words <= self._left(self.budget.most) and not self._has(scored):
+            if (
+                self._words_left(self.budget.least)
+                and scored.words <= self._words_left(self.budget.most)
+                and not self._has(scored)
+            ):
                 chosen.append(self._take(scored, scored.point))
         return [(scored.point, scored.sentence.raw_log_id) for scored in sorted(chosen, key=_place)]
 
@@ -106,13 +110,13 @@ class _Selection:
             (scored for scored in sentences if scored.score),
             key=lambda scored: (-_score_alone(scored), _place(scored)),
         )
-        limit = max(room, self._left(self.budget.most))
+        limit = max(room, self._words_left(self.budget.most))
         for scored in ranked:
             bare = without_lead_in(scored.text)
             if count_words(bare) <= limit:
                 self._take(scored, bare)
                 return [bare]
-        return [self._clipped(scored, room) for scored in (ranked or sorted(sentences, key=_by_score))[:1]]
+        return [self._clip(scored, room) for scored in (ranked or sorted(sentences, key=_by_score))[:1]]
 
     def _most_informative(self, sentences: Sequence[ScoredSentence]) -> Iterator[ScoredSentence]:
         """Lazy greedy selection: the information of a sentence only falls as others are selected."""
@@ -123,7 +127,7 @@ class _Selection:
         while heap:
             _, place, scored = heappop(heap)
             information = self._information(scored)
-            if information <= 0 or scored.words > self._left(self.budget.wanted):
+            if information <= 0 or scored.words > self._words_left(self.budget.wanted):
                 continue
             if heap and -heap[0][0] > information:
                 heappush(heap, (-information, place, scored))
@@ -137,7 +141,7 @@ class _Selection:
         information = terms + _NAME * len(scored.names - self._names)
         return information / (scored.words + _POINT_COST) * (_QUESTION_FACTOR if scored.sentence.is_question else 1.0)
 
-    def _clipped(self, scored: ScoredSentence, words: int) -> str:
+    def _clip(self, scored: ScoredSentence, words: int) -> str:
         text = clipped(scored.text, words)
         if text == scored.text:
             self._take(scored, text)
@@ -145,7 +149,7 @@ class _Selection:
             self.words += count_words(text)
         return text
 
-    def _left(self, of: int) -> int:
+    def _words_left(self, of: int) -> int:
         return max(0, of - self.words)
 
     def _has(self, scored: ScoredSentence) -> bool:

@@ -41,7 +41,7 @@ class KemCache(Protocol):
     async def touch(self, kem_ids: Collection[str]) -> None:
         """Count these units as used."""
 
-    async def evicted(self) -> list[str]:
+    async def take_evicted(self) -> list[str]:
         """Ids evicted since the last call."""
 
     async def clear(self) -> int:
@@ -77,7 +77,7 @@ class EmbeddedCache:
         for kem_id in kem_ids:
             self._kems.get(kem_id)
 
-    async def evicted(self) -> list[str]:
+    async def take_evicted(self) -> list[str]:
         evicted, self._evicted = self._evicted, []
         return evicted
 

@@ -38,7 +38,7 @@ class CacheSync:
             await self._writes.remove([write.seq for write, _ in settled])
         return events
 
-    async def changed(self, kem_id: str, version: int, updated_at: datetime, *, is_new: bool) -> list[KemEvent]:
+    async def apply_change(self, kem_id: str, version: int, updated_at: datetime, *, is_new: bool) -> list[KemEvent]:
         """Apply a change event of the global memory. Raises GlmAway."""
         cached = await self._cache.find(kem_id)
         is_known = cached is not None and (cached.version, cached.updated_at) == (version, updated_at)
@@ -55,13 +55,13 @@ class CacheSync:
             await self._cache.drop(kem_id)
         return [] if cached is None else [KemEvent("KEM_EVICTED", kem_id)]
 
-    async def deleted(self, kem_id: str) -> list[KemEvent]:
+    async def apply_deletion(self, kem_id: str) -> list[KemEvent]:
         await self._writes.cancel(kem_id)
         await self._cache.drop(kem_id)
         return [KemEvent("KEM_DELETED", kem_id, is_published=True)]
 
-    async def evicted(self) -> list[KemEvent]:
-        return [KemEvent("KEM_EVICTED", kem_id) for kem_id in await self._cache.cache.evicted()]
+    async def evictions(self) -> list[KemEvent]:
+        return [KemEvent("KEM_EVICTED", kem_id) for kem_id in await self._cache.cache.take_evicted()]
 
     async def clear(self) -> dict[str, int]:
         """Remove all units. Raises CacheAway."""

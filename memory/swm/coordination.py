@@ -93,7 +93,7 @@ class LockQueue:
             else:
                 del self._queues[request.name]
 
-    def released(self, name: str) -> None:
+    def notify_release(self, name: str) -> None:
         """Let the first in the queue try: the lock is free."""
         if queue := self._queues.get(name):
             queue[0].set()

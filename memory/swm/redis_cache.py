@@ -153,7 +153,7 @@ class RedisCache:
         kem_ids = set(query.ids) or None
         for key, texts in required_texts(query.metadata_filters, self._indexed_keys):
             indexes = [by_metadata(key, text) for text in texts]
-            kem_ids = _narrowed(kem_ids, await self._link.call("sunion", indexes))
+            kem_ids = _intersection(kem_ids, await self._link.call("sunion", indexes))
         if kem_ids is None:
             kem_ids = await self._by_time(query)
         return await self._load(sorted(kem_ids))
@@ -161,7 +161,7 @@ class RedisCache:
     async def touch(self, kem_ids: Collection[str]) -> None:
         """Nothing to do: Redis counts reads itself."""
 
-    async def evicted(self) -> list[str]:
+    async def take_evicted(self) -> list[str]:
         evicted, self._evicted = self._evicted, []
         return evicted
 
@@ -185,7 +185,7 @@ class RedisCache:
         for index, start, stop in times:
             first = "-inf" if start is None else seconds(start)
             last = "+inf" if stop is None else seconds(stop)
-            ids = _narrowed(ids, await self._link.call("zrangebyscore", index, first, last))
+            ids = _intersection(ids, await self._link.call("zrangebyscore", index, first, last))
         return ids or set()
 
     async def _load(self, kem_ids: Sequence[str]) -> list[Kem]:
@@ -245,7 +245,7 @@ async def _hashes(redis: Any, kem_ids: Sequence[str]) -> Any:
     return await pipeline.execute()
 
 
-def _narrowed(kem_ids: set[str] | None, members: Collection[bytes]) -> set[str]:
+def _intersection(kem_ids: set[str] | None, members: Collection[bytes]) -> set[str]:
     ids = set(_texts(members))
     return ids if kem_ids is None else kem_ids & ids
 

@@ -62,7 +62,7 @@ class SqlCoordination:
 
     async def renew(self, name: str, token: str, lease: timedelta) -> Lock:
         async with self._database.transaction() as session:
-            row = await self._held(session, name, token)
+            row = await self._lock_row(session, name, token)
             if row.expires_at is None:
                 raise LockNotHeld(name=name)
             row.expires_at = self._clock() + lease
@@ -70,7 +70,7 @@ class SqlCoordination:
 
     async def release(self, name: str, token: str) -> None:
         async with self._database.transaction() as session:
-            (await self._held(session, name, token)).expires_at = None
+            (await self._lock_row(session, name, token)).expires_at = None
 
     async def lock_info(self, name: str) -> LockInfo:
         async with self._database.reading() as session:
@@ -99,7 +99,7 @@ class SqlCoordination:
             await session.execute(delete(OperationRow))
             return len((await session.scalars(delete(SharedCounterRow).returning(SharedCounterRow.name))).all())
 
-    async def _held(self, session: AsyncSession, name: str, token: str) -> LockRow:
+    async def _lock_row(self, session: AsyncSession, name: str, token: str) -> LockRow:
         """Row of a lock whose last holder has the token, unless the lease has ended; it may have been released."""
         row = await session.get(LockRow, name, with_for_update=True)
         if row is None or row.token != token or (row.expires_at is not None and row.expires_at <= self._clock()):
@@ -109,7 +109,7 @@ class SqlCoordination:
     async def _save(self, additions: Sequence[_Addition]) -> None:
         now = self._clock()
         async with self._database.transaction() as session:
-            values = await _made_operations(session, [addition.key for addition in additions])
+            values = await _applied_operations(session, [addition.key for addition in additions])
             counters = await _counter_rows(session, {addition.counter for addition in additions})
             new = {}
             for addition in additions:
@@ -128,7 +128,7 @@ def _as_lock(row: LockRow) -> Lock:
     return Lock(token=row.token, fencing=row.fencing, expires=row.expires_at)
 
 
-async def _made_operations(session: AsyncSession, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+async def _applied_operations(session: AsyncSession, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
     key = tuple_(OperationRow.name, OperationRow.operation_id)
     rows = await session.scalars(select(OperationRow).where(key.in_(keys)))
     return {(row.name, row.operation_id): row.value for row in rows}

@@ -100,7 +100,7 @@ class Subscriptions:
         """Recipients of an event; records the unit as they know it now."""
         if not self._subscribers:
             return []
-        before = await self._known(event.kem_id)
+        before = await self._read_known(event.kem_id)
         if event.kem is None:
             if event.event_type == "KEM_DELETED" and before is not None:
                 await self._forget(event.kem_id)
@@ -111,7 +111,7 @@ class Subscriptions:
                 if subscriber.matches(event.kem_id, previous, event.event_type)
             )
             return [Recipient(subscriber.subscription_id) for subscriber in matching]
-        now = known_kem(event.kem)
+        now = state_known_of(event.kem)
         if any(subscriber.matches(event.kem_id, now, *EVENT_TYPES) for subscriber in self._subscribers.values()):
             await self._record(event.kem_id, now)
         elif before is not None:
@@ -143,7 +143,7 @@ class Subscriptions:
                 recipients.append(Recipient(subscriber.subscription_id, is_lost=True))
         return recipients
 
-    async def _known(self, kem_id: str) -> KnownKem | None:
+    async def _read_known(self, kem_id: str) -> KnownKem | None:
         async with self._database.reading() as session:
             row = await session.get(KnownKemRow, kem_id)
         if row is None:
@@ -160,7 +160,7 @@ class Subscriptions:
             await session.execute(delete(KnownKemRow).where(KnownKemRow.kem_id == kem_id))
 
 
-def known_kem(kem: Kem) -> KnownKem:
+def state_known_of(kem: Kem) -> KnownKem:
     """State of a unit as subscribers know it after an event."""
     readers = None if kem.visibility == "public" else frozenset({kem.owner, *kem.readers, *kem.writers})
     return KnownKem(kem.metadata, readers)

@@ -50,11 +50,11 @@ class WorkingMemory:
         self, drafts: Sequence[NamedDraft], principal: Principal, *, persist: bool
     ) -> list[KemEvent | Rejected]:
         """One outcome per draft; with `persist` they are queued for the global memory, which may be away."""
-        stored, is_complete = await self._stored(draft.id for _, draft in drafts if draft.id is not None)
+        stored, is_complete = await self._read_stored(draft.id for _, draft in drafts if draft.id is not None)
         async with self._cache.lock:
             outcomes = [await self._publish(draft, principal, stored, is_complete=is_complete) for draft in drafts]
             if persist:
-                await self._writes.add(list(_queued(drafts, outcomes, principal)))
+                await self._writes.add(list(_queued_writes(drafts, outcomes, principal)))
         return outcomes
 
     async def query(self, query: KemQuery, principal: Principal, cursor: str | None, page_size: int) -> KemPage:
@@ -102,7 +102,7 @@ class WorkingMemory:
         await self._cache.put(kem)
         return KemEvent("KEM_PUBLISHED" if cached is None else "KEM_UPDATED", kem.id, kem)
 
-    async def _stored(self, kem_ids: Iterable[str]) -> tuple[dict[str, Kem], bool]:
+    async def _read_stored(self, kem_ids: Iterable[str]) -> tuple[dict[str, Kem], bool]:
         """Units of the global memory that are not cached, and whether it answered."""
         missing = [kem_id for kem_id in kem_ids if await self._cache.find(kem_id) is None]
         try:
@@ -163,7 +163,7 @@ def _body(draft: KemDraft) -> dict[str, Any]:
     return {name: getattr(draft, name) for name in KemBody.model_fields}
 
 
-def _queued(
+def _queued_writes(
     drafts: Sequence[NamedDraft], outcomes: Sequence[KemEvent | Rejected], principal: Principal
 ) -> Iterator[QueuedWrite]:
     for (kem_id, draft), outcome in zip(drafts, outcomes, strict=True):

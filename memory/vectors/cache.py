@@ -64,7 +64,7 @@ class FacetIndex:
         """Mask of the first `size` rows with a value under `key` that meets the condition."""
         mask = np.zeros(size, dtype=np.bool_)
         values, few = self._rows.get(key, {}), list[int]()
-        for value in _selected(values, condition):
+        for value in _select(values, condition):
             if len(values[value]) < _MANY:
                 few += values[value]
             else:
@@ -80,7 +80,7 @@ class FacetIndex:
         return array
 
 
-def _selected(values: Mapping[_Value, set[int]], condition: Condition) -> Iterable[_Value]:
+def _select(values: Mapping[_Value, set[int]], condition: Condition) -> Iterable[_Value]:
     match condition:
         case OneOf(any_of=values_wanted):
             return {(isinstance(one, bool), one) for one in values_wanted} & values.keys()

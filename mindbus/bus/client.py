@@ -197,7 +197,7 @@ class Client:
         """Delete the queue of a subscriber with its messages. Raises BusUnavailable."""
         await self._transport.remove(subscriber_queue(subscriber))
 
-    def heard_by(self, subscriber: str) -> "StandingSubscription":
+    def standing_subscription(self, subscriber: str) -> "StandingSubscription":
         """Events in the durable queue of a subscriber; each is acknowledged when the next is requested."""
         return StandingSubscription(self._transport, self._sender.claims, subscriber)
 

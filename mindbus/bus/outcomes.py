@@ -56,7 +56,7 @@ async def addressed(returned: object, sender: Sender, cause: Envelope | None) ->
                 continue
         elif not isinstance(item, PUBLISHABLE):
             raise TypeError(_unpublishable(item, cause, is_alone=item is returned))
-        outgoing.append(await _addressed(item, sender))
+        outgoing.append(await _address(item, sender))
     if command is not None and expected is not None:
         if result is None and expected is not Nothing:
             raise TypeError(f"the handler of {command.type} returned no {expected.__name__}")
@@ -101,7 +101,7 @@ def dead_copy(incoming: Incoming, service: str, queue: str, code: Code, reason: 
     return RawCopy(DEAD, service, incoming.body, incoming.properties, headers)
 
 
-async def _addressed(item: Command[Any] | Event | Send | Publish | PublishTo, sender: Sender) -> Outgoing:
+async def _address(item: Command[Any] | Event | Send | Publish | PublishTo, sender: Sender) -> Outgoing:
     match item:
         case Send(command, service, trace, step, attempt):
             return await sender.command(command, to=service, trace=trace, step=step, attempt=attempt)

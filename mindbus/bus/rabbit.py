@@ -14,9 +14,9 @@ from mindbus.bus.rabbit_consumer import RabbitConsumer
 from mindbus.bus.rabbit_link import (
     CONNECTION_ERRORS,
     RabbitLink,
-    connection_errors_reported,
     declare,
-    requested_cancellation,
+    is_own_cancellation,
+    translate_connection_errors,
 )
 from mindbus.bus.topology import Topology
 from mindbus.bus.transport import Incoming, Outgoing, Properties, RawCopy, properties_of
@@ -51,7 +51,7 @@ class RabbitTransport:
             except aio_pika.exceptions.PublishError:
                 raise Unroutable(f"{Unroutable.__doc__} ({message.exchange}, {message.routing_key})") from None
             except CONNECTION_ERRORS as error:
-                if requested_cancellation(error):
+                if is_own_cancellation(error):
                     raise
                 reason = error
                 self._channel = None
@@ -70,7 +70,7 @@ class RabbitTransport:
 
     @asynccontextmanager
     async def _administering(self) -> AsyncIterator[aio_pika.abc.AbstractChannel]:
-        with connection_errors_reported():
+        with translate_connection_errors():
             async with asyncio.timeout(self._publish_timeout_s):
                 connection = await self._publishing.connection()
                 async with connection.channel() as channel:

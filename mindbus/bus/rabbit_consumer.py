@@ -10,9 +10,9 @@ import aiormq.abc
 from mindbus.bus.rabbit_link import (
     CONNECTION_ERRORS,
     RabbitLink,
-    connection_errors_ignored,
     declare,
-    requested_cancellation,
+    ignore_connection_errors,
+    is_own_cancellation,
 )
 from mindbus.bus.topology import Topology
 from mindbus.bus.transport import Incoming, Properties
@@ -53,7 +53,7 @@ class RabbitConsumer:
         """Cancel the consumer, keep the channel for acknowledgements."""
         await self._stop_loop()
         if self._channel is not None and not self._channel.is_closed and self._tag is not None:
-            with connection_errors_ignored():
+            with ignore_connection_errors():
                 await (await self._channel.get_underlay_channel()).basic_cancel(self._tag, timeout=5)
 
     async def close(self) -> None:
@@ -73,10 +73,10 @@ class RabbitConsumer:
                     cancelled = await self._begin()
                 failures = 0
                 self._is_ready.set()
-                await self._until_gone(cancelled)
+                await self._wait_until_lost(cancelled)
                 logger().warning("consumer is gone", queue=self._queue)
             except CONNECTION_ERRORS as error:
-                if requested_cancellation(error):
+                if is_own_cancellation(error):
                     raise
                 logger().warning("consumer starts over", queue=self._queue, reason=repr(error))
             except Exception:  # noqa: BLE001  # a mistake in here must not end a consumer in silence
@@ -101,7 +101,7 @@ class RabbitConsumer:
         self._tag = ok.consumer_tag
         return cancelled
 
-    async def _until_gone(self, cancelled: asyncio.Event) -> None:
+    async def _wait_until_lost(self, cancelled: asyncio.Event) -> None:
         """Wait until the consumer is lost; poll as well, since some losses are not reported."""
         while not cancelled.is_set():
             delivered = self._delivered
@@ -137,7 +137,7 @@ class RabbitConsumer:
     async def _drop_channel(self) -> None:
         channel, self._channel, self._tag = self._channel, None, None
         if channel is not None and not channel.is_closed:
-            with connection_errors_ignored():
+            with ignore_connection_errors():
                 async with asyncio.timeout(5):
                     await channel.close()
 
@@ -178,7 +178,7 @@ class RabbitIncoming:
         try:
             await act()
         except CONNECTION_ERRORS as error:
-            if requested_cancellation(error):
+            if is_own_cancellation(error):
                 raise
             logger().debug("settled too late, it will be delivered again", reason=repr(error))
         self._unsettled.discard(self._message.delivery_tag or 0)

@@ -59,29 +59,29 @@ class RabbitLink:
             await self._connection.close()
 
 
-def requested_cancellation(error: BaseException) -> bool:
+def is_own_cancellation(error: BaseException) -> bool:
     """Whether this task itself was cancelled, rather than by a closing connection that cancels its waiters."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 @contextmanager
-def connection_errors_ignored() -> Iterator[None]:
+def ignore_connection_errors() -> Iterator[None]:
     """End the block at any of CONNECTION_ERRORS; a cancellation of this task itself goes on."""
     try:
         yield
     except CONNECTION_ERRORS as error:
-        if requested_cancellation(error):
+        if is_own_cancellation(error):
             raise
 
 
 @contextmanager
-def connection_errors_reported() -> Iterator[None]:
+def translate_connection_errors() -> Iterator[None]:
     """Raise BusUnavailable in place of any of CONNECTION_ERRORS; a cancellation of this task itself goes on."""
     try:
         yield
     except CONNECTION_ERRORS as error:
-        if requested_cancellation(error):
+        if is_own_cancellation(error):
             raise
         raise BusUnavailable(f"{BusUnavailable.__doc__} ({error!r})") from error
 
@@ -89,7 +89,7 @@ def connection_errors_reported() -> Iterator[None]:
 @asynccontextmanager
 async def admin_channel(amqp_url: str) -> AsyncIterator[AbstractChannel]:
     """A channel with confirms on a connection of its own. Raises BusUnavailable."""
-    with connection_errors_reported():
+    with translate_connection_errors():
         connection = await aio_pika.connect(amqp_url, timeout=10)
         async with connection, connection.channel(publisher_confirms=True, on_return_raises=True) as channel:
             yield channel

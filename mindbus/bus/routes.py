@@ -91,8 +91,8 @@ class Routes:
         """These and a router's routes. Raises TypeError where both receive one message."""
         own = routes_of(type(router))
         return Routes(
-            _joined(self.by_type, own.by_type, router, worker),
-            _joined(self.by_topic, own.by_topic, router, worker),
+            _join_routes(self.by_type, own.by_type, router, worker),
+            _join_routes(self.by_topic, own.by_topic, router, worker),
             (*self.tasks, *(replace(task, owner=router) for task in own.tasks)),
         )
 
@@ -121,7 +121,7 @@ def routes_of(worker: type) -> Routes:
     return Routes(by_type, by_topic, tuple(tasks))
 
 
-def _joined(
+def _join_routes(
     own: Mapping[str, Route], included: Mapping[str, Route], router: object, worker: type
 ) -> Mapping[str, Route]:
     routes = dict(own)
@@ -171,7 +171,7 @@ def _check_answer(worker: type, name: str, method: Callable[..., Any], mark: Mar
     if mark.kind == "background" and typing.get_origin(hint) in _GENERATORS:
         hint = typing.get_args(hint)[0]
     if not all(_answers(part, result) for part in _alternatives(hint)):
-        raise TypeError(f"{worker.__name__}.{name} must return {_expected(result)}, not {_readable(hint)}")
+        raise TypeError(f"{worker.__name__}.{name} must return {_expected_type(result)}, not {_readable(hint)}")
 
 
 def _answers(hint: Any, result: type[BaseModel]) -> bool:
@@ -201,7 +201,7 @@ def _alternatives(hint: Any) -> Iterator[Any]:
         yield typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
 
 
-def _expected(result: type[BaseModel]) -> str:
+def _expected_type(result: type[BaseModel]) -> str:
     if result is Nothing:
         return "None, or events and commands to publish, in a list or tuple where they are several"
     return f"{result.__name__}, or a list or tuple of it with events and commands to publish"

@@ -47,14 +47,14 @@ async def _develop(file: Path, settings: Settings) -> None:
         before = _snapshot(file)
         process = await _start(file, settings)
         try:
-            await _until_changed(file, before, process, stop)
+            await _wait_for_change(file, before, process, stop)
         finally:
             await _end(process, settings.drain_s + _STOP_MARGIN_S)
         if not stop.is_set():
             errors().print(f"{file.name} has changed; restarting", markup=False)
 
 
-async def _until_changed(file: Path, before: Snapshot, process: Process, stop: asyncio.Event) -> None:
+async def _wait_for_change(file: Path, before: Snapshot, process: Process, stop: asyncio.Event) -> None:
     is_running = True
     stopped = asyncio.create_task(stop.wait())
     while not stop.is_set() and _snapshot(file) == before:

@@ -85,7 +85,7 @@ async def _history(user_id: str, limit: int | None) -> list[dict[str, Any]]:
         if all(message.ref is None for message in messages):
             return [_plain(message) for message in messages]
         async with open_artifacts(bus, settings) as artifacts:
-            return [_plain(message) | await _pointed_at(message, artifacts) for message in messages]
+            return [_plain(message) | await _resolve_pointer(message, artifacts) for message in messages]
 
 
 def _show_dialogues(dialogues: list[Dialogue]) -> None:
@@ -103,7 +103,7 @@ def _plain(message: DialogueMessage) -> dict[str, Any]:
     return message.model_dump(mode="json", include={"message_id", "role", "kind", "content", "time"} | named)
 
 
-async def _pointed_at(message: DialogueMessage, artifacts: Artifacts) -> dict[str, Any]:
+async def _resolve_pointer(message: DialogueMessage, artifacts: Artifacts) -> dict[str, Any]:
     """The words where they are few, else the way to them."""
     ref = message.ref
     if ref is None:

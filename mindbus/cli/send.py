@@ -35,7 +35,7 @@ def learn_types() -> None:
         importlib.import_module(f"bus_schema.{module.name}")
 
 
-def class_named(name: str) -> type[Message]:
+def message_class_of(name: str) -> type[Message]:
     """The class behind `storage.get_artifact`, a whole wire type or `module:Class` here. Raises UsageError."""
     if ":" in name:
         return _class_at(name)
@@ -110,12 +110,12 @@ def _value_of(kind: type[Message], key: str, text: str) -> Any:
         text = _read_text(Path(text[1:]), key)
     adapter: TypeAdapter[Any] = TypeAdapter(kind.model_fields[key].rebuild_annotation())
     try:
-        return adapter.dump_python(_validated(adapter, key, text), mode="json")
+        return adapter.dump_python(_validate(adapter, key, text), mode="json")
     except ValidationError as invalid:
         raise UsageError(f"{key}: {explain(invalid).removeprefix('message: ')}") from invalid
 
 
-def _validated(adapter: TypeAdapter[Any], key: str, text: str) -> Any:
+def _validate(adapter: TypeAdapter[Any], key: str, text: str) -> Any:
     try:
         return adapter.validate_python(text)
     except ValidationError as not_as_text:
@@ -185,7 +185,7 @@ def send(
     """
     learn_types()
     installed_workers().checked()
-    kind = class_named(type_)
+    kind = message_class_of(type_)
     _require_way(kind, to, wait=wait)
     message = message_of(kind, fields or [], file)
     if wait and isinstance(message, Command):

@@ -163,7 +163,7 @@ def audit(
 
     mindbus storage audit --no-rehash --json
     """
-    pages = run(all_pages("audit", lambda cursor: Audit(cursor=cursor, rehash=rehash), _audited, acting))
+    pages = run(all_pages("audit", lambda cursor: Audit(cursor=cursor, rehash=rehash), _audit_totals, acting))
     result = {
         "checked": sum(page.checked for page in pages),
         "hashed_bytes": sum(page.hashed_bytes for page in pages),
@@ -215,7 +215,7 @@ def stats(acting: As = LOCAL_USER, as_json: Json = False) -> None:
     show_result(answer_to(GetStorageStats, acting, longer_by_s=WITHIN_S), show_stats, as_json=as_json)
 
 
-def _audited(pages: list[AuditPage]) -> tuple[int, int]:
+def _audit_totals(pages: list[AuditPage]) -> tuple[int, int]:
     return sum(page.checked for page in pages), pages[-1].total
 
 

@@ -54,11 +54,11 @@ def add(
 
     mindbus users add wei --name "Wei Zhang" --tz Asia/Shanghai --lang en
     """
-    added = _checked(
+    added = _updated_user(
         User(user_id=user, name=user),
         {"zone": zone, "language": language, "name": name, "names": also, "role": role, "projects": project},
     )
-    with _explained(Code.CONFLICT, f"{user!r} is a user already; change them with: mindbus users set {user}"):
+    with _explain_error(Code.CONFLICT, f"{user!r} is a user already; change them with: mindbus users set {user}"):
         record = answer_to(lambda: PutUser(user=added, expected_version=_NEW), acting)
     show_result(record, _show, as_json=as_json)
 
@@ -87,7 +87,7 @@ def change(
     if all(value is None for value in options.values()):
         raise UsageError("say what to change: --tz, --lang, --name, --also, --role or --project")
     before = _record(user, acting)
-    changed = _checked(before, options)
+    changed = _updated_user(before, options)
     record = answer_to(lambda: PutUser(user=changed, expected_version=before.version), acting)
     show_result(record, _show, as_json=as_json)
 
@@ -129,7 +129,7 @@ def _show(user: UserRecord) -> None:
     say(f"  projects {', '.join(user.projects) or '—'}")
 
 
-def _checked(user: User, options: dict[str, str | list[str] | None]) -> User:
+def _updated_user(user: User, options: dict[str, str | list[str] | None]) -> User:
     """The user with these options; an empty zone or language clears it. Raises UsageError."""
     fields = {
         field: None if value == _CLEAR and field in ("zone", "language") else value
@@ -141,12 +141,12 @@ def _checked(user: User, options: dict[str, str | list[str] | None]) -> User:
 
 
 def _record(user_id: str, identity: str) -> UserRecord:
-    with _explained(Code.NOT_FOUND, f"there is no user {user_id!r}; add them with: mindbus users add {user_id}"):
+    with _explain_error(Code.NOT_FOUND, f"there is no user {user_id!r}; add them with: mindbus users add {user_id}"):
         return answer_to(lambda: GetUser(user_id=user_id), identity)
 
 
 @contextmanager
-def _explained(code: Code, message: str) -> Iterator[None]:
+def _explain_error(code: Code, message: str) -> Iterator[None]:
     """Say what to do about an error reply of this code."""
     try:
         yield

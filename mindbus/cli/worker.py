@@ -9,7 +9,7 @@ from mindbus.cli.environment import read_settings
 from mindbus.cli.session import run
 from mindbus.registry import Factory, installed_workers, workers_at
 from mindbus.settings import Settings
-from mindbus.worker_host import die_with_parent, host, stop_on_signals, until_broker_is_known
+from mindbus.worker_host import die_with_parent, host, stop_on_signals, wait_for_broker
 
 app = typer.Typer()
 
@@ -53,5 +53,5 @@ async def _run_workers(makers: dict[str, Factory], settings: Settings, *, superv
     stop = asyncio.Event()
     stop_on_signals(stop)
     if supervised:
-        await until_broker_is_known(settings)
+        await wait_for_broker(settings)
     await host(makers, settings, stop)

@@ -8,7 +8,7 @@ from typing import IO, Any, cast
 
 import fsspec
 
-from mindbus.files.keys import checked_key
+from mindbus.files.keys import validate_key
 
 
 class FolderFiles:
@@ -24,7 +24,7 @@ class FolderFiles:
         return Path(self.root)
 
     def uri(self, key: str) -> str:
-        return f"{self.url}/{checked_key(key)}"
+        return f"{self.url}/{validate_key(key)}"
 
     def open_read(self, key: str) -> IO[bytes]:
         return cast("IO[bytes]", self.fs.open(self._path(key), "rb"))
@@ -48,7 +48,7 @@ class FolderFiles:
             self.fs.rm_file(self._path(key))
 
     def _path(self, key: str) -> str:
-        return f"{self.root}/{checked_key(key)}"
+        return f"{self.root}/{validate_key(key)}"
 
     def _new_path(self, key: str) -> str:
         path = self._path(key)

@@ -18,7 +18,7 @@ class InvalidKey(ValueError):
     """A key is a relative path of plain names; build it from ids, never from the text of a message."""
 
 
-def checked_key(key: str) -> str:
+def validate_key(key: str) -> str:
     """The key itself. Raises InvalidKey."""
     if not _KEY.fullmatch(key):
         raise InvalidKey(f"{InvalidKey.__doc__} Got: {key!r}")

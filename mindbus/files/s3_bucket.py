@@ -91,7 +91,7 @@ class Bucket:
         """Every page of a listing, on any loop."""
         client = await self.run(self.fs.set_session())
         pages = aiter(client.get_paginator(operation).paginate(Bucket=self.name, **parameters))
-        while page := await self.run(self._guarded(operation, lambda: anext(pages, None))):
+        while page := await self.run(self._translate_errors(operation, lambda: anext(pages, None))):
             yield page
 
     async def head(self, key: str) -> dict[str, Any] | None:
@@ -122,7 +122,7 @@ class Bucket:
         reply = await self.call("get_object", Key=self.path(key), **parameters)
 
         async def read(size_bytes: int) -> bytes:
-            return await self._guarded("get_object", lambda: _read(reply["Body"], size_bytes))
+            return await self._translate_errors("get_object", lambda: _read(reply["Body"], size_bytes))
 
         try:
             yield read
@@ -130,9 +130,11 @@ class Bucket:
             reply["Body"].close()
 
     async def _call(self, operation: str, parameters: dict[str, Any]) -> dict[str, Any]:
-        return await self._guarded(operation, lambda: self.fs._call_s3(operation, Bucket=self.name, **parameters))
+        return await self._translate_errors(
+            operation, lambda: self.fs._call_s3(operation, Bucket=self.name, **parameters)
+        )
 
-    async def _guarded(self, operation: str, request: Callable[[], Awaitable[T]]) -> T:
+    async def _translate_errors(self, operation: str, request: Callable[[], Awaitable[T]]) -> T:
         try:
             return await request()
         except (TimeoutError, OSError, BotoCoreError, ClientError, aiohttp.ClientError) as failure:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from mindbus.files.keys import checked_key
+from mindbus.files.keys import validate_key
 from mindbus.files.s3_bucket import Bucket, MultipartUpload, SeekableReader, checksum_of, gather_limited
 
 if TYPE_CHECKING:
@@ -159,25 +159,25 @@ class S3Files:
         return None
 
     def uri(self, key: str) -> str:
-        return f"{self.url}/{checked_key(key)}"
+        return f"{self.url}/{validate_key(key)}"
 
     def open_read(self, key: str) -> IO[bytes]:
         """A reader of the version that the object has now."""
-        head = self.bucket.wait(self.bucket.require_object(checked_key(key)))
+        head = self.bucket.wait(self.bucket.require_object(validate_key(key)))
         return io.BufferedReader(ObjectReader(self.bucket, key, head["ETag"], head["ContentLength"]), CHUNK_BYTES)
 
     def put(self, key: str, content: bytes) -> None:
-        path = self.bucket.path(checked_key(key))
+        path = self.bucket.path(validate_key(key))
         self.bucket.wait(self.bucket.call("put_object", Key=path, Body=content, ChecksumSHA256=checksum_of(content)))
 
     def upload(self, key: str, source: Path, progress: Callable[[int], None] | None = None) -> None:
-        self.bucket.wait(S3Upload(self.bucket, checked_key(key), source, self._parts, progress).run())
+        self.bucket.wait(S3Upload(self.bucket, validate_key(key), source, self._parts, progress).run())
 
     def size_bytes(self, key: str) -> int:
-        return int(self.bucket.wait(self.bucket.require_object(checked_key(key)))["ContentLength"])
+        return int(self.bucket.wait(self.bucket.require_object(validate_key(key)))["ContentLength"])
 
     def delete(self, key: str) -> None:
-        self.bucket.wait(self.bucket.call("delete_object", Key=self.bucket.path(checked_key(key))))
+        self.bucket.wait(self.bucket.call("delete_object", Key=self.bucket.path(validate_key(key))))
 
 
 class ObjectReader(SeekableReader):

@@ -151,7 +151,7 @@ class Service:
 
     def _begin(self, queue: str, incoming: Incoming, work: Work) -> asyncio.Task[None]:
         # A task of ours, not of the channel's: the work outlives a lost connection.
-        task = asyncio.create_task(_settled(queue, incoming, work))
+        task = asyncio.create_task(_settle(queue, incoming, work))
         self._at_work_tasks.add(task)
         task.add_done_callback(self._at_work_tasks.discard)
         return task
@@ -204,7 +204,7 @@ def topology_of(worker: Worker, settings: Settings) -> Topology:
     )
 
 
-async def _settled(queue: str, incoming: Incoming, work: Work) -> None:
+async def _settle(queue: str, incoming: Incoming, work: Work) -> None:
     try:
         await work()
     except Exception:  # noqa: BLE001  # a mistake of the runtime's own must not leave the message in limbo

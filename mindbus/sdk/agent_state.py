@@ -15,7 +15,7 @@ from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.bus.handlers import Publish, Send
 from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
-from mindbus.sdk.requests import items_of, scoped_request
+from mindbus.sdk.requests import items_of, request_in_scope
 
 StateT = TypeVar("StateT", bound=BaseModel)
 OutgoingMessage = Event | Send | Publish
@@ -148,18 +148,18 @@ class AgentStateStore(Generic[StateT]):
     async def states(self) -> AsyncIterator[tuple[str, StateT]]:
         query = GetAgentData(agent=self._agent, namespace=_NAMESPACE)
         async for datum in items_of(self._bus, query):
-            yield datum.key, self._parsed(datum).state
+            yield datum.key, self._parse(datum).state
 
     def _lock(self, key: str) -> asyncio.Lock:
         return self._locks.setdefault(key, asyncio.Lock())
 
     async def _read(self, key: str) -> tuple[StoredState[StateT], int]:
-        page = await scoped_request(self._bus, GetAgentData(agent=self._agent, namespace=_NAMESPACE, key=key))
+        page = await request_in_scope(self._bus, GetAgentData(agent=self._agent, namespace=_NAMESPACE, key=key))
         if not page.items:
             return self._stored(state=self._state()), 0
-        return self._parsed(page.items[0]), page.items[0].version
+        return self._parse(page.items[0]), page.items[0].version
 
-    def _parsed(self, datum: AgentDatum) -> StoredState[StateT]:
+    def _parse(self, datum: AgentDatum) -> StoredState[StateT]:
         try:
             return self._stored.model_validate(datum.value)
         except ValidationError as error:
@@ -175,7 +175,7 @@ class AgentStateStore(Generic[StateT]):
             expected_version=version,
         )
         try:
-            return (await scoped_request(self._bus, command)).version
+            return (await request_in_scope(self._bus, command)).version
         except Rejected as error:
             if error.code is Code.CONFLICT:
                 raise TemporaryFailure(f"{key}: another instance has written meanwhile") from error

@@ -166,7 +166,7 @@ class Artifacts:
         if entry is not None:
             with self._working_on(artifact_id) as is_alone:
                 return await self._register(entry) if is_alone else Put(entry.manifest, "pending")
-        own = await self._policy.retry(lambda: self._storage.made_by(self._bus.owner, trace, step))
+        own = await self._policy.retry(lambda: self._storage.produced_by(self._bus.owner, trace, step))
         match = next((manifest for manifest in own if manifest.id == artifact_id), None)
         return None if match is None else Put(match, "already_exists")
 

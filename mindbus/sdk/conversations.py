@@ -39,7 +39,7 @@ from mindbus.bus.client import Client
 from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.errors import ArtifactError
-from mindbus.sdk.requests import in_id_scope, items_of, scoped_request
+from mindbus.sdk.requests import in_id_scope, items_of, request_in_scope
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
@@ -58,17 +58,17 @@ class Conversations:
         fields = message.model_dump(include=set(DialogueMessage.model_fields))
         digest = sha256(message.model_dump_json(exclude={"time"}).encode()).hexdigest()
         command = SaveMessage.model_validate(fields)
-        return await scoped_request(self._bus, command, f"{message.message_id}/{digest}", trace=message.trace_id)
+        return await request_in_scope(self._bus, command, f"{message.message_id}/{digest}", trace=message.trace_id)
 
     async def recent(self, user_id: str, limit: int) -> list[DialogueMessage]:
         """The last messages, oldest first, with their text."""
-        page = await scoped_request(self._bus, GetMessages(user_id=user_id, order="newest", limit=limit))
-        return [await self.worded(message) for message in reversed(page.items)]
+        page = await request_in_scope(self._bus, GetMessages(user_id=user_id, order="newest", limit=limit))
+        return [await self.with_text(message) for message in reversed(page.items)]
 
     async def find(self, user_id: str, message_id: str) -> DialogueMessage | None:
-        return await self._found(GetMessage(user_id=user_id, message_id=message_id))
+        return await self._get_or_none(GetMessage(user_id=user_id, message_id=message_id))
 
-    async def worded(self, message: DialogueMessage) -> DialogueMessage:
+    async def with_text(self, message: DialogueMessage) -> DialogueMessage:
         """The message with its text, where it came as a pointer to it."""
         if message.ref is None:
             return message
@@ -81,7 +81,7 @@ class Conversations:
 
     async def buffer(self, user_id: str) -> DialogueState | None:
         """The messages that are in no fragment yet, if any."""
-        page = await scoped_request(self._bus, GetAllActiveDialogues(user_id=user_id))
+        page = await request_in_scope(self._bus, GetAllActiveDialogues(user_id=user_id))
         return next(iter(page.items), None)
 
     async def silent_since(self, moment: datetime) -> AsyncIterator[str]:
@@ -92,14 +92,14 @@ class Conversations:
 
     async def fragment(self, fragment_id: str) -> DialogueFragment | None:
         """A saved fragment, ready to be published again, or None."""
-        fragment = await self._found(GetDialogueFragment(fragment_id=fragment_id))
+        fragment = await self._get_or_none(GetDialogueFragment(fragment_id=fragment_id))
         return None if fragment is None else await self._portable(fragment)
 
     async def keep_fragment(self, fragment: DialogueFragment) -> DialogueFragment:
         """Store a fragment, which empties the buffer; one too large for a message is returned with a pointer."""
         portable = await self._portable(fragment)
         trace = conversation_trace(fragment.user_id)
-        await scoped_request(self._bus, SaveDialogueFragment(fragment=portable), fragment.fragment_id, trace=trace)
+        await request_in_scope(self._bus, SaveDialogueFragment(fragment=portable), fragment.fragment_id, trace=trace)
         return portable
 
     async def whole(self, fragment: DialogueFragment) -> DialogueFragment:
@@ -107,7 +107,7 @@ class Conversations:
         if fragment.ref is not None:
             content = await self._read(fragment.ref, fragment.user_id, _MAX_TRANSCRIPT_BYTES)
             messages = Transcript.model_validate_json(content).messages
-        worded = tuple([await self.worded(message) for message in messages])
+        worded = tuple([await self.with_text(message) for message in messages])
         return fragment.model_copy(update={"messages": worded, "ref": None})
 
     async def _portable(self, fragment: DialogueFragment) -> DialogueFragment:
@@ -139,9 +139,9 @@ class Conversations:
         except ArtifactError as error:
             raise Rejected(Code.NOT_FOUND, f"{ref.artifact_id}: {error}") from error
 
-    async def _found(self, query: Command[ResultT]) -> ResultT | None:
+    async def _get_or_none(self, query: Command[ResultT]) -> ResultT | None:
         try:
-            return await scoped_request(self._bus, query)
+            return await request_in_scope(self._bus, query)
         except Rejected as error:
             if error.code is Code.NOT_FOUND:
                 return None
@@ -160,13 +160,13 @@ class HistoryClient:
 
     async def window(self, key: str, messages: int | None = None) -> list[ChatMessage]:
         """The last messages, as a model is shown them; without a number as many as the service decides."""
-        return list((await scoped_request(self._bus, GetHistory(key=key, context_window=messages))).messages)
+        return list((await request_in_scope(self._bus, GetHistory(key=key, context_window=messages))).messages)
 
     async def stored(self, key: str) -> list[HistoryMessage]:
-        return list((await scoped_request(self._bus, ShowHistory(key=key))).messages)
+        return list((await request_in_scope(self._bus, ShowHistory(key=key))).messages)
 
     async def append(self, key: str, messages: Sequence[HistoryMessage]) -> None:
         """Append messages, confirmed; a message whose id is there already stays as it is."""
         for start in range(0, len(messages), MAX_APPENDED):
             batch = tuple(messages[start : start + MAX_APPENDED])
-            await scoped_request(self._bus, AppendHistory(key=key, messages=batch))
+            await request_in_scope(self._bus, AppendHistory(key=key, messages=batch))

@@ -18,7 +18,7 @@ from bus_schema.swm import (
 from mindbus.errors import ReplyError
 from mindbus.logs import logger
 from mindbus.sdk.errors import LockLost, MemoryAway
-from mindbus.sdk.memory_link import SdkPart, minted
+from mindbus.sdk.memory_link import SdkPart, mint_id
 from mindbus.tasks import end
 
 # Share of a lease that one renewal may take, so that there is time for several.
@@ -71,7 +71,7 @@ class CoordinationClient(SdkPart):
         renewing = RenewLock(name=name, token=lock.token, lease_ms=lease_ms)
         lease_s = lease_ms / 1000
         try:
-            async with renewed_lease(
+            async with renew_lease(
                 lambda: self.link.ask(renewing, timeout_s=lease_s * _RENEWAL_SHARE), lease_s, asked_at
             ):
                 yield lock
@@ -85,7 +85,7 @@ class CoordinationClient(SdkPart):
 
     async def increment_distributed_counter(self, name: str, by: int = 1, *, operation_id: str | None = None) -> int:
         """Add to a counter, once for each operation id; returns its value. Raises MemoryAway, ReplyError."""
-        operation_id = operation_id or minted("op")
+        operation_id = operation_id or mint_id("op")
         return (await self.link.ask(IncrementCounter(name=name, by=by, operation_id=operation_id))).value
 
     async def get_distributed_counter(self, name: str) -> int:
@@ -112,7 +112,7 @@ _RETRIED_AFTER = 1 / 20
 
 
 @asynccontextmanager
-async def renewed_lease(renew: Callable[[], Awaitable[object]], lease_s: float, asked_at: float) -> AsyncIterator[None]:
+async def renew_lease(renew: Callable[[], Awaitable[object]], lease_s: float, asked_at: float) -> AsyncIterator[None]:
     """Renew a lease until the block ends; where the lease ends before, the block is cancelled. Raises LockLost.
 
     Times are those of the loop's clock: a lease began no earlier than it was requested, whatever other clocks say.

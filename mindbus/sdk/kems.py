@@ -26,7 +26,7 @@ from bus_schema.replies import Code
 from bus_schema.swm import LoadKemsFromGlm, PublishKems, QuerySwm
 from mindbus.errors import ReplyError
 from mindbus.sdk.errors import MemoryAway
-from mindbus.sdk.memory_link import SdkPart, minted
+from mindbus.sdk.memory_link import SdkPart, mint_id
 
 KemSource = type[QuerySwm] | type[RetrieveKems]
 
@@ -64,7 +64,7 @@ class KemReader(SdkPart):
 
     async def load_kems_to_lpa_from_swm(self, query: KemQuery, limit: int = 50) -> list[Kem]:
         """Load units from working memory into local memory. Raises MemoryAway."""
-        return await self._kept(lambda: self._all(QuerySwm, query, limit))
+        return await self._fetch_and_cache(lambda: self._all(QuerySwm, query, limit))
 
     async def prefetch(self, query: KemQuery, limit: int = 50) -> list[Kem]:
         """Load what the global memory finds into working and local memory, at most 200 units.
@@ -73,7 +73,7 @@ class KemReader(SdkPart):
         """
         command = LoadKemsFromGlm(query=query, limit=limit)
 
-        async def loaded() -> list[Kem]:
+        async def load() -> list[Kem]:
             try:
                 kem_ids = (await self.link.ask(command)).kem_ids
                 kems = await self._all(QuerySwm, KemQuery(ids=kem_ids), limit) if kem_ids else []
@@ -84,7 +84,7 @@ class KemReader(SdkPart):
                 kems += await self._all(RetrieveKems, KemQuery(ids=tuple(missing_ids)), limit)
             return sorted(kems, key=lambda kem: kem_ids.index(kem.id))
 
-        return await self._kept(loaded)
+        return await self._fetch_and_cache(load)
 
     async def _from_nearest(self, query: KemQuery) -> list[Kem]:
         try:
@@ -95,7 +95,7 @@ class KemReader(SdkPart):
         return at_hand or await self.prefetch(query, 1)
 
     async def _from_glm(self, query: KemQuery) -> list[Kem]:
-        return await self._kept(lambda: self._all(RetrieveKems, query, 1), query.ids)
+        return await self._fetch_and_cache(lambda: self._all(RetrieveKems, query, 1), query.ids)
 
     async def _page(self, question: QuerySwm | RetrieveKems) -> KemPage:
         moment = self.local_memory.moment()
@@ -114,7 +114,9 @@ class KemReader(SdkPart):
             if cursor is None or len(kems) >= limit:
                 return kems
 
-    async def _kept(self, asking: Callable[[], Awaitable[list[Kem]]], expected: Collection[str] = ()) -> list[Kem]:
+    async def _fetch_and_cache(
+        self, asking: Callable[[], Awaitable[list[Kem]]], expected: Collection[str] = ()
+    ) -> list[Kem]:
         """Keep what is found; drop the ids in `expected` that are not."""
         moment = self.local_memory.moment()
         kems = await asking()
@@ -204,7 +206,7 @@ class KemWriter(KemReader):
                 if not items:
                     raise
                 # The outcome of the batches before must be reported.
-                done = tuple(_failed(draft, error) for draft in some)
+                done = tuple(_failed_item(draft, error) for draft in some)
             items += done
             await self._refresh(place, [item.kem_id for item in done if item.version is not None], moment)
         return BatchReport(items=tuple(items))
@@ -232,10 +234,10 @@ class KemWriter(KemReader):
 
 def _batches(drafts: Iterable[KemDraft]) -> Iterator[Batch]:
     """Batches of drafts; each draft has its id before it is sent, so that it is stored once."""
-    named = [draft if draft.id else draft.model_copy(update={"id": minted("kem")}) for draft in drafts]
+    named = [draft if draft.id else draft.model_copy(update={"id": mint_id("kem")}) for draft in drafts]
     for start in range(0, len(named), MAX_BATCH):
         yield tuple(named[start : start + MAX_BATCH])
 
 
-def _failed(draft: KemDraft, error: MemoryAway) -> BatchItem:
+def _failed_item(draft: KemDraft, error: MemoryAway) -> BatchItem:
     return BatchItem(kem_id=str(draft.id), status="failed", code=error.code, error=error.message)

@@ -63,12 +63,12 @@ class MemoryLink:
                 message_id = _message_id(command)
                 raise MemoryFailed(error.message) from error
 
-        async def watched() -> ResultT:
+        async def guarded() -> ResultT:
             wire = command.wire
             with self._services[wire.service].guard(), self._kinds[wire.type].guard():
                 return await once()
 
-        return await self._retries.run(watched, MemoryFailed)
+        return await self._retries.run(guarded, MemoryFailed)
 
     def run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -90,7 +90,7 @@ class SdkPart(ABC):
         """The connection to memory. Raises NotOpen."""
 
 
-def minted(prefix: str) -> str:
+def mint_id(prefix: str) -> str:
     """A new id; the same id where the current message is handled again."""
     context = current_message()
     return mint(prefix) if context is None else f"{prefix}_{context.next_id(f'memory/{prefix}').replace('-', '')}"

@@ -104,12 +104,12 @@ class PresignedByteStream:
     async def begin(self) -> None:
         """Connect, so that a missing object is known at once. Raises BytesMissing, StorageAway."""
         if self._at < self._end:
-            await self._retried(self._streaming)
+            await self._retry(self._streaming)
 
     async def read(self) -> bytes:
         if self._at >= self._end:
             return b""
-        piece = await self._retried(self._next)
+        piece = await self._retry(self._next)
         self._at += len(piece)
         return piece
 
@@ -137,7 +137,7 @@ class PresignedByteStream:
             self._stream = await self._response.enter_async_context(fetching)
         return self._stream
 
-    async def _retried(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def _retry(self, work: Callable[[], Awaitable[T]]) -> T:
         for attempt in count(1):
             try:
                 return await work()

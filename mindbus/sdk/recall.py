@@ -21,7 +21,7 @@ from mindbus.bus.client import Client
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.logs import logger
 from mindbus.sdk.errors import MemoryAway, MemoryFailed
-from mindbus.sdk.requests import CircuitBreaker, ResultT, in_id_scope, items_of, scoped_request
+from mindbus.sdk.requests import CircuitBreaker, ResultT, in_id_scope, items_of, request_in_scope
 
 _AGENT, _NAMESPACE = "context_manager", "pictures"
 _MAX_QUESTION_CHARS = 2000
@@ -49,7 +49,7 @@ class UserContexts:
 
     async def of(self, user_id: str) -> tuple[ContextItem, ...]:
         """A user's items, the most important first."""
-        page = await scoped_request(self._bus, GetAgentData(agent=_AGENT, namespace=_NAMESPACE, key=user_id))
+        page = await request_in_scope(self._bus, GetAgentData(agent=_AGENT, namespace=_NAMESPACE, key=user_id))
         return _ITEMS.validate_python(page.items[0].value) if page.items else ()
 
     async def users(self) -> AsyncIterator[str]:
@@ -59,7 +59,7 @@ class UserContexts:
 
     async def replace(self, user_id: str, items: Iterable[ContextItem]) -> None:
         value = _ITEMS.dump_python(tuple(items), mode="json")
-        await scoped_request(self._bus, PutAgentData(agent=_AGENT, namespace=_NAMESPACE, key=user_id, value=value))
+        await request_in_scope(self._bus, PutAgentData(agent=_AGENT, namespace=_NAMESPACE, key=user_id, value=value))
 
 
 @dataclass(frozen=True)

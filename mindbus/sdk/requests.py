@@ -35,7 +35,7 @@ async def in_id_scope(scope: str | None, work: Callable[[], Awaitable[T]]) -> T:
     if context is None:
         return await work()
     consumer = f"{context.consumer}/{scope or secrets.token_hex(8)}"
-    return await asyncio.create_task(_scoped(replace(context, consumer=consumer, sent=Counter()), work))
+    return await asyncio.create_task(_run_in_scope(replace(context, consumer=consumer, sent=Counter()), work))
 
 
 async def request(bus: Client, command: Command[ResultT], **where: Any) -> ResultT:
@@ -48,7 +48,7 @@ async def request(bus: Client, command: Command[ResultT], **where: Any) -> Resul
         raise Rejected(error.code, error.message, error.details) from error
 
 
-async def scoped_request(bus: Client, command: Command[ResultT], scope: str | None = None, **where: Any) -> ResultT:
+async def request_in_scope(bus: Client, command: Command[ResultT], scope: str | None = None, **where: Any) -> ResultT:
     """As `request`, in an id scope."""
     return await in_id_scope(scope, lambda: request(bus, command, **where))
 
@@ -56,7 +56,7 @@ async def scoped_request(bus: Client, command: Command[ResultT], scope: str | No
 async def items_of(bus: Client, query: Query[Page[ItemT]], **where: Any) -> AsyncIterator[ItemT]:
     """The items of every page of a query, each requested in a random id scope. Raises as `request` does."""
     while True:
-        page = await scoped_request(bus, query, **where)
+        page = await request_in_scope(bus, query, **where)
         for item in page.items:
             yield item
         if page.next_cursor is None:
@@ -64,7 +64,7 @@ async def items_of(bus: Client, query: Query[Page[ItemT]], **where: Any) -> Asyn
         query = query.model_copy(update={"cursor": page.next_cursor})
 
 
-async def _scoped(context: MessageContext, work: Callable[[], Awaitable[T]]) -> T:
+async def _run_in_scope(context: MessageContext, work: Callable[[], Awaitable[T]]) -> T:
     with context:
         return await work()
 

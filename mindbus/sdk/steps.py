@@ -30,15 +30,15 @@ class StepArtifacts:
     async def made_before(self) -> Put | None:
         """The attempt's artifact, if an earlier delivery has put it. Raises ArtifactRejected."""
         try:
-            return await self._retried(self._find)
+            return await self._retry(self._find)
         except ArtifactConflict as conflict:
-            return await self._adopted(conflict)
+            return await self._adopt(conflict)
 
     async def read(self, artifact_id: str, max_bytes: int) -> tuple[Manifest, bytes]:
         """Manifest and bytes of an input. Raises ArtifactNotFound, ArtifactUnreadable."""
         trace = self.order.run_id
-        manifest = await self._retried(lambda: self.artifacts.manifest(artifact_id, trace=trace))
-        content = await self._retried(lambda: self.artifacts.get(artifact_id, trace=trace, max_bytes=max_bytes))
+        manifest = await self._retry(lambda: self.artifacts.manifest(artifact_id, trace=trace))
+        content = await self._retry(lambda: self.artifacts.get(artifact_id, trace=trace, max_bytes=max_bytes))
         return manifest, content
 
     async def put(self, content: bytes, content_type: str, context: AIContext) -> Put:
@@ -54,7 +54,7 @@ class StepArtifacts:
                 context=context,
             )
         except ArtifactConflict as conflict:
-            return await self._adopted(conflict)
+            return await self._adopt(conflict)
 
     def ending(self, put: Put) -> StepCompleted | StepPendingStorage:
         """The event to publish; storage tells the orchestrator when a pending artifact is registered."""
@@ -70,14 +70,14 @@ class StepArtifacts:
     async def _find(self) -> Put | None:
         return await self.artifacts.find(self.artifact_id, trace=self.order.run_id, step=self.order.step_id)
 
-    async def _adopted(self, conflict: ArtifactConflict) -> Put:
+    async def _adopt(self, conflict: ArtifactConflict) -> Put:
         """The artifact of another instance that was faster with this attempt."""
         if conflict.existing is None:
             raise conflict
-        manifest = await self._retried(lambda: self.artifacts.manifest(self.artifact_id, trace=self.order.run_id))
+        manifest = await self._retry(lambda: self.artifacts.manifest(self.artifact_id, trace=self.order.run_id))
         return Put(manifest, "already_exists")
 
-    async def _retried(self, ask: Callable[[], Awaitable[T]]) -> T:
+    async def _retry(self, ask: Callable[[], Awaitable[T]]) -> T:
         while True:
             try:
                 return await ask()

@@ -49,7 +49,7 @@ class StorageLink(Protocol):
     async def manifest(self, artifact_id: str, trace: str | None) -> Manifest:
         """Raises StorageAway, ArtifactNotFound, ArtifactRejected."""
 
-    async def made_by(self, owner: str, trace: str, step: str | None) -> tuple[Manifest, ...]:
+    async def produced_by(self, owner: str, trace: str, step: str | None) -> tuple[Manifest, ...]:
         """Artifacts that an agent has made in a step. Raises StorageAway, ArtifactRejected."""
 
 
@@ -65,7 +65,7 @@ class StorageClient:
         """A repeated registration is the same message as long as the staged copy is the same."""
         timeout_s = _TIMEOUT_S + manifest.size_bytes / _SLOWEST_COPY_BYTES_PER_S
         command = RegisterArtifact(manifest=manifest)
-        with _translated():
+        with _translate_errors():
             return await in_id_scope(
                 f"{self._scope}/{manifest.uri}",
                 lambda: self._bus.request(command, timeout_s=timeout_s, trace=manifest.trace_id, step=manifest.step_id),
@@ -86,7 +86,7 @@ class StorageClient:
         )
         return (await self._request(query)).presigned_put
 
-    async def made_by(self, owner: str, trace: str, step: str | None) -> tuple[Manifest, ...]:
+    async def produced_by(self, owner: str, trace: str, step: str | None) -> tuple[Manifest, ...]:
         """One page, which holds the newest unless a step has hundreds of attempts."""
         query = SearchArtifacts(trace_id=trace, agent=owner, step_id=step, limit=200)
         return (await self._request(query, trace)).items
@@ -104,7 +104,7 @@ class StorageClient:
             raise
 
     async def _request(self, query: Query[ResultT], trace: str | None = None) -> ResultT:
-        with _translated():
+        with _translate_errors():
             return await in_id_scope(None, lambda: self._bus.request(query, timeout_s=_TIMEOUT_S, trace=trace))
 
 
@@ -137,7 +137,7 @@ class StorageHeartbeat:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except (BusUnavailable, NoReply) as error:

@@ -62,7 +62,7 @@ class SwmEvents(AsyncIterator[SwmEvent]):
             self.subscription_id = (await self._link.ask(self._command)).subscription_id
             if self._command.name is None:
                 opening.push_async_callback(self._unsubscribe)
-            envelopes = await opening.enter_async_context(self._link.bus.heard_by(self.subscription_id))
+            envelopes = await opening.enter_async_context(self._link.bus.standing_subscription(self.subscription_id))
             self._envelopes = aiter(envelopes)
             self._open = opening.pop_all()
         return self
@@ -114,7 +114,7 @@ class SubscriptionClient(SdkPart):
         )
 
     @asynccontextmanager
-    async def kept_fresh(self, *filters: str, name: str | None = None) -> AsyncIterator[None]:
+    async def keep_fresh(self, *filters: str, name: str | None = None) -> AsyncIterator[None]:
         """Update local memory with the events of `handle_swm_events` until the block ends."""
         async with self.handle_swm_events(*filters, name=name) as events:
             following = asyncio.create_task(_follow(events), name="local memory follows")

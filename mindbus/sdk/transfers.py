@@ -54,7 +54,7 @@ async def chunks_of(source: Source) -> AsyncIterator[bytes]:
             while chunk := await asyncio.to_thread(reader.read, CHUNK_BYTES):
                 yield chunk
     elif isinstance(source, AsyncIterable):
-        async for chunk in _gathered(source):
+        async for chunk in _gather(source):
             yield chunk
     else:
         while chunk := _binary(await asyncio.to_thread(source.read, CHUNK_BYTES)):
@@ -75,7 +75,7 @@ def guess_content_type(source: Source) -> str:
     return _TYPES.get(path.suffix.lower()) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
 
 
-async def _gathered(source: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+async def _gather(source: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     """Larger pieces: each is written in a thread, for which those of a socket are too small."""
     pieces: list[bytes] = []
     size_bytes = 0

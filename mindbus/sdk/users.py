@@ -9,7 +9,7 @@ from bus_schema.users import GetUser, ListUsers, User
 from mindbus.bus.client import Client
 from mindbus.errors import BusUnavailable, MindBusError, Rejected, TemporaryFailure
 from mindbus.logs import logger
-from mindbus.sdk.requests import items_of, scoped_request
+from mindbus.sdk.requests import items_of, request_in_scope
 
 _TTL_S = 5.0
 _TIMEOUT_S = 3.0
@@ -39,7 +39,7 @@ class UserDirectory:
         if read_at is not None and now < read_at + self._ttl_s:
             return user
         try:
-            user = await scoped_request(self._bus, GetUser(user_id=user_id), timeout_s=_TIMEOUT_S)
+            user = await request_in_scope(self._bus, GetUser(user_id=user_id), timeout_s=_TIMEOUT_S)
         except Rejected as error:
             if error.code is not Code.NOT_FOUND:
                 self._warn(error)

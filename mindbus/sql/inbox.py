@@ -44,7 +44,7 @@ class SqlInbox:
         )
         async with self.database.reading() as session:
             rows = (await session.execute(query)).all()
-        return {message_id: [_loaded(row) for row in outcome] for message_id, outcome in rows}
+        return {message_id: [_load(row) for row in outcome] for message_id, outcome in rows}
 
     @asynccontextmanager
     async def unit_of_work(self, consumer: str) -> AsyncIterator["_SqlUnit"]:
@@ -115,7 +115,7 @@ class SqlInbox:
         return self.database.reading() if self.database.is_sqlite else self.database.transaction()
 
     async def _send(self, transport: Transport, rows: Sequence[Any]) -> list[int]:
-        sent = await asyncio.gather(*(_sent(transport, _loaded(row)) for row in rows))
+        sent = await asyncio.gather(*(_try_send(transport, _load(row)) for row in rows))
         return [row["seq"] for row, was_sent in zip(rows, sent, strict=True) if was_sent]
 
     async def _forget_old(self) -> None:
@@ -130,7 +130,7 @@ class _SqlUnit:
 
     async def record(self, outcomes: Outcomes) -> None:
         """Write both halves; a message handled twice at once fails on the inbox's key, so one of the two stands."""
-        dumped = {message_id: [_dumped(message) for message in caused] for message_id, caused in outcomes.items()}
+        dumped = {message_id: [_dump(message) for message in caused] for message_id, caused in outcomes.items()}
         row = {"consumer": self._consumer, "handled_at": datetime.now(UTC)}
         inbox = [row | {"message_id": message_id, "outcome": rows} for message_id, rows in dumped.items()]
         try:
@@ -140,14 +140,14 @@ class _SqlUnit:
         await self._write([row for rows in dumped.values() for row in rows])
 
     async def publish(self, outgoing: Sequence[Outgoing]) -> None:
-        await self._write([_dumped(message) for message in outgoing])
+        await self._write([_dump(message) for message in outgoing])
 
     async def _write(self, rows: list[dict[str, Any]]) -> None:
         if rows:
             await self._session.execute(insert(self._tables.outbox), rows)
 
 
-async def _sent(transport: Transport, message: Outgoing) -> bool:
+async def _try_send(transport: Transport, message: Outgoing) -> bool:
     try:
         await transport.publish(message)
     except Unroutable as unroutable:
@@ -158,7 +158,7 @@ async def _sent(transport: Transport, message: Outgoing) -> bool:
     return True
 
 
-def _dumped(message: Outgoing) -> dict[str, Any]:
+def _dump(message: Outgoing) -> dict[str, Any]:
     return {
         "exchange": message.exchange,
         "routing_key": message.routing_key,
@@ -167,6 +167,6 @@ def _dumped(message: Outgoing) -> dict[str, Any]:
     }
 
 
-def _loaded(row: Any) -> Outgoing:
+def _load(row: Any) -> Outgoing:
     envelope = Envelope.model_validate_json(row["envelope"])
     return Outgoing(row["exchange"], row["routing_key"], envelope, row["envelope"].encode(), row["mandatory"])

@@ -36,7 +36,7 @@ class AdvisoryLock:
         self._key = {"key": f"mindbus writer {database.schema}"}
 
     async def try_acquire(self) -> bool:
-        connection = await self._connected()
+        connection = await self._connect()
         if await connection.scalar(text("SELECT pg_try_advisory_lock(hashtext(:key))"), self._key):
             return True
         await self._end_frozen_holder(connection)
@@ -53,7 +53,7 @@ class AdvisoryLock:
             await asyncio.sleep(_POLL_S)
 
     async def lost(self) -> None:
-        connection = await self._connected()
+        connection = await self._connect()
         while True:
             await asyncio.sleep(_BEAT_S)
             try:
@@ -72,7 +72,7 @@ class AdvisoryLock:
             except (SQLAlchemyError, OSError) as error:
                 logger().debug("writer's connection was gone already", reason=str(error))
 
-    async def _connected(self) -> AsyncConnection:
+    async def _connect(self) -> AsyncConnection:
         if self._connection is None:
             connection = await self._database.engine.connect()
             # A transaction would be open for ever, so nothing could be vacuumed.

@@ -116,7 +116,7 @@ async def deliver(
     if worker.inbox.publishes and not caused:
         outcomes = await worker.inbox.outcomes_of(worker.name, [outgoing.envelope.id])
         caused += outcomes.get(outgoing.envelope.id, ())
-    return _delivered(outcome, [*transport.sent, *caused] if decoded else caused, message)
+    return _delivery_result(outcome, [*transport.sent, *caused] if decoded else caused, message)
 
 
 async def run_task(worker: Worker, method: str) -> DeliveryResult[BaseModel]:
@@ -126,14 +126,14 @@ async def run_task(worker: Worker, method: str) -> DeliveryResult[BaseModel]:
     """
     task = next(task for task in worker.routes.tasks if task.method == method)
     tasks = WorkerTasks(worker, _sender(worker, _MemoryClaims()), _RecordingTransport())
-    return _delivered(Outcome("handled"), await tasks.step(task), None)
+    return _delivery_result(Outcome("handled"), await tasks.step(task), None)
 
 
 def _sender(worker: Worker, claims: Claims) -> Sender:
     return Sender(worker.name, "1", worker.identity, f"reply.{worker.name}.1", claims)
 
 
-def _delivered(
+def _delivery_result(
     outcome: Outcome, outgoing: Sequence[Outgoing], message: Command[Any] | Event | None
 ) -> DeliveryResult[Any]:
     messages = [_message(sent) for sent in outgoing if sent.envelope.mbkind is not Kind.REPLY]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bus_schema.replies import Code
 from config.settings import FleetSettings
-from gateway.address import known_url, url_file
+from gateway.address import last_url, url_file
 from mindbus.bus.connection import broker_file
 from mindbus.errors import MindBusError
 from mindbus.files.disk import write_private
@@ -164,7 +164,7 @@ class Supervisor:
             management_url=node.management_url if node else self._settings.management_url,
             username=node.username if node else None,
             password=node.password if node else None,
-            gateway_url=known_url(self._settings),
+            gateway_url=last_url(self._settings),
             workers=tuple(WorkerProcess(name=c.group.name, pid=c.pid, workers=c.group.workers) for c in self._children),
             broken=self._broken,
         )

@@ -17,7 +17,7 @@ from storage_service.maintenance.manifest_copies import CLAIMS, MANIFESTS, Conte
 from storage_service.maintenance.registry import MaintenanceRegistry, Removal
 from storage_service.maintenance.sql_removals import as_removal_row, is_held
 from storage_service.maintenance.survey import strays_of
-from storage_service.rows import locked_blob, upserting
+from storage_service.rows import lock_blob, upserting
 from storage_service.tables import (
     DELETING,
     LIVE,
@@ -127,7 +127,7 @@ class ErasedRows:
         """Remove the bytes of a content without artifacts; whether it has none."""
         session = self.database.session
         # A registration of the same bytes takes the same lock.
-        blob = await locked_blob(session, content.sha256)
+        blob = await lock_blob(session, content.sha256)
         if await is_held(session, content):
             return False
         if blob is not None and blob.generation == content.generation and blob.state in (PINNED, LIVE):

@@ -63,12 +63,12 @@ def orphan_key(key: str, day: date) -> str:
     return f"{ORPHANS}/{day.isoformat()}/{key}"
 
 
-def orphaned_on(key: str) -> date | None:
+def orphan_date(key: str) -> date | None:
     match = _ORPHAN.fullmatch(key)
     return _day(match[1]) if match else None
 
 
-def claimed_on(key: str) -> date | None:
+def claim_date(key: str) -> date | None:
     match = _CLAIM.fullmatch(key)
     return _day("-".join(match.groups())) if match else None
 

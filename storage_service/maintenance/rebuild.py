@@ -130,7 +130,7 @@ class Rebuilder:
         while waiting:
             copied = await self._copy_of(page, waiting[-1])
             is_begun = copied is None or page.dry_run or waiting[-1] in begun
-            needed = set[str]() if copied is None or is_begun else _needed_by(copied.manifest)
+            needed = set[str]() if copied is None or is_begun else _inputs_of(copied.manifest)
             begun.add(waiting[-1])
             if earlier := await self.registry.unknown_artifacts(needed - begun) if needed else ():
                 waiting.extend(sorted(earlier))
@@ -187,5 +187,5 @@ class Rebuilder:
                 page.recovered += 1
 
 
-def _needed_by(manifest: Manifest) -> set[str]:
+def _inputs_of(manifest: Manifest) -> set[str]:
     return inputs_of(manifest) | ({manifest.supersedes} if manifest.supersedes else set())

@@ -14,10 +14,10 @@ from storage_service.maintenance.sql_removals import SqlRemovals, due_reason, is
 from storage_service.rows import (
     as_manifest,
     inputs_of,
+    insert_if_absent,
     insert_inputs,
     insert_manifest,
-    insert_unless_taken,
-    locked_or_new_blob,
+    lock_or_create_blob,
 )
 from storage_service.tables import DELETING, LIVE, BlobRow, ManifestRow, NotificationRow, ProgressRow, TraceMemberRow
 
@@ -117,13 +117,13 @@ class SqlMaintenanceRegistry(SqlRemovals):
             present = select(ManifestRow.id).where(ManifestRow.id.in_(inputs_of(manifest)))
             await insert_inputs(session, manifest.id, await session.scalars(present))
             for member in copied.members:
-                await insert_unless_taken(session, TraceMemberRow, trace_id=manifest.trace_id, member=member)
+                await insert_if_absent(session, TraceMemberRow, trace_id=manifest.trace_id, member=member)
         return "restored"
 
     async def _hold_content(self, session: AsyncSession, copied: ManifestCopy) -> bool:
         """Count this generation as used, its bytes as needed; False while they are being removed."""
         sha256, generation = copied.manifest.sha256, copied.generation
-        blob = await locked_or_new_blob(session, sha256, generation)
+        blob = await lock_or_create_blob(session, sha256, generation)
         if copied.expired_at is not None:
             blob.generation = max(blob.generation, generation)
             return True

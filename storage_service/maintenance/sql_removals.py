@@ -12,7 +12,7 @@ from bus_schema.storage_maintenance import ArtifactOrphaned, OrphanReason
 from mindbus.sql.database import Database
 from storage_service.maintenance.manifest_copies import ContentGeneration
 from storage_service.maintenance.registry import Removal, UnusedContent
-from storage_service.rows import insert_unless_taken, locked_blob, locked_or_new_blob
+from storage_service.rows import insert_if_absent, lock_blob, lock_or_create_blob
 from storage_service.tables import (
     DELETING,
     GONE,
@@ -105,7 +105,7 @@ class SqlRemovals:
 
     async def retire(self, removal: Removal, before: datetime) -> bool:
         async with self.database.transaction() as session:
-            blob = None if removal.content is None else await locked_blob(session, removal.content.sha256)
+            blob = None if removal.content is None else await lock_blob(session, removal.content.sha256)
             if blob is None or removal.content is None or blob.generation != removal.content.generation:
                 return False
             is_pinned = blob.pinned_until is None or blob.pinned_until >= before
@@ -159,7 +159,7 @@ class SqlRemovals:
         done = delete(RemovalRow).where(RemovalRow.key == removal.key).returning(RemovalRow.key)
         async with self.database.transaction() as session:
             if removal.content is not None:
-                blob = await locked_blob(session, removal.content.sha256)
+                blob = await lock_blob(session, removal.content.sha256)
                 if blob is not None and (blob.state, blob.generation) == (DELETING, removal.content.generation):
                     blob.state = GONE
             is_first = (await session.execute(done)).first() is not None
@@ -171,14 +171,14 @@ class SqlRemovals:
 
     async def _fence(self, session: AsyncSession, content: ContentGeneration) -> bool:
         """Keep this generation from ever being assigned; whether it belongs to no artifact."""
-        blob = await locked_or_new_blob(session, content.sha256, content.generation)
+        blob = await lock_or_create_blob(session, content.sha256, content.generation)
         if stray_reason(blob, content.generation, is_held=await is_held(session, content)) is None:
             return False
         blob.generation = max(blob.generation, content.generation)
         return True
 
     async def _remove(self, session: AsyncSession, removal: Removal) -> bool:
-        return await insert_unless_taken(session, RemovalRow, **as_removal_row(removal, self.clock()))
+        return await insert_if_absent(session, RemovalRow, **as_removal_row(removal, self.clock()))
 
 
 async def is_held(session: AsyncSession, content: ContentGeneration) -> bool:

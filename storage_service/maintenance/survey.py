@@ -12,10 +12,10 @@ from storage_service.maintenance.manifest_copies import (
     CLAIMS,
     MANIFESTS,
     artifact_of,
-    claimed_on,
+    claim_date,
     content_of,
+    orphan_date,
     orphan_key,
-    orphaned_on,
 )
 from storage_service.maintenance.registry import DueArtifact, MaintenanceRegistry, Removal
 from storage_service.maintenance.rules import CLAIMS_KEPT, GRACE, ORPHANS_KEPT
@@ -143,8 +143,8 @@ class Surveyor:
     async def _overdue(self, survey: Survey) -> None:
         today = self._today
         for batch, folder, day_of, period in (
-            (survey.deleted, ORPHANS, orphaned_on, ORPHANS_KEPT),
-            (survey.claims, CLAIMS, claimed_on, CLAIMS_KEPT),
+            (survey.deleted, ORPHANS, orphan_date, ORPHANS_KEPT),
+            (survey.claims, CLAIMS, claim_date, CLAIMS_KEPT),
         ):
             async for file in self.blobs.listing(folder):
                 since = day_of(file.key) or file.modified.date()

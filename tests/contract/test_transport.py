@@ -167,7 +167,7 @@ async def test_a_subscriber_hears_what_it_was_told_while_it_was_away(settings: F
         assert await fleet.bus.keep_queue("friend-1") == "mb.sub.friend-1"
         for name in ("Anna", "Boris"):
             await fleet.bus.publish(Greeted(name=name))
-        async with fleet.bus.heard_by("friend-1") as hearing:
+        async with fleet.bus.standing_subscription("friend-1") as hearing:
             events = aiter(hearing)
             heard = [_named(await anext(events)), _named(await anext(events))]
 
@@ -180,11 +180,11 @@ async def test_what_a_subscriber_did_not_finish_comes_again(settings: FleetSetti
         await fleet.bus.keep_queue("friend-1")
         for name in ("Anna", "Boris", "Vera"):
             await fleet.bus.publish(Greeted(name=name))
-        async with fleet.bus.heard_by("friend-1") as hearing:
+        async with fleet.bus.standing_subscription("friend-1") as hearing:
             events = aiter(hearing)
             await anext(events)
             unfinished = await anext(events)
-        async with fleet.bus.heard_by("friend-1") as hearing:
+        async with fleet.bus.standing_subscription("friend-1") as hearing:
             again = await anext(aiter(hearing))
 
     assert again.id == unfinished.id
@@ -194,12 +194,12 @@ async def test_a_subscribers_queue_goes_with_all_that_is_in_it(settings: FleetSe
     async with fleet_of(lambda _kit: Confidant(), settings=settings) as fleet:
         await fleet.bus.keep_queue("friend-1")
         await fleet.bus.publish(Greeted(name="Anna"))
-        async with fleet.bus.heard_by("friend-1") as hearing:
+        async with fleet.bus.standing_subscription("friend-1") as hearing:
             assert _named(await anext(aiter(hearing))) == "Anna"
         await fleet.bus.drop_queue("friend-1")
         await fleet.bus.drop_queue("friend-1")
         await fleet.bus.keep_queue("friend-1")
-        async with fleet.bus.heard_by("friend-1") as hearing:
+        async with fleet.bus.standing_subscription("friend-1") as hearing:
             await fleet.bus.publish(Greeted(name="Boris"))
             assert _named(await anext(aiter(hearing))) == "Boris"
 

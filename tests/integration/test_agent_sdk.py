@@ -282,7 +282,7 @@ async def test_what_was_read_before_is_forgotten_when_it_changes(alice: AgentSDK
     """Of these units no subscriber was ever told."""
     drafts = [a_draft(text, metadata={"project_id": project}) for text in ("secret soon", "gone soon", "unchanged")]
     hidden, gone, unchanged = (item.kem_id for item in (await alice.store_kems(drafts)).items)
-    async with bob.kept_fresh(f"metadata.project_id={project}"):
+    async with bob.keep_fresh(f"metadata.project_id={project}"):
         assert len(await bob.prefetch(in_project(project))) == 3
         await alice.update_kem(hidden, KemChanges(visibility="private"))
         await alice.delete_kem(gone)

@@ -88,7 +88,7 @@ async def next_event(events: AsyncIterator[Envelope]) -> tuple[str, dict[str, An
 async def test_what_one_publishes_another_hears(alice: Client, bob: Client) -> None:
     mine = await subscribe(bob, "metadata.project_id=alpha")
     other = await subscribe(bob, "metadata.project_id=beta")
-    async with bob.heard_by(mine) as hearing:
+    async with bob.standing_subscription(mine) as hearing:
         events = aiter(hearing)
         kem = await alice.request(
             PublishKem(kem=a_draft(metadata={"project_id": "alpha"}), persist_to_glm_if_new_or_updated=True)
@@ -106,7 +106,7 @@ async def test_what_one_publishes_another_hears(alice: Client, bob: Client) -> N
         await alice.request(DeleteKem(kem_id=kem.id))
         assert await next_event(events) == ("deleted", {"kem_id": kem.id})
         assert await at_hand(bob) == []
-    async with bob.heard_by(other) as hearing:
+    async with bob.standing_subscription(other) as hearing:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.3):
                 await anext(aiter(hearing))
@@ -118,7 +118,7 @@ async def test_what_has_no_room_is_heard_as_evicted(settings: FleetSettings) -> 
         alice, bob = fleet.bus.acting_as("agent.alice"), fleet.bus.acting_as("agent.bob")
         mine = await subscribe(bob, "metadata.project_id=alpha")
         first = await alice.request(PublishKem(kem=a_draft(metadata={"project_id": "alpha"})))
-        async with bob.heard_by(mine) as hearing:
+        async with bob.standing_subscription(mine) as hearing:
             events = aiter(hearing)
             assert (await next_event(events))[0] == "published"
             for _ in range(20):
@@ -129,11 +129,11 @@ async def test_what_has_no_room_is_heard_as_evicted(settings: FleetSettings) -> 
 async def test_a_subscriber_that_was_away_catches_up_in_order(alice: Client, bob: Client) -> None:
     mine = await subscribe(bob)
     kems = [await alice.request(PublishKem(kem=a_draft(f"fact {number}"))) for number in range(5)]
-    async with bob.heard_by(mine) as hearing:
+    async with bob.standing_subscription(mine) as hearing:
         events = aiter(hearing)
         heard = [(await next_event(events))[1]["kem_id"] for _ in kems]
         # Its reader went in the middle of the last one.
-    async with bob.heard_by(mine) as hearing:
+    async with bob.standing_subscription(mine) as hearing:
         again = (await next_event(aiter(hearing)))[1]["kem_id"]
 
     assert heard == [kem.id for kem in kems]
@@ -144,7 +144,7 @@ async def test_a_subscriber_that_was_away_catches_up_in_order(alice: Client, bob
 
 async def test_what_is_private_is_nobody_elses_to_hear_or_find(fleet: Fleet, alice: Client, bob: Client) -> None:
     everything = await subscribe(bob)
-    async with fleet.bus.subscribe("kem.published") as public, bob.heard_by(everything) as hearing:
+    async with fleet.bus.subscribe("kem.published") as public, bob.standing_subscription(everything) as hearing:
         told_to_all, told_to_bob = aiter(public), aiter(hearing)
         secret = await alice.request(PublishKem(kem=a_draft("secret", visibility="private", metadata={"k": "v"})))
         shared = await alice.request(PublishKem(kem=a_draft("shared", visibility="readers", readers=["agent.bob"])))

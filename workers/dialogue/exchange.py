@@ -118,7 +118,7 @@ class ExchangeProcessor:
             record = ExchangeRecord(self.histories, said, answer_id, self.clock, earlier)
             await record.resume()
             return DialogueExchange(said, known, delegations=record.delegations(self.subagents.known))
-        worded = await self.conversations.worded(said)
+        worded = await self.conversations.with_text(said)
         if draft.ref is not None:
             remembered = await self.memory.about(worded)
         record = ExchangeRecord(self.histories, worded, answer_id, self.clock, earlier)

@@ -42,7 +42,7 @@ class EpisodeHandlers:
 
     @on_command
     async def explain_episode(self, query: ExplainEpisode) -> ExplainedEpisode:
-        return await self._memory.queries.explained(query.episode_id, query.at or self._memory.clock())
+        return await self._memory.queries.explain(query.episode_id, query.at or self._memory.clock())
 
     @on_command
     async def list_episodes(self, query: ListEpisodes) -> EpisodePage:
@@ -112,7 +112,7 @@ class EpisodeSearchHandlers:
             await asyncio.sleep(_EMBED_AGAIN_S)
 
 
-# Unpacked content does not name its user, so all such replies are emptied: nobody waits for one so long.
+# Unpacked content does not name its user, so all such replies are refill: nobody waits for one so long.
 _UNPACKED = UnpackEpisode.wire.type.replace("mb.cmd.", "mb.rpl.", 1)
 
 

@@ -77,7 +77,7 @@ class Gaps:
 
     async def _worded(self, message: DialogueMessage) -> DialogueMessage | None:
         try:
-            return await self.conversations.worded(message)
+            return await self.conversations.with_text(message)
         except (PermanentFailure, Rejected) as unreadable:
             # One that nobody can read must not keep out those after it.
             logger().warning("what was said cannot be read", message_id=message.message_id, reason=str(unreadable))
@@ -118,7 +118,7 @@ class MessageLogHandlers:
         if await self._is_gone(event.user_id, event.message_id):
             logger().info("message was erased meanwhile", message_id=event.message_id)
             return ()
-        worded = await self._conversations.worded(event)
+        worded = await self._conversations.with_text(event)
         return await self._take_over(event.user_id, [worded], note)
 
     @on_event

@@ -86,7 +86,7 @@ class SharedKemHandlers:
 
     @on_event
     async def on_deleted(self, event: KemDeleted) -> list[Notification]:
-        return await notifications_of(await self._sync.deleted(event.kem_id), self._subscriptions)
+        return await notifications_of(await self._sync.apply_deletion(event.kem_id), self._subscriptions)
 
     @background(pause_s=0.05)
     async def write_to_glm(self) -> list[Notification]:
@@ -99,10 +99,10 @@ class SharedKemHandlers:
 
     @background(pause_s=0.2)
     async def publish_evictions(self) -> list[Notification]:
-        return await notifications_of(await self._sync.evicted(), self._subscriptions)
+        return await notifications_of(await self._sync.evictions(), self._subscriptions)
 
     async def _changed(self, event: KemStored | KemUpdated, *, is_new: bool) -> list[Notification]:
-        events = await self._sync.changed(event.kem_id, event.version, event.updated_at, is_new=is_new)
+        events = await self._sync.apply_change(event.kem_id, event.version, event.updated_at, is_new=is_new)
         return await notifications_of(events, self._subscriptions)
 
 

@@ -146,7 +146,7 @@ class CoordinationHandlers:
     @on_command
     async def release(self, command: ReleaseLock) -> None:
         await self._store.release(command.name, command.token)
-        self._queue.released(command.name)
+        self._queue.notify_release(command.name)
 
     @on_command
     async def lock_info(self, query: GetLockInfo) -> LockInfo:

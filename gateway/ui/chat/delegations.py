@@ -22,7 +22,7 @@ from bus_schema.subagent import (
 from bus_schema.timeline import GetTimeline
 from gateway.api.dialogues import SUBAGENT_TOPIC
 from gateway.ui.chat.message_views import artifact_link
-from gateway.ui.components import attributes, box, clickable, emptied, fold, text
+from gateway.ui.components import attributes, box, clickable, fold, refill, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.markdown import markdown
 from gateway.ui.page_session import PageSession
@@ -124,7 +124,7 @@ class DelegationView:
 
     def show(self, story: DelegationLog) -> None:
         self._story = story
-        with emptied(self._head):
+        with refill(self._head):
             self._line(story)
         if "mb-hidden" not in self._body.classes:
             self._show_body()
@@ -151,7 +151,7 @@ class DelegationView:
 
     def _show_body(self) -> None:
         i18n, story = self.i18n, self._story
-        with emptied(self._body):
+        with refill(self._body):
             with box():
                 text(i18n("chat.delegation_task"), "mb-label")
                 text(story.task, "mb-delegation-text", "p")

@@ -6,7 +6,7 @@ from urllib.parse import quote
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage
 from bus_schema.notification import NotificationGenerated
-from gateway.ui.components import anchor, attributes, box, emptied, fold, moment, text
+from gateway.ui.components import anchor, attributes, box, fold, moment, refill, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.markdown import markdown
 from gateway.ui.svg import icon
@@ -50,7 +50,7 @@ class NotificationView:
         agents = ", ".join(dict.fromkeys(reason.agent for reason in reasons))
         self._route.set_text(f"{agents} → context" if agents else "context")
         self._note.set_text(reasons[0].context.splitlines()[0] if reasons and reasons[0].context else "")
-        with emptied(self._why):
+        with refill(self._why):
             for reason in reasons:
                 _fact(self.i18n("chat.wanted_by", agent=reason.agent), reason.message)
                 if reason.context:

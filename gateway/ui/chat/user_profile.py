@@ -14,7 +14,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.messages import Event
 from bus_schema.notification import NotificationDeferred, NotificationGenerated, NotificationIgnored, NotificationSent
 from bus_schema.processing import ContextUpdated, Fact, Mood, MoodAssessed, Task, TasksFound, TaskStatus
-from gateway.ui.components import box, emptied, head, text
+from gateway.ui.components import box, head, refill, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.svg import area, icon
 
@@ -45,7 +45,7 @@ class UserProfile:
         """Facts that are not superseded, the newest first."""
         return [fact for fact in reversed(self.facts.values()) if fact.superseded_by is None]
 
-    def replaced_by(self, fact: Fact) -> Fact | None:
+    def superseded_fact(self, fact: Fact) -> Fact | None:
         """The fact that this one supersedes."""
         return self.facts.get(fact.supersedes or "")
 
@@ -111,7 +111,7 @@ class ProfilePanel:
             self._body = box("mb-scroll mb-grow")
 
     def show(self, profile: UserProfile) -> None:
-        with emptied(self._body):
+        with refill(self._body):
             if profile.moods:
                 self._mood(profile)
             self._tasks(profile.open_tasks)
@@ -145,7 +145,7 @@ class ProfilePanel:
             with self._section("memory", "aside.facts", str(len(facts))):
                 for fact in facts[:_MOST]:
                     about = (i18n(f"fact.{fact.kind.value}"), fact.project, i18n.when(fact.said_at, now))
-                    self._row(fact.text, *about, before=profile.replaced_by(fact))
+                    self._row(fact.text, *about, before=profile.superseded_fact(fact))
 
     def _deferred(self, profile: UserProfile) -> None:
         i18n, now, deferred = self.i18n, datetime.now(UTC), profile.deferred

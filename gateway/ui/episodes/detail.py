@@ -16,7 +16,7 @@ from bus_schema.lsm_statistics import (
     RELEVANCE_WEIGHT,
     ExplainedEpisode,
 )
-from gateway.ui.components import anchor, attributes, box, emptied, icon_button, identifier, moment, score_bar, text
+from gateway.ui.components import anchor, attributes, box, icon_button, identifier, moment, refill, score_bar, text
 from gateway.ui.episodes.overview import layer_tag
 from gateway.ui.episodes.retained_content import MarkedText, PackedLine, RetainedContent, is_whole, lines_of
 from gateway.ui.i18n import Localizer
@@ -37,7 +37,7 @@ class EpisodeDetail:
 
     def close(self) -> None:
         self._shown = None
-        with emptied(self._place), box("mb-empty"):
+        with refill(self._place), box("mb-empty"):
             icon("memory")
             text(self.i18n("episodes.choose"), "", "p")
 
@@ -47,7 +47,7 @@ class EpisodeDetail:
             return
         self._shown = explained
         i18n, retained = self.i18n, RetainedContent.by(explained.episode.content)
-        with emptied(self._place):
+        with refill(self._place):
             self._head(explained)
             with box("mb-ep-sides"):
                 with attributes(box("mb-ep-side mb-ep-raw", "section"), aria_label=i18n("episodes.raw")):

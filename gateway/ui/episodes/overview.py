@@ -123,7 +123,7 @@ def episode_rows(i18n: Localizer, place: Element, choose: Callable[[str], Any]) 
             moment(i18n, head.started_at, i18n.date(head.started_at, datetime.now(UTC)), "")
             if item.names_chat:
                 text(head.chat_id, "mb-ell")
-            text(words_kept(i18n, head), "mb-t2 mb-ep-words")
+            text(word_counts(i18n, head), "mb-t2 mb-ep-words")
             box("mb-grow")
             score_bar((head.priority, "acc"), classes="mb-ep-bar")
             text(i18n.number(head.priority, 2), "mb-num mb-t2")
@@ -141,7 +141,7 @@ def layer_tag(i18n: Localizer, head: EpisodeHead) -> None:
             text(i18n("episodes.anchor"), "mb-not-narrow")
 
 
-def words_kept(i18n: Localizer, head: EpisodeHead) -> str:
+def word_counts(i18n: Localizer, head: EpisodeHead) -> str:
     """Number of raw words, of stored words, and the ratio."""
     raw_words, packed_words = i18n.number(head.words), head.kept_words
     if packed_words is None or packed_words >= head.words:

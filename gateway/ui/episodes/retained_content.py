@@ -54,14 +54,14 @@ class RetainedContent:
         decisions = [decision.text for decision in self.decisions if _is_of(decision.raw_log_ids, turn)]
         named = [place for name in entities for place in places_of(name, text)]
         decided = [place for decision in decisions for place in _exactly(decision, text)]
-        return list(_pieces(text, named, decided, self._left_out(turn, [*named, *decided])))
+        return list(_pieces(text, named, decided, self._omitted_spans(turn, [*named, *decided])))
 
     def in_line(self, line: str) -> list[MarkedText]:
         """The parts of a packed line with its entities marked."""
         named = [place for entity in self.entities for place in places_of(entity.name, line)]
         return list(_pieces(line, named, [], []))
 
-    def _left_out(self, turn: RawTurn, retained: Sequence[CharSpan]) -> list[CharSpan]:
+    def _omitted_spans(self, turn: RawTurn, retained: Sequence[CharSpan]) -> list[CharSpan]:
         if self.is_whole:
             return []
         text = turn.content

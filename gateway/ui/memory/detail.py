@@ -46,7 +46,7 @@ class OriginStep:
 def origin_of(kem: Kem) -> list[OriginStep]:
     """Sources from the first on, without the unit itself."""
     source = kem.source or KemSource()
-    steps = [_linked(link, kem) for link in source.links]
+    steps = [_linked_step(link, kem) for link in source.links]
     if source.artifact is not None:
         span = None if source.start is None or source.end is None else (source.start, source.end)
         artifact_id = source.artifact.artifact_id
@@ -59,7 +59,7 @@ def content_target(kem: Kem) -> str:
     return "" if kem.ref is None else _artifact(kem.ref.artifact_id, kem)
 
 
-def _linked(link: Link, kem: Kem) -> OriginStep:
+def _linked_step(link: Link, kem: Kem) -> OriginStep:
     user, trace = _metadata_text(kem, "user_id"), _metadata_text(kem, "trace_id")
     target = ""
     if link.kind == "artifact":
@@ -96,7 +96,7 @@ class KemDetail(Drawer):
         self.i18n, self._close, self._pick = i18n, close, pick
 
     def show(self, hit: KemItem) -> None:
-        with self.opened(hit.kem.id):
+        with self.open(hit.kem.id):
             self._head(hit)
             with box("mb-scroll mb-grow"):
                 self._content(hit)
@@ -105,8 +105,8 @@ class KemDetail(Drawer):
                 self._origin(hit.kem)
                 self._stored(hit.kem)
 
-    def show_nothing(self) -> None:
-        with self.opened(self.i18n("memory.not_there")), box("mb-drawer-part"):
+    def show_empty(self) -> None:
+        with self.open(self.i18n("memory.not_there")), box("mb-drawer-part"):
             text(self.i18n("memory.not_there"), "", "p")
             button(self.i18n("close"), self._close, "mb-small")
 

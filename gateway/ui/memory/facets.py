@@ -8,7 +8,7 @@ from typing import Any
 from nicegui.element import Element
 
 from gateway.api.memory import Facets, FacetValue
-from gateway.ui.components import attributes, box, clickable, emptied, text
+from gateway.ui.components import attributes, box, clickable, refill, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.memory.search_form import MemorySearch
 from mindbus.sdk.kem_filters import written
@@ -33,7 +33,7 @@ class FacetPanel:
 
     def show(self, facets: Facets, question: MemorySearch) -> None:
         i18n = self.i18n
-        with emptied(self._place):
+        with refill(self._place):
             types = _choices(facets.content_types, {question.content_type} - {None})
             self._list(i18n("memory.content_type"), types, lambda value: self._ask(question.of_type(value)))
             picked = {key for key, _ in question.picks}

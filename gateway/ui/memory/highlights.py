@@ -56,14 +56,14 @@ def text_diff(before: str, after: str) -> list[HighlightedText]:
     """Deleted and inserted parts; of a long text only the new version."""
     if max(len(before), len(after)) > _MOST_COMPARED:
         return [HighlightedText(after)]
-    return list(_changed(_TOKEN.findall(before), _TOKEN.findall(after)))
+    return list(_difference(_TOKEN.findall(before), _TOKEN.findall(after)))
 
 
 def show_text(pieces: Collection[HighlightedText]) -> list[TextElement]:
     return [text(piece.text, _CLASSES[piece.look], _TAGS[piece.look]) for piece in pieces]
 
 
-def _changed(before: list[str], after: list[str]) -> Iterator[HighlightedText]:
+def _difference(before: list[str], after: list[str]) -> Iterator[HighlightedText]:
     for kind, start, end, other_start, other_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if kind == "equal":
             yield HighlightedText("".join(before[start:end]))

@@ -72,7 +72,7 @@ class SearchResults:
     def items(self) -> list[FoundKem]:
         return [hit.found for hit in self.hits.values() if not hit.is_gone]
 
-    def shown(self, question: MemorySearch, chosen: str | None) -> list[KemItem]:
+    def visible_items(self, question: MemorySearch, chosen: str | None) -> list[KemItem]:
         """Units of the selected content type, in the order of the answer."""
         hits = (hit for hit in self.hits.values() if question.shows(hit.kem))
         return [replace(hit, is_chosen=hit.kem.id == chosen) for hit in hits]

@@ -56,7 +56,7 @@ class MemoryScreen:
     @classmethod
     async def draw(cls, session: PageSession) -> None:
         screen = cls(session)
-        listener = session.entered(screen.memory.changes.listen())
+        listener = session.enter(screen.memory.changes.listen())
         session.every(_HEAR_EVERY_S, lambda: screen.hear(listener.take()))
         session.every(_LOOK_AGAIN_EVERY_S, screen.part.retry_if_failed)
         session.on_keys({"Escape": lambda: screen.choose(None)})
@@ -121,27 +121,27 @@ class MemoryScreen:
         self.empty_state.explain("memory.empty" if is_open else "memory.no_answer", has_command=is_open)
         total = (await self.memory.stats()).kems
         self.session.subtitle(self.session.i18n.count("memory.units", total))
-        self._answered()
+        self._show_answer()
 
     async def _load_more(self, query: KemQuery) -> None:
         self.found.add(await self.memory.search(query, self.found.next_cursor, _PAGE, explain=query.is_ranked))
-        self._answered()
+        self._show_answer()
 
     async def _fetch(self, kem_id: str) -> None:
         try:
             self._chosen = KemItem(FoundKem(kem=await self.memory.kem(kem_id)))
         except KemNotFound:
-            self.detail.show_nothing()
+            self.detail.show_empty()
             return
         self.detail.show(self._chosen)
 
-    def _answered(self) -> None:
+    def _show_answer(self) -> None:
         self.facets.show(facets_of(self.found.items(), is_all=self.found.next_cursor is None), self.bar.question)
         self._show()
 
     def _show(self) -> None:
         results = self.found
-        hits = results.shown(self.bar.question, self._chosen.kem.id if self._chosen else None)
+        hits = results.visible_items(self.bar.question, self._chosen.kem.id if self._chosen else None)
         self.results.show((hit.kem.id, hit) for hit in hits)
         self.line.show(results, hits)
         show_if(self._more, results.next_cursor)

@@ -54,7 +54,7 @@ class MemorySearch:
         return {
             "q": self.text or None,
             "filter": self.filter or None,
-            "pick": " AND ".join(self._picked()) or None,
+            "pick": " AND ".join(self._conditions()) or None,
             "type": self.content_type,
             "user": self.user,
         }
@@ -69,7 +69,7 @@ class MemorySearch:
         typed = query_from(self.filter, text_query=text or None)
         if not self.picks:
             return typed
-        parts = ([f"({self.filter})"] if self.filter.strip() else []) + list(self._picked())
+        parts = ([f"({self.filter})"] if self.filter.strip() else []) + list(self._conditions())
         return query_from(" AND ".join(parts), text_query=text or None)
 
     def toggled(self, key: str, value: str) -> "MemorySearch":
@@ -83,7 +83,7 @@ class MemorySearch:
     def shows(self, kem: Kem) -> bool:
         return self.content_type in (None, kem.content_type)
 
-    def _picked(self) -> Iterator[str]:
+    def _conditions(self) -> Iterator[str]:
         """A condition for each key, its values joined by OR."""
         for key in sorted({key for key, _ in self.picks}):
             conditions = [condition(key, value) for name, value in sorted(self.picks) if name == key]

@@ -10,7 +10,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
 from bus_schema.process import ListProcesses, Run, StepStatus
 from gateway.api.runs import StartRunRequest, card_names, start_run
-from gateway.ui.components import VALUE, anchor, attributes, box, button, choice, emptied, popup, show_if, tag, text
+from gateway.ui.components import VALUE, anchor, attributes, box, button, choice, popup, refill, show_if, tag, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.page_session import PageSession
 from gateway.ui.rows import Rows, cell, table
@@ -136,7 +136,7 @@ class _Row:
         if drawn == self._drawn:
             return
         self._drawn = drawn
-        with emptied(self._state):
+        with refill(self._state):
             tag(i18n(f"run.{run.status.value}"), STATUS_COLOURS.get(run.status, ""), dot=True)
         self._steps.clear()
         done = sum(step.status is StepStatus.COMPLETED for step in run.steps)

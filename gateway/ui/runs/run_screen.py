@@ -10,7 +10,7 @@ from nicegui import ui
 from bus_schema.envelope import Envelope
 from bus_schema.process import CancelProcess, GetProcess, Run, RunStatus, StepProgress, StepStatus
 from bus_schema.storage import SearchArtifacts
-from gateway.ui.components import attributes, box, button, emptied, figure, head, icon_link, identifier, tag, text
+from gateway.ui.components import attributes, box, button, figure, head, icon_link, identifier, refill, tag, text
 from gateway.ui.dialogs import confirm
 from gateway.ui.page_session import PageSession
 from gateway.ui.runs.artifact_screen import ArtifactPanel
@@ -113,7 +113,7 @@ class RunScreen:
     def _show_head(self, run: Run) -> None:
         i18n = self.session.i18n
         self.session.layout.crumbs([(i18n("nav.runs"), "/runs"), (run.card_name, "")])
-        with emptied(self._state):
+        with refill(self._state):
             is_waiting = any(step.status is StepStatus.PENDING_STORAGE for step in run.steps)
             if is_waiting and run.status is RunStatus.RUNNING:
                 tag(i18n("run.waits_for_storage"), "warn", dot=True)

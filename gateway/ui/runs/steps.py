@@ -9,7 +9,7 @@ from nicegui.element import Element
 
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.process import Run, RunStatus, Step, StepStatus
-from gateway.ui.components import anchor, attributes, box, emptied, short_id, tag, text
+from gateway.ui.components import anchor, attributes, box, refill, short_id, tag, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.rows import Rows
 from gateway.ui.svg import icon
@@ -71,7 +71,7 @@ class StepList:
 
     def show(self, run: Run, notes: Mapping[str, str], now: datetime, selected: str) -> None:
         ends = run.finished_at or now
-        with emptied(self._scale):
+        with refill(self._scale):
             for part in range(_MARKS):
                 text(self.i18n.clock((ends - run.started_at).total_seconds() * part / (_MARKS - 1)), "mb-num")
         self._rows.show(
@@ -119,7 +119,7 @@ class _Row:
             if step.status in _SIGNS:
                 icon(_SIGNS[step.status], "mb-i14")
             text(step.status.value, "mb-sr")
-        with emptied(self._state):
+        with refill(self._state):
             if step.status is StepStatus.PENDING_STORAGE:
                 tag(step.status.value, "warn")
             elif step.status is not StepStatus.COMPLETED:
@@ -127,7 +127,7 @@ class _Row:
 
     def _show_more(self, seen: StepItem) -> None:
         i18n, step = self._i18n, seen.step
-        with emptied(self._more):
+        with refill(self._more):
             if step.attempt > 1 or (step.reason and step.status is not StepStatus.PENDING_STORAGE):
                 attempt = i18n("step.attempt", n=step.attempt) if step.attempt > 1 else ""
                 text(": ".join(part for part in (attempt, step.reason) if part), "mb-meta mb-t2")

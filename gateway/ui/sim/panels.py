@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from bus_schema.envelope import Envelope
 from bus_schema.identities import UserId
 from config.shipped import shipped_file, shipped_names
-from gateway.ui.components import anchor, attributes, box, emptied, head, moment, person, show_if, text, toggle
+from gateway.ui.components import anchor, attributes, box, head, moment, person, refill, show_if, text, toggle
 from gateway.ui.i18n import Localizer
 from gateway.ui.rows import RedrawnRow, Rows
 from gateway.ui.sim.statistics import SimCheck
@@ -85,7 +85,7 @@ class PeoplePanel:
 
     def show_team(self, team: ShippedTeam) -> None:
         self._team.set_text(f"{team.name} · {len(team.people)}")
-        with emptied(self._list):
+        with refill(self._list):
             self._counts = {one.user_id: self._person(one) for one in team.people}
 
     def show(self, by_user: dict[str, int]) -> None:

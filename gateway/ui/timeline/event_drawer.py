@@ -108,7 +108,7 @@ class EventDrawer(Drawer):
         self.selected = event.event_id
         nodes = [pair for root in roots for pair in root.walk()]
         self._order = [node.name for _, node in nodes if node.event is not None]
-        with self.opened(f"{event.topic}.{name_of(event.envelope)}"):
+        with self.open(f"{event.topic}.{name_of(event.envelope)}"):
             self._head(event)
             with box("mb-scroll mb-grow"):
                 self._facts(mark)

@@ -6,7 +6,7 @@ import pytest
 from bus_schema.process import ExecuteStep, StartProcess
 from bus_schema.storage import GetArtifact, SearchArtifacts, SetTraceMembers
 from mindbus.cli.errors import UsageError
-from mindbus.cli.send import class_named, fields_of, learn_types, message_of
+from mindbus.cli.send import fields_of, learn_types, message_class_of, message_of
 
 
 @pytest.fixture(autouse=True)
@@ -16,21 +16,21 @@ def _types() -> None:
 
 @pytest.mark.parametrize("name", ["storage.get_artifact", "mb.cmd.storage.get_artifact.v1"])
 def test_a_type_goes_by_its_short_or_its_whole_name(name: str) -> None:
-    assert class_named(name) is GetArtifact
+    assert message_class_of(name) is GetArtifact
 
 
 def test_an_event_goes_by_topic_and_name() -> None:
-    assert class_named("process.step_completed").wire.type == "mb.evt.process.step_completed.v1"
+    assert message_class_of("process.step_completed").wire.type == "mb.evt.process.step_completed.v1"
 
 
 def test_an_unknown_type_is_told_its_nearest_name() -> None:
     with pytest.raises(UsageError, match=r"unknown type 'storage.get_artefact': did you mean storage.get_artifact"):
-        class_named("storage.get_artefact")
+        message_class_of("storage.get_artefact")
 
 
 def test_a_type_like_no_other_is_told_what_there_is() -> None:
     with pytest.raises(UsageError, match=r"known are .*artifact\.expired, .*storage\.register_artifact"):
-        class_named("zzzzzz")
+        message_class_of("zzzzzz")
 
 
 def test_values_are_read_as_their_fields_types() -> None:
@@ -91,7 +91,7 @@ def test_an_unknown_field_is_refused_with_the_known_ones() -> None:
 
 def test_an_unknown_field_of_an_event_is_refused_too() -> None:
     with pytest.raises(UsageError, match=r"process.started has no field nonsense"):
-        message_of(class_named("process.started"), ["nonsense=1"])
+        message_of(message_class_of("process.started"), ["nonsense=1"])
 
 
 def test_a_missing_field_is_named() -> None:

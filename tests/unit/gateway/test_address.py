@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from config.settings import FleetSettings
-from gateway.address import DEFAULT_PORT, CannotListen, bound_socket, known_url, url_file, url_of
+from gateway.address import DEFAULT_PORT, CannotListen, bound_socket, last_url, url_file, url_of
 from mindbus.files.disk import write_private
 
 
@@ -47,7 +47,7 @@ def test_it_comes_back_where_it_was(tmp_path: Path, stack: ExitStack) -> None:
         write_private(url_file(settings), url_of(before))
     again = stack.enter_context(bound_socket(settings))
 
-    assert url_of(again) == known_url(settings)
+    assert url_of(again) == last_url(settings)
 
 
 @pytest.mark.parametrize(("host", "shown"), [("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])

@@ -157,7 +157,7 @@ async def test_whoever_waits_is_served_in_turn(stores: CoordinationStore, clock:
         lock = await lock_queue.acquire(want(ticket), clock() + timedelta(minutes=1))
         served.append(ticket)
         await stores.release("report", lock.token)
-        lock_queue.released("report")
+        lock_queue.notify_release("report")
 
     def waits(number: int) -> bool:
         return lock_queue.waiting("report") == number
@@ -167,7 +167,7 @@ async def test_whoever_waits_is_served_in_turn(stores: CoordinationStore, clock:
         visits.append(asyncio.create_task(visit(str(number))))
         await until(partial(waits, number))
     await stores.release("report", first.token)
-    lock_queue.released("report")
+    lock_queue.notify_release("report")
     await asyncio.gather(*visits)
 
     assert served == [str(number) for number in range(1, 8)]

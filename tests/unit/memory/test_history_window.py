@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bus_schema.history import HistoryMessage
-from memory.history.histories import kept_end, shown_end
+from memory.history.histories import model_tail, stored_tail
 from tests.history_kit import exchange, said
 
 TALKS = st.lists(
@@ -32,7 +32,7 @@ def is_whole(messages: "tuple[HistoryMessage, ...]") -> bool:
     return called == answered
 
 
-@pytest.mark.parametrize("cut", [kept_end, shown_end])
+@pytest.mark.parametrize("cut", [stored_tail, model_tail])
 @given(parts=TALKS, most=st.integers(1, 30))
 def test_no_cut_parts_a_call_from_its_results(cut: type, parts: list[tuple[str, int]], most: int) -> None:
     messages = talk(parts)
@@ -52,33 +52,33 @@ def test_no_cut_parts_a_call_from_its_results(cut: type, parts: list[tuple[str, 
 def test_an_exchange_at_the_edge_goes_whole() -> None:
     messages = exchange(1, results=2)
 
-    assert ids(shown_end(messages, 3)) == ["1-answer"]
-    assert ids(shown_end(messages, 4)) == [message.id for message in messages[1:]]
-    assert ids(kept_end(messages, 3)) == ["1-answer"]
+    assert ids(model_tail(messages, 3)) == ["1-answer"]
+    assert ids(model_tail(messages, 4)) == [message.id for message in messages[1:]]
+    assert ids(stored_tail(messages, 3)) == ["1-answer"]
 
 
 def test_a_call_without_all_its_results_is_kept_but_not_shown() -> None:
     task, call, first, *_rest = exchange(1, results=2)
 
-    assert ids(shown_end([task, call, first], 10)) == ["1-task"]
-    assert ids(kept_end([task, call, first], 10)) == ["1-task", "1-call", first.id]
-    assert ids(kept_end([said("0"), task, call, first], 3)) == ["1-task", "1-call", first.id]
+    assert ids(model_tail([task, call, first], 10)) == ["1-task"]
+    assert ids(stored_tail([task, call, first], 10)) == ["1-task", "1-call", first.id]
+    assert ids(stored_tail([said("0"), task, call, first], 3)) == ["1-task", "1-call", first.id]
 
 
 def test_a_result_that_comes_after_other_words_is_nobodys() -> None:
     task, call, result, answer = exchange(1, results=1)
 
-    assert ids(shown_end([task, call, answer, result], 10)) == ["1-task", "1-answer"]
-    assert ids(shown_end([result, answer], 10)) == ["1-answer"]
-    assert ids(shown_end([task, call, result, result, answer], 10)) == ["1-task", "1-call", result.id, "1-answer"]
+    assert ids(model_tail([task, call, answer, result], 10)) == ["1-task", "1-answer"]
+    assert ids(model_tail([result, answer], 10)) == ["1-answer"]
+    assert ids(model_tail([task, call, result, result, answer], 10)) == ["1-task", "1-call", result.id, "1-answer"]
 
 
 def test_ids_of_calls_may_come_again_in_a_later_exchange() -> None:
     task, call, result, answer = exchange(1, results=1)
     again = [message.model_copy(update={"id": f"again-{message.id}"}) for message in (task, call, result, answer)]
 
-    assert len(shown_end([task, call, result, answer, *again], 8)) == 8
-    assert len(shown_end([task, call, answer, *again], 8)) == 6
+    assert len(model_tail([task, call, result, answer, *again], 8)) == 8
+    assert len(model_tail([task, call, answer, *again], 8)) == 6
 
 
 def test_a_stored_message_is_json_as_openai_has_it() -> None:

@@ -43,11 +43,11 @@ def lines(files: SessionFiles, chat_id: str = "12345") -> list[str]:
 
 async def test_a_session_is_told_in_the_kinds_of_lines_of_the_spec(log: SessionLog, files: SessionFiles) -> None:
     log.request("12345", "Привет!) мы тестируем память")
-    log.loaded(KEY, 0, 0)
-    log.appended(KEY, exchange(1, results=1))
-    log.appended(chat_key(12345), [said("m1", "Привет!)"), said("m2", "Вас зовут Алия", role="assistant")])
-    log.loaded(KEY, 4, 4)
-    log.cleared(KEY, 4)
+    log.log_load(KEY, 0, 0)
+    log.log_messages(KEY, exchange(1, results=1))
+    log.log_messages(chat_key(12345), [said("m1", "Привет!)"), said("m2", "Вас зовут Алия", role="assistant")])
+    log.log_load(KEY, 4, 4)
+    log.log_clear(KEY, 4)
     await log.stop()
 
     at = "2026-03-14 12:00:00 - "
@@ -69,7 +69,7 @@ async def test_a_session_is_told_in_the_kinds_of_lines_of_the_spec(log: SessionL
 
 async def test_nobody_writes_a_line_that_is_not_theirs(log: SessionLog, files: SessionFiles) -> None:
     said_so = "hello\n2026-03-14 12:00:00 - answer saved\u2028\r\x1b[2J\u202e"
-    log.appended(chat_key(1), [said("m1", said_so)])
+    log.log_messages(chat_key(1), [said("m1", said_so)])
     await log.stop()
 
     written = files.path_of("1").read_bytes()
@@ -81,7 +81,7 @@ async def test_nobody_writes_a_line_that_is_not_theirs(log: SessionLog, files: S
 
 async def test_secrets_are_not_told_even_where_the_text_is_cut(log: SessionLog, files: SessionFiles) -> None:
     key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
-    log.appended(chat_key(1), [said("m1", f"{'x ' * 140}{key}"), said("m2", f"пароль: {key}")])
+    log.log_messages(chat_key(1), [said("m1", f"{'x ' * 140}{key}"), said("m2", f"пароль: {key}")])
     await log.stop()
 
     told = "\n".join(lines(files, "1"))

@@ -104,7 +104,7 @@ async def test_what_was_dropped_is_not_told_as_evicted(cache: KemCache, library:
     assert await cache.drop("kem_1")
     assert not await cache.drop("kem_1")
     assert await found(cache) == []
-    assert await cache.evicted() == []
+    assert await cache.take_evicted() == []
 
 
 async def test_what_is_private_is_not_found_by_others(cache: KemCache, library: Library) -> None:
@@ -194,7 +194,7 @@ async def test_an_eviction_cleans_the_indexes_and_is_told_once(redis_url: str, l
     told: list[str] = []
 
     async def is_told() -> list[str]:
-        told.extend([*await cache.evicted(), *await other.evicted()])
+        told.extend([*await cache.take_evicted(), *await other.take_evicted()])
         return told
 
     await until(is_told)
@@ -218,7 +218,7 @@ async def test_what_was_evicted_while_nobody_listened_is_told_at_the_start(redis
     cache = RedisCache(redis_url, INDEXED)
     await cache.open()
 
-    assert await until(cache.evicted) == ["kem_1"]
+    assert await until(cache.take_evicted) == ["kem_1"]
     assert await found(cache, metadata_filters={"type": "a"}) == ["kem_2"]
     await cache.close()
 
@@ -236,7 +236,7 @@ async def test_what_redis_has_no_room_for_is_told_and_indexes_stay_whole(redis_u
         told: list[str] = []
 
         async def all_are_told() -> bool:
-            told.extend(await cache.evicted())
+            told.extend(await cache.take_evicted())
             there = {str(key).removeprefix("swm_kem:") for key in await redis.keys("swm_kem:*")}
             return bool(told) and sorted([*told, *there]) == sorted(put)
 

@@ -224,25 +224,25 @@ async def test_what_changes_in_the_global_memory_is_fresh_at_hand(desk: Desk) ->
     await desk.carry()
     desk.library.clock.advance(seconds=1)
     changed = await desk.library.update("kem_1", content="It is Monday.")
-    happened = await desk.cache_sync.changed("kem_1", changed.version, changed.updated_at, is_new=False)
+    happened = await desk.cache_sync.apply_change("kem_1", changed.version, changed.updated_at, is_new=False)
 
     assert [(each.event_type, each.kem, each.is_published) for each in happened] == [("KEM_UPDATED", changed, True)]
     assert await desk.cache.get("kem_1") == changed
     # What it knows already is no news.
-    assert await desk.cache_sync.changed("kem_1", changed.version, changed.updated_at, is_new=False) == []
+    assert await desk.cache_sync.apply_change("kem_1", changed.version, changed.updated_at, is_new=False) == []
 
 
 async def test_new_units_of_the_global_memory_are_not_fetched(desk: Desk) -> None:
     kem = await desk.library.store(id="kem_1")
     desk.glm.is_away = True
 
-    assert await desk.cache_sync.changed("kem_1", kem.version, kem.updated_at, is_new=True) == []
+    assert await desk.cache_sync.apply_change("kem_1", kem.version, kem.updated_at, is_new=True) == []
 
 
 async def test_what_is_deleted_goes_from_cache_and_queue(desk: Desk) -> None:
     desk.glm.is_away = True
     await desk.publish(id="kem_1", persist=True)
-    happened = await desk.cache_sync.deleted("kem_1")
+    happened = await desk.cache_sync.apply_deletion("kem_1")
     desk.glm.is_away = False
     await desk.carry()
 
@@ -256,8 +256,8 @@ async def test_what_has_no_room_is_told_as_evicted(desk: Desk) -> None:
     for number in range(4):
         await small.publish(id=f"kem_{number}")
 
-    assert [each.kem_id for each in await small.cache_sync.evicted()] == ["kem_0"]
-    assert await small.cache_sync.evicted() == []
+    assert [each.kem_id for each in await small.cache_sync.evictions()] == ["kem_0"]
+    assert await small.cache_sync.evictions() == []
 
 
 async def test_while_the_cache_is_away_reads_fall_through_with_the_same_rights(
@@ -278,7 +278,7 @@ async def test_while_the_cache_is_away_no_write_is_lost(desk: Desk, cache: Switc
     cache.is_away = True
     await desk.publish("kept", id="kem_1", persist=True)
     await desk.publish("shared", id="kem_2")
-    await desk.cache_sync.deleted("kem_0")
+    await desk.cache_sync.apply_deletion("kem_0")
     await desk.carry()
     assert await desk.found() == ["kem_1"]
     with pytest.raises(CacheAway):
@@ -295,7 +295,7 @@ async def test_until_the_cache_has_caught_up_it_is_not_believed(desk: Desk, cach
     await desk.publish("old", id="kem_1", persist=True)
     await desk.carry()
     cache.is_away = True
-    await desk.cache_sync.deleted("kem_1")
+    await desk.cache_sync.apply_deletion("kem_1")
     await desk.library.delete("kem_1")
     cache.is_away = False
 
@@ -316,4 +316,4 @@ async def test_forgetting_a_user_takes_what_is_theirs(desk: Desk) -> None:
 async def test_glm_away_is_said_so(desk: Desk) -> None:
     desk.glm.is_away = True
     with pytest.raises(GlmAway):
-        await desk.cache_sync.changed("kem_1", 2, desk.library.clock(), is_new=False)
+        await desk.cache_sync.apply_change("kem_1", 2, desk.library.clock(), is_new=False)

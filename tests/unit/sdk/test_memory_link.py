@@ -12,7 +12,7 @@ from bus_schema.swm import Count, GetCounter, IncrementCounter
 from config.settings import FleetSettings
 from mindbus import MessageContext, Rejected, ReplyError, Worker, WorkerContext, on_command
 from mindbus.sdk.errors import CircuitOpen, MemoryAway, MemoryFailed, MemorySilent
-from mindbus.sdk.memory_link import MemoryLink, minted
+from mindbus.sdk.memory_link import MemoryLink, mint_id
 from mindbus.sdk.requests import CircuitBreaker, RetryPolicy
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of
@@ -136,10 +136,10 @@ def test_what_a_message_mints_it_mints_again() -> None:
     minted_by = []
     for attempt in (1, 2):
         with MessageContext(envelope, "planner", attempt):
-            minted_by.append([minted("kem"), minted("kem")])
+            minted_by.append([mint_id("kem"), mint_id("kem")])
 
     assert minted_by[0] == minted_by[1]
-    assert len({*minted_by[0], minted("kem")}) == 3
+    assert len({*minted_by[0], mint_id("kem")}) == 3
 
 
 async def test_a_message_handled_again_asks_under_the_same_ids(link: MemoryLink, counters: MoodyCounters) -> None:

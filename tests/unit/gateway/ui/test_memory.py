@@ -131,7 +131,7 @@ def test_a_change_marks_what_was_found_and_moves_nothing() -> None:
             change("deleted", a_kem("kem_gone")),
         ]
     )
-    hits = found.shown(MemorySearch(), "kem_2")
+    hits = found.visible_items(MemorySearch(), "kem_2")
 
     assert [hit.kem.id for hit in hits] == ["kem_0", "kem_1", "kem_2"]
     assert [hit.is_gone for hit in hits] == [True, False, False]
@@ -139,4 +139,4 @@ def test_a_change_marks_what_was_found_and_moves_nothing() -> None:
     assert (hits[1].before, hits[1].kem.content, hits[1].found.score) == ("Friday.", "Sunday.", 0.5)
     assert found.fresh == {"kem_new"}
     assert [item.kem.id for item in found.items()] == ["kem_1", "kem_2"]
-    assert found.shown(MemorySearch(content_type="text/html"), None) == []
+    assert found.visible_items(MemorySearch(content_type="text/html"), None) == []

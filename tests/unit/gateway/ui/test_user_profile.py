@@ -54,7 +54,7 @@ def test_a_fact_that_was_superseded_holds_no_longer_and_is_known_as_what_was_bef
         [told(ContextUpdated(agent="context_manager", fragment_id="frag_1", user_id="anna", items=updates), 1)]
     )
     assert knowledge.valid_facts == [new]
-    assert knowledge.replaced_by(new) == old
+    assert knowledge.superseded_fact(new) == old
 
 
 def test_an_event_is_learned_once_and_a_foreign_one_tells_nothing() -> None:

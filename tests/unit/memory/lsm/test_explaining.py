@@ -24,7 +24,7 @@ async def test_a_packed_episode_is_shown_beside_what_it_was_made_from(archive: A
     episode_id = await recorded(archive)
     await archive.pack(episode_id, LONG_AGO + 20 * DAY)
 
-    explained = await archive.memory.queries.explained(episode_id, LONG_AGO + 20 * DAY)
+    explained = await archive.memory.queries.explain(episode_id, LONG_AGO + 20 * DAY)
 
     assert [turn.content for turn in explained.turns] == list(WORDS)
     assert explained.episode.layer is Layer.WARM
@@ -37,7 +37,7 @@ async def test_looking_at_an_episode_is_no_use_of_it(archive: Archive) -> None:
     episode_id = await recorded(archive)
     before = await archive.episode(episode_id)
 
-    await archive.memory.queries.explained(episode_id, NOON)
+    await archive.memory.queries.explain(episode_id, NOON)
 
     assert await archive.episode(episode_id) == before
 
@@ -46,33 +46,33 @@ async def test_a_priority_is_the_sum_of_its_terms(archive: Archive) -> None:
     episode_id = await recorded(archive)
     await archive.unpack(episode_id, LONG_AGO)
 
-    plain = await archive.memory.queries.explained(episode_id, LONG_AGO + 14 * DAY)
+    plain = await archive.memory.queries.explain(episode_id, LONG_AGO + 14 * DAY)
     assert plain.terms.recency == pytest.approx(0.15, abs=1e-4)
     assert (plain.terms.importance, plain.terms.relevance) == (0, 0)
     assert plain.episode.priority == pytest.approx(plain.terms.recency + plain.terms.frequency)
 
     await archive.anchor(episode_id, reason=AnchorReason.PROJECT)
-    anchor = await archive.memory.queries.explained(episode_id, LONG_AGO + 400 * DAY)
+    anchor = await archive.memory.queries.explain(episode_id, LONG_AGO + 400 * DAY)
     assert anchor.terms.floor == anchor.episode.priority
 
 
 async def test_the_next_layer_comes_when_it_is_told_to_come(archive: Archive) -> None:
     episode_id = await recorded(archive)
     for layer in (Layer.WARM, Layer.COLD):
-        following = (await archive.memory.queries.explained(episode_id, LONG_AGO)).next
+        following = (await archive.memory.queries.explain(episode_id, LONG_AGO)).next
         assert following is not None
         assert following.layer is layer
         assert await archive.due(following.at - timedelta(minutes=1)) == []
         assert await archive.due(following.at + timedelta(minutes=1)) == [(episode_id, layer, "age")]
         await archive.pack(episode_id, following.at)
-    assert (await archive.memory.queries.explained(episode_id, LONG_AGO)).next is None
+    assert (await archive.memory.queries.explain(episode_id, LONG_AGO)).next is None
 
 
 async def test_an_episode_that_was_used_often_goes_down_once_its_recency_has_faded(archive: Archive) -> None:
     episode_id = await recorded(archive)
     await archive.pack(episode_id, LONG_AGO)
     await archive.touch([episode_id], LONG_AGO)
-    following = (await archive.memory.queries.explained(episode_id, LONG_AGO)).next
+    following = (await archive.memory.queries.explain(episode_id, LONG_AGO)).next
 
     assert following is not None
     assert await archive.due(following.at + timedelta(minutes=1)) == [(episode_id, Layer.COLD, "age")]
@@ -80,7 +80,7 @@ async def test_an_episode_that_was_used_often_goes_down_once_its_recency_has_fad
 
 async def test_an_unknown_episode_is_told_to_be_none(archive: Archive) -> None:
     with pytest.raises(NoSuchEpisode):
-        await archive.memory.queries.explained("ep_none", NOON)
+        await archive.memory.queries.explain("ep_none", NOON)
 
 
 async def test_layers_over_time_add_up_to_what_is_kept(archive: Archive) -> None:
