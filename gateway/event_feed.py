@@ -23,7 +23,7 @@ ItemT = TypeVar("ItemT")
 MISSED_HEARTBEATS = 3
 _MAX_WAITING = 1000
 _RETRY_AFTER_S = 1.0
-_FORGOTTEN_AFTER = timedelta(hours=1)
+_SHOWN_FOR = timedelta(hours=1)
 
 
 class MissedEvents:
@@ -160,7 +160,7 @@ class EventFeed(Broadcast[Envelope]):
         self._beats = {(beat.service, beat.instance): (beat, at) for beat, at in self._recent_heartbeats(now)}
 
     def _recent_heartbeats(self, now: datetime) -> list[tuple[Heartbeat, datetime]]:
-        return [beat for _, beat in sorted(self._beats.items()) if now - beat[1] <= _FORGOTTEN_AFTER]
+        return [beat for _, beat in sorted(self._beats.items()) if now - beat[1] <= _SHOWN_FOR]
 
 
 def _instance_of(beat: Heartbeat, at: datetime, *, is_silent: bool) -> WorkerInstance:

@@ -151,7 +151,7 @@ def _event(envelope: Envelope) -> _ChangeEvent | None:
         return None
 
 
-_KEPT: Final = 50
+_MAX_CACHED: Final = 50
 # Nobody waits longer at a screen.
 _TIMEOUT_S: Final = 10.0
 
@@ -209,7 +209,7 @@ class SharedMemories:
     def __init__(self, bus: Client) -> None:
         self._bus = bus
         self._used: WeakValueDictionary[str | None, SharedMemory] = WeakValueDictionary()
-        self._latest: LRUCache[str | None, SharedMemory] = LRUCache(_KEPT)
+        self._latest: LRUCache[str | None, SharedMemory] = LRUCache(_MAX_CACHED)
 
     def of(self, user_id: str | None) -> SharedMemory:
         """That of a user, else the gateway's own."""

@@ -16,7 +16,7 @@ from mindbus.logs import logger
 ReadTimeline = Callable[[GetTimeline], Awaitable[TimelinePage]]
 T = TypeVar("T")
 
-_KEPT = 1000
+_MAX_RECENT = 1000
 _PAGE = 200
 _MAX_DIGITS = 18
 _RETRY_AFTER_S = 1.0
@@ -124,7 +124,7 @@ class TimelineTail:
             self._recent.append(event)
             self._reached = sequence_of(event)
             self._awaited.pop(event.event_id, None)
-        while len(self._recent) > _KEPT:
+        while len(self._recent) > _MAX_RECENT:
             self._after = sequence_of(self._recent.popleft())
         if events:
             self._wake_followers()

@@ -17,7 +17,7 @@ from mindbus.errors import MindBusError
 from mindbus.logs import logger
 
 T = TypeVar("T")
-_AWAY = (NotConnected, NoAnswer, OutOfMemoryError, ReadOnlyError, OSError)
+_UNAVAILABLE = (NotConnected, NoAnswer, OutOfMemoryError, ReadOnlyError, OSError)
 _CONNECT_WITHIN_S = 1.0
 _ANSWER_WITHIN_S = 2.0
 _ASK_AGAIN_S = 1.0
@@ -57,7 +57,7 @@ class RedisLink:
             raise self._away("asked a moment ago")
         try:
             answer = await work(self.client)
-        except _AWAY as error:
+        except _UNAVAILABLE as error:
             if not self._away_until:
                 logger().warning("redis is away", reason=str(error))
             self._away_until = time.monotonic() + _ASK_AGAIN_S

@@ -12,7 +12,7 @@ from mindbus.settings import Settings
 from mindbus.version import __version__
 
 SETTINGS_GROUP = "mindbus.settings"
-_MADE = "<!-- made by `mindbus schema export` -->\n"
+_HEADER = "<!-- made by `mindbus schema export` -->\n"
 
 
 def export(folder: Path) -> list[Path]:
@@ -48,7 +48,7 @@ def _settings() -> str:
         f"| `MINDBUS_{name.upper()}` | {_default(field.default)} | {field.description} |"
         for name, field in _all_settings().items()
     ]
-    return "\n".join(["# Settings", "", _MADE, "| variable | default | meaning |", "|---|---|---|", *rows, ""])
+    return "\n".join(["# Settings", "", _HEADER, "| variable | default | meaning |", "|---|---|---|", *rows, ""])
 
 
 def _all_settings() -> dict[str, FieldInfo]:
@@ -66,7 +66,7 @@ def _messages() -> str:
     facts = [f"| `{event.wire.type}` | `{event.wire.routing_key}` | {_doc(event)} |" for event in events()]
     return "\n".join(
         [
-            *("# Messages", "", _MADE, "## Commands", ""),
+            *("# Messages", "", _HEADER, "## Commands", ""),
             *("| type | service | result | meaning |", "|---|---|---|---|", *orders, ""),
             *("## Events", "", "| type | routing key | true when |", "|---|---|---|", *facts, ""),
         ]

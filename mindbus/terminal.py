@@ -2,7 +2,7 @@
 
 import unicodedata
 
-_KEPT = "\n\t"
+_ALLOWED = "\n\t"
 # Categories of control and format characters, line separators, surrogates: escape sequences, reversed or hidden text.
 _UNSAFE = {"Cc", "Cf", "Zl", "Zp", "Cs"}
 # Zero-width joiners: emoji and some scripts need them.
@@ -15,6 +15,6 @@ def escape_controls(text: str) -> str:
 
 
 def _escape(character: str) -> str:
-    if character in _KEPT or character in _JOINERS or unicodedata.category(character) not in _UNSAFE:
+    if character in _ALLOWED or character in _JOINERS or unicodedata.category(character) not in _UNSAFE:
         return character
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")

@@ -35,7 +35,7 @@ async def host(
     """Run workers side by side until `stop` is set, then let them finish what they have begun."""
     health = HealthFolder(settings)
     try:
-        async with _watched(settings), _running(makers, settings, health.report):
+        async with _monitored(settings), _running(makers, settings, health.report):
             logger().info("workers ready", workers=sorted(makers))
             await stop.wait()
             logger().info("workers stopping", workers=sorted(makers))
@@ -59,13 +59,13 @@ async def wait_for_broker(settings: Settings) -> None:
 def stop_on_signals(stop: asyncio.Event) -> None:
     """SIGTERM and Ctrl-C set `stop`; the second of them ends the process on the spot."""
 
-    def heard(number: signal.Signals) -> None:
+    def on_signal(number: signal.Signals) -> None:
         if stop.is_set():
             os._exit(128 + number)
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, heard, number)
+        asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
 
 
 def die_with_parent(grace_s: float) -> None:
@@ -83,7 +83,7 @@ def die_with_parent(grace_s: float) -> None:
 
 
 @asynccontextmanager
-async def _watched(settings: Settings) -> AsyncIterator[None]:
+async def _monitored(settings: Settings) -> AsyncIterator[None]:
     lag = asyncio.create_task(watch_loop(), name="loop watchdog")
     metrics = start_http_server(settings.metrics_port)[0] if settings.metrics_port is not None else None
     try:

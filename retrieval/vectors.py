@@ -9,7 +9,7 @@ Mask = NDArray[np.bool_]
 
 _FIRST_ROWS = 1024
 # Below this share of rows, copying the selected vectors is faster than comparing all of them.
-_FEW = 0.2
+_FULL_SCAN_SHARE = 0.2
 # Rows per copy, so that a copy stays in the processor's cache until it is compared.
 _BLOCK = 512
 
@@ -62,7 +62,7 @@ class VectorMatrix:
         return [(int(rows[place]), float(scores[place])) for place in top(scores, limit)]
 
     def _cosines(self, rows: NDArray[np.intp], direction: NDArray[np.float32]) -> NDArray[np.float32]:
-        if len(rows) >= self.size * _FEW:
+        if len(rows) >= self.size * _FULL_SCAN_SHARE:
             return np.asarray((self._vectors[: self.size] @ direction)[rows])
         scores = np.empty(len(rows), dtype=np.float32)
         for first in range(0, len(rows), _BLOCK):

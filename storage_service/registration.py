@@ -41,7 +41,7 @@ from storage_service.uploads import upload_key
 
 # Longer than a copy may take; a redelivery renews a pin that runs out.
 PINNED_FOR = timedelta(hours=1)
-_SOON = timedelta(seconds=1)
+_RETRY_DELAY = timedelta(seconds=1)
 
 _SECRET = (
     *("secret", "password", "passwd", "passphrase", "credential", "authorization", "bearer", "cookie"),
@@ -224,7 +224,7 @@ class SqlRegistry:
         session = self.database.session
         blob = await lock_blob(session, manifest.sha256)
         if blob is None or blob.state not in (PINNED, LIVE) or blob.generation != generation:
-            raise PinLost(delay=_SOON)
+            raise PinLost(delay=_RETRY_DELAY)
         now = self.clock()
         if not await insert_manifest(session, manifest, logical_id=logical_id, generation=generation, committed_at=now):
             if await session.get(ManifestRow, manifest.id) is None:

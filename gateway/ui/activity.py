@@ -18,7 +18,7 @@ from mindbus.management import ManagementUnavailable, QueueState
 _SECONDS: Final = 60
 _OVER_S: Final = 5
 _TOOK: Final = 200
-_MOST_OPEN: Final = 500
+_MAX_OPEN: Final = 500
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ActivityCounter:
         for counts in self._counts.values():
             counts.append(0)
 
-    def hear(self, items: Iterable[Envelope | MissedEvents]) -> int:
+    def receive(self, items: Iterable[Envelope | MissedEvents]) -> int:
         events = [item for item in items if not isinstance(item, MissedEvents)]
         for event in events:
             self._counts[event.service][-1] += 1
@@ -74,7 +74,7 @@ class ActivityCounter:
             return None if milliseconds is None else float(milliseconds) / 1000
         if envelope.type == MessageReceived.wire.type:
             self._pending[str(data.get("message_id"))] = envelope
-            while len(self._pending) > _MOST_OPEN:
+            while len(self._pending) > _MAX_OPEN:
                 self._pending.pop(next(iter(self._pending)))
         elif envelope.type == MessageSent.wire.type:
             received = self._pending.pop(str(data.get("in_reply_to")), None)
@@ -86,7 +86,7 @@ _SAMPLE_EVERY_S: Final = 1.0
 _RATE_OVER_S: Final = 5
 # The management API costs more than the events at hand.
 _QUEUES_EVERY: Final = 5
-_MANY_WAITING: Final = 1000
+_MAX_DEPTH: Final = 1000
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class ActivityMonitor:
         with self._feed.listen() as listener:
             while True:
                 self._counter.tick()
-                counted.append(self._counter.hear(listener.take()))
+                counted.append(self._counter.receive(listener.take()))
                 self.rates.append(sum(counted) / len(counted))
                 if samples % _QUEUES_EVERY == 0:
                     await self._sample_queues()
@@ -163,7 +163,7 @@ def health_of(
         return replace(at_work, state="err", sentence="health.down", about=about, needing=dead + len(down))
     if unready := [worker.service for worker in latest(workers) if worker.state is State.UNREADY]:
         return replace(warned, sentence="health.unready", about={"who": ", ".join(unready)})
-    full = [queue for queue in queues or () if queue.depth > _MANY_WAITING and not queue.name.endswith(DEAD_SUFFIX)]
+    full = [queue for queue in queues or () if queue.depth > _MAX_DEPTH and not queue.name.endswith(DEAD_SUFFIX)]
     if full:
         return replace(warned, sentence="health.behind", about={"who": full[0].name})
     return replace(warned, sentence="health.dead") if dead else at_work

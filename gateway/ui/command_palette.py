@@ -34,7 +34,7 @@ _KEYS: Final = (
     ("Shift Enter", "keys.break"),
     ("?", "keys.list"),
 )
-_MOST: Final = 16
+_MAX_ENTRIES: Final = 16
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class CommandPalette:
 
     def _show(self, typed: str) -> None:
         typed = typed.strip().lower()
-        entries = [entry for entry in self._known if typed in f"{entry.title} {entry.note}".lower()][:_MOST]
+        entries = [entry for entry in self._known if typed in f"{entry.title} {entry.note}".lower()][:_MAX_ENTRIES]
         if typed:
             entries += self._searches(typed)
         with refill(self._list):

@@ -129,7 +129,7 @@ class PageSession:
 
         self._timers.append(ui.timer(seconds, attempt))
 
-    def hear(self, seconds: float, take: Callable[[list[Envelope], bool], Any]) -> None:
+    def receive(self, seconds: float, take: Callable[[list[Envelope], bool], Any]) -> None:
         """Call `take` with new events, and whether some were missed, at most once per interval."""
         self._events = self.enter(self.backend.feed.listen())
 

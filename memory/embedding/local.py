@@ -123,8 +123,8 @@ def _drop(key: tuple[str, int], shared: _Shared) -> None:
 MODEL = "multilingual-e5-small"
 _DIM = 384
 # Positions that the model was trained with; the library does not enforce the limit.
-_MOST_TOKENS = 512
-_MOST_CHARS = 6000
+_MAX_TOKENS = 512
+_MAX_CHARS = 6000
 # GOMP_SPINCOUNT: threads that do not spin wake up too late, threads that spin on take a core from other work.
 _SPINS = "10000"
 
@@ -161,9 +161,9 @@ class NanoModel:
         return np.asarray(self._model.query(self._beginning(text, is_query=True)))
 
     def _beginning(self, text: str, *, is_query: bool) -> str:
-        text = text[:_MOST_CHARS]
-        while (tokens := self._model.token_count(text, is_query)) > _MOST_TOKENS:
-            text = text[: min(len(text) - 1, len(text) * _MOST_TOKENS // tokens)]
+        text = text[:_MAX_CHARS]
+        while (tokens := self._model.token_count(text, is_query)) > _MAX_TOKENS:
+            text = text[: min(len(text) - 1, len(text) * _MAX_TOKENS // tokens)]
         return text
 
 

@@ -15,8 +15,8 @@ from mindbus.logs import logger
 from mindbus.sql.database import Database
 
 # A few units are embedded before they are stored, so that they are found at once; many are embedded later.
-_FEW = 4
-_FEW_WITHIN_S = 5.0
+_MAX_DRAFTS = 4
+_DRAFTS_WITHIN_S = 5.0
 _BATCH = 16
 
 _LACKS_VECTOR = and_(KemRow.model.is_(None), KemRow.content.is_not(None))
@@ -33,7 +33,7 @@ class KemEmbeddingBacklog:
     async def embed_drafts(self, drafts: Sequence[KemDraft]) -> Sequence[KemDraft]:
         """The drafts with vectors, if only a few lack one; without, if the embedder fails or takes too long."""
         lacking = [at for at, draft in enumerate(drafts) if draft.embeddings is None and draft.content is not None]
-        if not 0 < len(lacking) <= _FEW:
+        if not 0 < len(lacking) <= _MAX_DRAFTS:
             return drafts
         completed = list(drafts)
         vectors = await self._embed_now([drafts[at].content or "" for at in lacking])
@@ -84,7 +84,7 @@ class KemEmbeddingBacklog:
         if self.embedder is None:
             return [None for _ in texts]
         try:
-            async with asyncio.timeout(_FEW_WITHIN_S):
+            async with asyncio.timeout(_DRAFTS_WITHIN_S):
                 return await self.embedder.passages(texts)
         except (EmbedderFailure, TimeoutError) as error:
             logger().warning("stored without a vector for now", reason=str(error) or "the embedder took too long")

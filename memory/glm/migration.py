@@ -81,7 +81,7 @@ class Reindexing:
             if rows:
                 vectors = await self._embed(rows)
                 async with self.database.transaction() as session:
-                    await self._keep(session, rows, vectors)
+                    await self._save(session, rows, vectors)
                 yield await self.progress(), {row.id for row in rows}
             elif not last:
                 return
@@ -98,7 +98,7 @@ class Reindexing:
         vectors = iter(await self.embedder.passages([text for text in texts if text is not None]))
         return [None if text is None else next(vectors) for text in texts]
 
-    async def _keep(self, session: AsyncSession, rows: Sequence[KemRow], vectors: Sequence[Embedding | None]) -> None:
+    async def _save(self, session: AsyncSession, rows: Sequence[KemRow], vectors: Sequence[Embedding | None]) -> None:
         # Units may have been deleted meanwhile.
         existing = set(await session.scalars(select(KemRow.id).where(KemRow.id.in_([row.id for row in rows]))))
         vectors_of_rows = [

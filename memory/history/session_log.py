@@ -53,7 +53,7 @@ def redacted(text: str) -> str:
 
 # Rotated files of a chat beside the current one.
 OLDER = 3
-_LONGEST = 120
+_MAX_NAME = 120
 # Capitals are escaped too: some file systems ignore case.
 _UNSAFE = re.compile(r"[^a-z0-9@_.-]")
 
@@ -122,9 +122,9 @@ def _generations(path: Path) -> list[Path]:
 
 def _safe(chat_id: str) -> str:
     spelled = _UNSAFE.sub(lambda one: "".join(f"%{byte:02x}" for byte in _encode(one.group())), chat_id)
-    if len(spelled) <= _LONGEST:
+    if len(spelled) <= _MAX_NAME:
         return spelled
-    return f"{spelled[:_LONGEST]}~{hashlib.sha256(_encode(chat_id)).hexdigest()}"
+    return f"{spelled[:_MAX_NAME]}~{hashlib.sha256(_encode(chat_id)).hexdigest()}"
 
 
 def _encode(text: str) -> bytes:

@@ -27,10 +27,10 @@ _BROKEN = (
     TypeError,
     ValueError,
 )
-_MOST_UNPACKED_BYTES = 256 * 1024**2
+_MAX_UNPACKED_BYTES = 256 * 1024**2
 _LARGEST_PART_BYTES = 64 * 1024**2
 # A sheet can claim a million rows without holding a cell.
-_MOST_CELLS = 5_000_000
+_MAX_CELLS = 5_000_000
 _ENCRYPTED = 1
 _STYLES = """
 p[style-name='Title'] => h1:fresh
@@ -46,14 +46,14 @@ def _with_archive_check(extract: Extractor) -> Extractor:
     """Look at the archive before a library does; what a library stumbles over is a corrupt document."""
 
     @wraps(extract)
-    def checked(content: bytes) -> Document:
+    def extract_checked(content: bytes) -> Document:
         try:
             _require_harmless(content)
             return extract(content)
         except _BROKEN as broken:
             raise CorruptDocument(reason=f"{type(broken).__name__}: {broken}") from broken
 
-    return checked
+    return extract_checked
 
 
 @_with_archive_check
@@ -97,13 +97,13 @@ def extract_xlsx(content: bytes) -> Document:
 
     composer = Composer()
     workbook = load_workbook(BytesIO(content), read_only=True, data_only=True)
-    cells_left = _MOST_CELLS
+    cells_left = _MAX_CELLS
     for sheet in workbook.worksheets:
         rows: list[list[str]] = []
         for row in sheet.iter_rows(values_only=True):
             cells_left -= max(1, len(row))
             if cells_left < 0:
-                raise ExtractionTooLarge(cells=_MOST_CELLS)
+                raise ExtractionTooLarge(cells=_MAX_CELLS)
             if any(value is not None for value in row):
                 rows.append([_cell(value) for value in row])
         if rows:
@@ -145,5 +145,5 @@ def _require_harmless(content: bytes) -> None:
         raise DocumentProtected
     sizes = [part.file_size for part in parts]
     xml = [part.file_size for part in parts if part.filename.endswith((".xml", ".rels"))]
-    if sum(sizes) > _MOST_UNPACKED_BYTES or max(xml, default=0) > _LARGEST_PART_BYTES:
-        raise ExtractionTooLarge(unpacked_bytes=sum(sizes), most=_MOST_UNPACKED_BYTES)
+    if sum(sizes) > _MAX_UNPACKED_BYTES or max(xml, default=0) > _LARGEST_PART_BYTES:
+        raise ExtractionTooLarge(unpacked_bytes=sum(sizes), most=_MAX_UNPACKED_BYTES)

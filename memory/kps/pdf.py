@@ -12,7 +12,7 @@ from pypdf.errors import DependencyError, PyPdfError
 
 from memory.kps.document import Composer, CorruptDocument, Document, DocumentProtected
 
-_MOST_PAGES = 20_000
+_MAX_PAGES = 20_000
 _BULLET = re.compile(r"\s*(?:[•▪●–—*-]|\d{1,3}[.)])\s")
 _ENDS = (".", "!", "?", "…", ":", ";", ".»", ".”", '."')
 # A last line is shorter than the others, since whoever sets type fills all others.
@@ -45,7 +45,7 @@ def extract_pdf(content: bytes) -> Document:
 
 def _read(reader: PdfReader) -> Document:
     composer, levels = Composer(), _headings(reader)
-    texts = (page.extract_text().translate(_LETTERS).strip() for page in reader.pages[:_MOST_PAGES])
+    texts = (page.extract_text().translate(_LETTERS).strip() for page in reader.pages[:_MAX_PAGES])
     pages = [[" ".join(line.split()) for line in text.splitlines()] for text in texts]
     for number, lines in enumerate(_without_furniture(pages), 1):
         titles = {heading.title for heading in levels if heading.page == number}

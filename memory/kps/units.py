@@ -17,7 +17,7 @@ from memory.kps.document import Block, Document, MetadataFull
 # What stands between two atoms that go together counts as well.
 _ROOM = 8
 # A piece of many tiny sections is named for the first of them.
-_MOST_TITLES = 12
+_MAX_TITLES = 12
 # A piece that long need not swallow the next section, or the beginning of the next paragraph.
 _FAIR = 0.5
 
@@ -108,7 +108,7 @@ class _Cutter:
 
     def _append(self, atom: Atom) -> None:
         self._atoms.append(atom)
-        if len(self._section) < _MOST_TITLES:
+        if len(self._section) < _MAX_TITLES:
             self._section |= dict.fromkeys(heading.title for heading in self._path if heading.title)
 
 

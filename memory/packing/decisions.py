@@ -65,15 +65,15 @@ _UNSURE = _any_of(
     r"maybe|perhaps|might|probably|i guess|if|would|could|wish|hope|wonder|not sure",
 )
 # A request, as opposed to «I'll always remember our trip».
-_ASKED = r"(?:^|[.!?;:,\n—-]\s*|\b(?:please|and|must|should|(?:can|could|will|would) you|you to)\s+)"
+_REQUEST = r"(?:^|[.!?;:,\n—-]\s*|\b(?:please|and|must|should|(?:can|could|will|would) you|you to)\s+)"
 TO_REMEMBER = re.compile(
     r"\b(?:запомни|запиши|помни|сохрани)(?:те)?\b[^.!?\n]{0,60}\b(?:навсегда|на\s*всю\s*жизнь|навечно)\b"
     r"|\bнавсегда\s+(?:запомни|сохрани)(?:те)?\b"
     r"|\b(?:никогда\s+не\s+забывай|не\s+забывай\s+(?:этого\s+)?никогда)(?:те)?\b"
-    rf"|{_ASKED}(?:remember|keep|memori[sz]e)\b(?!,)[^.!?\n]{{0,60}}\b(?:for\s*ever|for\s+good|permanently)\b"
-    rf"|{_ASKED}(?:remember|keep)\s+(?:this|that|it)\s+always\b"
-    rf"|{_ASKED}(?:always|permanently)\s+remember\b"
-    rf"|{_ASKED}never\s+forget\s+(?:this|that)\b",
+    rf"|{_REQUEST}(?:remember|keep|memori[sz]e)\b(?!,)[^.!?\n]{{0,60}}\b(?:for\s*ever|for\s+good|permanently)\b"
+    rf"|{_REQUEST}(?:remember|keep)\s+(?:this|that|it)\s+always\b"
+    rf"|{_REQUEST}(?:always|permanently)\s+remember\b"
+    rf"|{_REQUEST}never\s+forget\s+(?:this|that)\b",
     re.IGNORECASE,
 )
 _MIN_WORDS = 2

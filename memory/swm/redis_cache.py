@@ -26,13 +26,13 @@ BY_UPDATED = "swm_idx:date:updated_at"
 # Reverse index, the indexes that a unit is in: after its hash is evicted, nothing else tells.
 REVERSE = "swm_idx:of:"
 
-_REST = ("owner", "visibility", "readers", "writers", "ref", "source", "version")
-_rest = TypeAdapter(dict[str, Any])
+_OTHER_FIELDS = ("owner", "visibility", "readers", "writers", "ref", "source", "version")
+_other_fields = TypeAdapter(dict[str, Any])
 
 
 def fields_of(kem: Kem) -> dict[str, bytes]:
     """Fields of the specification; `rest` is rights, version and source as JSON, `model` the vector's."""
-    other_fields = kem.model_dump(mode="json", include=set(_REST), exclude_none=True)
+    other_fields = kem.model_dump(mode="json", include=set(_OTHER_FIELDS), exclude_none=True)
     fields = {
         "id": kem.id.encode(),
         "content_type": kem.content_type.encode(),
@@ -63,7 +63,7 @@ def kem_of(fields: Mapping[bytes, bytes]) -> Kem:
             "embeddings": None if vector is None else Embedding.kept(fields[b"model"].decode(), vector),
             "created_at": fields[b"created_at"].decode(),
             "updated_at": fields[b"updated_at"].decode(),
-            **_rest.validate_json(fields[b"rest"]),
+            **_other_fields.validate_json(fields[b"rest"]),
         }
     )
 

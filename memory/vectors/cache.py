@@ -18,7 +18,7 @@ _Value = tuple[bool, Facet]
 
 
 # Sets of more rows are converted to arrays once, not with every query.
-_MANY = 256
+_MIN_ROWS = 256
 
 
 class FacetIndex:
@@ -65,7 +65,7 @@ class FacetIndex:
         mask = np.zeros(size, dtype=np.bool_)
         values, few = self._rows.get(key, {}), list[int]()
         for value in _select(values, condition):
-            if len(values[value]) < _MANY:
+            if len(values[value]) < _MIN_ROWS:
                 few += values[value]
             else:
                 mask[self._array(key, value)] = True

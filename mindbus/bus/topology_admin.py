@@ -11,7 +11,7 @@ from mindbus.errors import MindBusError
 from mindbus.management import Management, QueueState
 
 # Queues that live and die with their clients, or wait for them, are nobody's to prune.
-_PASSING = ("mb.reply.", "mb.tap.", "mb.sub.")
+_TEMPORARY_PREFIXES = ("mb.reply.", "mb.tap.", "mb.sub.")
 _MOVING = ".moving"
 
 
@@ -50,7 +50,7 @@ async def compare(management: Management, topology: Topology) -> list[Difference
     strangers = {"queue": sorted(queues), "exchange": sorted(exchanges)}
     for kind, names in strangers.items():
         differences += [
-            Difference(f"unknown {kind}", name) for name in names if name not in known and not _passes(name)
+            Difference(f"unknown {kind}", name) for name in names if name not in known and not _is_temporary(name)
         ]
     return differences
 
@@ -137,5 +137,5 @@ def _unique(topology: Topology) -> list[Queue]:
     return list({queue.name: queue for queue in topology.queues}.values())
 
 
-def _passes(name: str) -> bool:
-    return name.startswith(_PASSING) or name.endswith(_MOVING)
+def _is_temporary(name: str) -> bool:
+    return name.startswith(_TEMPORARY_PREFIXES) or name.endswith(_MOVING)

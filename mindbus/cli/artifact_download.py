@@ -19,10 +19,10 @@ from mindbus.sdk.transfers import ArtifactReader, Phase, ReadRange, no_progress,
 from mindbus.sdk.transfers import Progress as Tell
 from mindbus.terminal import escape_controls
 
-_BINARY = "this is no text: say with -o where the bytes go, or look with `mindbus artifacts show ID --preview`"
+_BINARY = "this is no text: say with -o where the bytes go, or read_preview with `mindbus artifacts show ID --preview`"
 _RANGE = re.compile(r"(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})")
 _LONG_BYTES = 8 * 1024 * 1024
-_DOING: dict[Phase, str] = {
+_PHASES: dict[Phase, str] = {
     "receive": "keeping it here",
     "send": "sending it",
     "register": "storage checks it",
@@ -44,7 +44,9 @@ async def fetch(
         return reader.manifest, reader.byte_range
 
 
-async def look(artifacts: Artifacts, artifact_id: str, lines: int, trace: str | None) -> tuple[Manifest, Preview]:
+async def read_preview(
+    artifacts: Artifacts, artifact_id: str, lines: int, trace: str | None
+) -> tuple[Manifest, Preview]:
     """The beginning of it; as a whole, digest-checked, where it is short."""
     async with artifacts.open(artifact_id, trace=trace, length=MOST_BYTES) as reader:
         head = b"".join([piece async for piece in reader])
@@ -100,17 +102,17 @@ def progress_bar(*, is_wanted: bool) -> Iterator[Tell]:
     bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
     tasks = {}
 
-    def tell(phase: Phase, done_bytes: int, total_bytes: int | None) -> None:
+    def report(phase: Phase, done_bytes: int, total_bytes: int | None) -> None:
         if phase not in tasks:
             if max(done_bytes, total_bytes or 0) < _LONG_BYTES:
                 return
-            tasks[phase] = bar.add_task(_DOING[phase], total=total_bytes)
+            tasks[phase] = bar.add_task(_PHASES[phase], total=total_bytes)
             bar.start()
-        # What storage is at, it does not tell before it is done.
+        # What storage is at, it does not report before it is done.
         is_measured = phase != "register" or done_bytes > 0
         bar.update(tasks[phase], completed=done_bytes, total=total_bytes if is_measured else None)
 
     try:
-        yield tell
+        yield report
     finally:
         bar.stop()

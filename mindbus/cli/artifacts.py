@@ -11,7 +11,7 @@ import typer
 from bus_schema.artifacts import Manifest, Visibility
 from bus_schema.replies import Code
 from bus_schema.storage import GetLineage, SearchArtifacts
-from mindbus.cli.artifact_download import fetch, look, parse_range, progress_bar
+from mindbus.cli.artifact_download import fetch, parse_range, progress_bar, read_preview
 from mindbus.cli.console import local_time, say, show, show_json, show_result, show_table
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import CommandError, UsageError, valid_options
@@ -230,7 +230,7 @@ async def _get(
 async def _look(artifact_id: str, lines: int, trace: str | None, identity: str) -> tuple[Manifest, Preview | None]:
     async with opened(identity) as artifacts:
         if lines:
-            return await look(artifacts, artifact_id, lines, trace)
+            return await read_preview(artifacts, artifact_id, lines, trace)
         return await artifacts.manifest(artifact_id, trace=trace), None
 
 

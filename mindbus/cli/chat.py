@@ -34,13 +34,13 @@ _CHUNK_BYTES = 4096
 
 
 class AssistantClient:
-    """Says what a user says; `within_s` is how long an answer may take."""
+    """Sends a user's messages to the assistant; `within_s` is how long an answer may take."""
 
     def __init__(self, bus: Client, settings: Settings) -> None:
         self._bus = bus
         self.within_s = settings.llm_timeout_s + settings.request_timeout_s
 
-    async def say_aloud(self, invocation: Invoke) -> Answered:
+    async def print_answer(self, invocation: Invoke) -> Answered:
         """Print the answer while it grows. Raises ReplyError, BusUnavailable."""
         shown = ""
         pieces = self._bus.stream(invocation, trace=conversation_trace(invocation.user_id), timeout_s=self.within_s)
@@ -57,42 +57,42 @@ class AssistantClient:
 class ChatSession:
     """A conversation at the terminal; typed lines and incoming messages never mix."""
 
-    def __init__(self, bus: Client, speaker: AssistantClient, user_id: str) -> None:
-        self._bus, self._speaker, self._user_id = bus, speaker, user_id
+    def __init__(self, bus: Client, assistant: AssistantClient, user_id: str) -> None:
+        self._bus, self._assistant, self._user_id = bus, assistant, user_id
         self._next: asyncio.Queue[bytes | NotificationSent | None] = asyncio.Queue()
         self._is_prompting = sys.stdin.isatty() and sys.stderr.isatty()
 
-    async def go_on(self) -> None:
-        """Until the input ends."""
+    async def converse(self) -> None:
+        """Converse until the input ends."""
         trace = conversation_trace(self._user_id)
         async with self._bus.subscribe(NotificationSent, trace=trace) as notifications:
-            hearing = asyncio.create_task(self._hear(notifications))
-            _read_aside(asyncio.get_running_loop(), self._next)
+            receiving = asyncio.create_task(self._receive(notifications))
+            _start_reader(asyncio.get_running_loop(), self._next)
             if self._is_prompting:
                 errors().print(f"You are {self._user_id}. Ctrl-D ends the talk.", markup=False)
             try:
                 self._prompt()
-                while (came := await self._next.get()) is not None:
-                    await self._take(came)
+                while (item := await self._next.get()) is not None:
+                    await self._handle(item)
                     self._prompt()
             finally:
-                await end(hearing)
+                await end(receiving)
 
-    async def _hear(self, notifications: EventSubscription[NotificationSent]) -> None:
+    async def _receive(self, notifications: EventSubscription[NotificationSent]) -> None:
         async for sent in notifications:
             if sent.to_user == self._user_id:
                 self._next.put_nowait(sent)
 
-    async def _take(self, came: bytes | NotificationSent) -> None:
+    async def _handle(self, item: bytes | NotificationSent) -> None:
         try:
-            if isinstance(came, NotificationSent):
-                await self._show(came)
-            elif came.strip():
-                await self._speaker.say_aloud(invocation_of(self._user_id, came.decode(), stream=True))
+            if isinstance(item, NotificationSent):
+                await self._show(item)
+            elif item.strip():
+                await self._assistant.print_answer(invocation_of(self._user_id, item.decode(), stream=True))
         except UnicodeDecodeError:
-            _complain("that is not text in UTF-8; set the terminal to that encoding")
+            _print_error("that is not text in UTF-8; set the terminal to that encoding")
         except (UsageError, ReplyError, BusUnavailable) as error:
-            _complain(str(error))
+            _print_error(str(error))
 
     async def _show(self, sent: NotificationSent) -> None:
         if self._is_prompting:
@@ -107,33 +107,33 @@ class ChatSession:
             errors().print(f"{self._user_id}> ", end="", markup=False)
 
 
-def _complain(message: str) -> None:
+def _print_error(message: str) -> None:
     errors().print(Text.assemble(("error: ", "bold red"), escape_controls(message)), soft_wrap=True)
 
 
-def _read_aside(loop: asyncio.AbstractEventLoop, lines: "asyncio.Queue[bytes | NotificationSent | None]") -> None:
+def _start_reader(loop: asyncio.AbstractEventLoop, lines: "asyncio.Queue[bytes | NotificationSent | None]") -> None:
     """Hand over what is typed, line by line, then None."""
 
-    def tell(line: bytes | None) -> None:
+    def enqueue(line: bytes | None) -> None:
         with suppress(RuntimeError):  # the talk is over, its loop closed
             loop.call_soon_threadsafe(lines.put_nowait, line)
 
     # Nothing can interrupt a thread that waits for input: as a daemon it does not hold up the end. Not through
     # sys.stdin: a thread inside its lock would spoil the interpreter's own end.
-    threading.Thread(target=partial(_read_lines, tell), name="typed lines", daemon=True).start()
+    threading.Thread(target=partial(_read_lines, enqueue), name="typed lines", daemon=True).start()
 
 
-def _read_lines(tell: Callable[[bytes | None], None]) -> None:
+def _read_lines(enqueue: Callable[[bytes | None], None]) -> None:
     remainder = b""
     while chunk := os.read(0, _CHUNK_BYTES):
         *lines, remainder = (remainder + chunk).split(b"\n")
         for line in lines:
-            tell(line)
+            enqueue(line)
         # Too long for a message already, however it goes on.
         remainder = remainder[: _MAX_INPUT_BYTES + _CHUNK_BYTES]
     if remainder:
-        tell(remainder)
-    tell(None)
+        enqueue(remainder)
+    enqueue(None)
 
 
 def invocation_of(user_id: str, text: str, *, stream: bool) -> Invoke:
@@ -179,7 +179,7 @@ def chat(
     if text is not None:
         invocation = invocation_of(user, text, stream=not as_json)
         try:
-            answered = run(_say(user, invocation))
+            answered = run(_send(user, invocation))
         except KeyboardInterrupt:
             raise typer.Exit(_INTERRUPTED) from None
         if as_json:
@@ -193,19 +193,19 @@ def chat(
         return
 
 
-async def _say(user_id: str, invocation: Invoke) -> Answered:
+async def _send(user_id: str, invocation: Invoke) -> Answered:
     settings = read_settings()
     async with on_the_bus(f"user.{user_id}", settings) as bus:
-        speaker = AssistantClient(bus, settings)
+        assistant = AssistantClient(bus, settings)
         if invocation.stream:
-            return await speaker.say_aloud(invocation)
-        return await bus.request(invocation, trace=conversation_trace(user_id), timeout_s=speaker.within_s)
+            return await assistant.print_answer(invocation)
+        return await bus.request(invocation, trace=conversation_trace(user_id), timeout_s=assistant.within_s)
 
 
 async def _talk(user_id: str) -> None:
     settings = read_settings()
     async with on_the_bus(f"user.{user_id}", settings) as bus:
-        await ChatSession(bus, AssistantClient(bus, settings), user_id).go_on()
+        await ChatSession(bus, AssistantClient(bus, settings), user_id).converse()
 
 
 def _text(message: str | None, file: Path | None) -> str | None:

@@ -41,7 +41,7 @@ def list_(
 
     mindbus dlq ls --service storage
     """
-    letters = run(_look(service, limit))
+    letters = run(_list(service, limit))
     rows = [
         (x.message_id, x.service, x.type, x.code, x.attempt, x.reason[:_SHOWN_CHARACTERS], x.died_at) for x in letters
     ]
@@ -61,7 +61,7 @@ def show(
 
     mindbus dlq show 0192…
     """
-    letters = run(_look(service, _LIMIT))
+    letters = run(_list(service, _LIMIT))
     letter = next((letter for letter in letters if letter.message_id.startswith(message_id)), None)
     if letter is None:
         raise CommandError(f"there is no dead letter {message_id}: `mindbus dlq ls` lists them")
@@ -81,7 +81,11 @@ def replay(
     mindbus dlq replay --all --service storage
     """
     chosen = _chosen(ids, every=every)
-    _tell("replayed", run(_each(service, lambda letters, name: letters.replay(name, chosen, acting))), as_json=as_json)
+    _show_settled(
+        "replayed",
+        run(_for_services(service, lambda letters, name: letters.replay(name, chosen, acting))),
+        as_json=as_json,
+    )
 
 
 @app.command()
@@ -95,7 +99,9 @@ def drop(ids: Ids = None, every: All = False, service: Service = None, as_json: 
     mindbus dlq drop --all --service storage
     """
     chosen = _chosen(ids, every=every)
-    _tell("dropped", run(_each(service, lambda letters, name: letters.drop(name, chosen))), as_json=as_json)
+    _show_settled(
+        "dropped", run(_for_services(service, lambda letters, name: letters.drop(name, chosen))), as_json=as_json
+    )
 
 
 def _chosen(ids: list[str] | None, *, every: bool) -> Callable[[DeadLetter], bool]:
@@ -105,7 +111,7 @@ def _chosen(ids: list[str] | None, *, every: bool) -> Callable[[DeadLetter], boo
     return lambda letter: letter.message_id.startswith(prefixes)
 
 
-def _tell(done: str, letters: list[DeadLetter], *, as_json: bool) -> None:
+def _show_settled(done: str, letters: list[DeadLetter], *, as_json: bool) -> None:
     text = f"{done} {len(letters)}" + "".join(f"\n  {x.message_id}  {x.service}  {x.type}" for x in letters)
     show_result({done: [letter.message_id for letter in letters]}, text, as_json=as_json)
 
@@ -117,11 +123,11 @@ def _show_letter(fields: dict[str, Any]) -> None:
     show_json(fields["body"])
 
 
-async def _look(service: str | None, limit: int) -> list[DeadLetter]:
-    return await _each(service, lambda letters, name: letters.look(name, limit))
+async def _list(service: str | None, limit: int) -> list[DeadLetter]:
+    return await _for_services(service, lambda letters, name: letters.look(name, limit))
 
 
-async def _each(
+async def _for_services(
     service: str | None, work: Callable[[DeadLetters, str], Awaitable[list[DeadLetter]]]
 ) -> list[DeadLetter]:
     settings = read_settings()

@@ -115,12 +115,12 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
         user_id = command.user_id
         counts: dict[str, int] = {}
 
-        def forgetting(state: StateT) -> StateT | None:
+        def without_user(state: StateT) -> StateT | None:
             remaining, removed = self.without(state, user_id)
             counts.update(removed)
             return remaining
 
-        await self.state_store.forget(self.key(user_id), user_id, forgetting)
+        await self.state_store.forget(self.key(user_id), user_id, without_user)
         await self.forgotten(user_id)
         return Removed.of(counts)
 

@@ -13,7 +13,7 @@ from mindbus.sdk.requests import items_of, request_in_scope
 
 _TTL_S = 5.0
 _TIMEOUT_S = 3.0
-_MOST_CACHED = 10_000
+_MAX_CACHED = 10_000
 _PAGE = 200
 
 
@@ -46,7 +46,7 @@ class UserDirectory:
             user = None
         except (BusUnavailable, TemporaryFailure) as error:
             self._warn(error)
-        if len(self._users) >= _MOST_CACHED:
+        if len(self._users) >= _MAX_CACHED:
             self._users.clear()
         self._users[user_id] = (now, user)
         return user

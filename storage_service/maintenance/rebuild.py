@@ -28,7 +28,7 @@ from storage_service.rows import inputs_of
 RECOVERED = "recovered"
 
 
-async def recovered(blobs: Blobs, file: StoredFile, content: ContentGeneration) -> ManifestCopy | None:
+async def recover_manifest(blobs: Blobs, file: StoredFile, content: ContentGeneration) -> ManifestCopy | None:
     """A minimal manifest, private to its producer, from an object's labels; None without labels. Raises OSError."""
     labels = await blobs.labels(file.key)
     if labels is None:
@@ -180,7 +180,7 @@ class Rebuilder:
         for file, content in contents.items():
             if content is None or content.sha256 not in unknown:
                 continue
-            found_again = await recovered(self.blobs, file, content)
+            found_again = await recover_manifest(self.blobs, file, content)
             if found_again is None:
                 page.lost.append(Lost(key=file.key, reason="nothing says whose it is"))
             elif await self._put_back(page, found_again):

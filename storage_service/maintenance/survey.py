@@ -21,7 +21,7 @@ from storage_service.maintenance.registry import DueArtifact, MaintenanceRegistr
 from storage_service.maintenance.rules import CLAIMS_KEPT, GRACE, ORPHANS_KEPT
 
 T = TypeVar("T")
-_SHOWN = 5
+_MAX_EXAMPLES = 5
 # Items of a kind that one run handles; the next run takes the rest.
 MAX_PER_RUN = 20_000
 _ROWS = 500
@@ -39,7 +39,7 @@ class Batch(Generic[T]):
     def add(self, thing: T, example: Example) -> None:
         self.count += 1
         self.size_bytes += example.size_bytes
-        if len(self.shown) < _SHOWN:
+        if len(self.shown) < _MAX_EXAMPLES:
             self.shown.append(example)
         if len(self.kept) < MAX_PER_RUN:
             self.kept.append((thing, example))

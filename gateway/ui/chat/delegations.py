@@ -188,7 +188,7 @@ class DelegationList:
         self._drawn: dict[str, DelegationView] = {}
         self._waiting: list[DelegationLog] = []
 
-    def hear(self, envelopes: Iterable[Envelope]) -> None:
+    def receive(self, envelopes: Iterable[Envelope]) -> None:
         for story in self._known.learn(envelopes):
             if story.delegation_id in self._drawn:
                 self._drawn[story.delegation_id].show(story)

@@ -55,7 +55,7 @@ class ConversationView:
         await self._load()
         ui.run_javascript(f"mbWatch({self._scroller.id})")
 
-    def hear(self, message: DialogueMessage) -> None:
+    def receive(self, message: DialogueMessage) -> None:
         """Show a stored message, unless it is shown already."""
         if message.message_id in self._messages:
             return
@@ -73,7 +73,7 @@ class ConversationView:
         self.stop()
         message_id = mint("msg")
         with suppress(ValueError):
-            self.hear(self._message(message_id, "user", content))
+            self.receive(self._message(message_id, "user", content))
         self._begin(content, message_id)
 
     def _begin(self, content: str, message_id: str) -> None:
@@ -105,7 +105,7 @@ class ConversationView:
             self._fail(error, content, message_id)
 
     def _settle(self, answer: Answered) -> None:
-        self.hear(self._message(answer.response_id, "assistant", answer.response))
+        self.receive(self._message(answer.response_id, "assistant", answer.response))
         self._end_growing()
 
     def _message(self, message_id: str, role: Literal["user", "assistant"], content: str) -> DialogueMessage:
@@ -208,16 +208,16 @@ class DialoguePane:
         await self.part.attempt(self._learn)
         self.conversation.explain()
 
-    def hear(self, envelope: Envelope) -> bool:
+    def receive(self, envelope: Envelope) -> bool:
         """Process an event of this user; True if agents have reported something new."""
         data = envelope.data or {}
         if data.get("chat_id") == self.user_id:
-            self.conversation.delegations.hear([envelope])
+            self.conversation.delegations.receive([envelope])
             return False
         if self.user_id not in (data.get("user_id"), data.get("to_user")):
             return False
         if envelope.type == MessageStored.wire.type:
-            self.conversation.hear(MessageStored.model_validate(data))
+            self.conversation.receive(MessageStored.model_validate(data))
             return False
         if not self.profile.learn([envelope]):
             return False

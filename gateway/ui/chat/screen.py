@@ -63,7 +63,7 @@ class DialogueList:
         item = self._known.get(user_id, DialogueItem(user_id))
         self._known[user_id] = replace(item, **facts)  # type: ignore[arg-type]  # its own fields, by name
 
-    def hear(self, message: DialogueMessage) -> None:
+    def receive(self, message: DialogueMessage) -> None:
         if message.kind is MessageKind.HIDDEN:
             return
         item = self._known.get(message.user_id, DialogueItem(message.user_id))
@@ -129,7 +129,7 @@ class _Row:
 
 
 _COMMAND = 'mindbus chat --user alice --message "Hello"'
-_MOST_PANES = 3
+_MAX_PANES = 3
 _WITH_ASIDE = 1100
 _LISTED = 100
 _READ_ENDS = 20
@@ -140,7 +140,7 @@ class ChatScreen:
 
     def __init__(self, session: PageSession) -> None:
         self.session = session
-        chosen = [user for user in session.query.get("with", "").split(",") if is_user_id(user)][:_MOST_PANES]
+        chosen = [user for user in session.query.get("with", "").split(",") if is_user_id(user)][:_MAX_PANES]
         with box("mb-chat" + (" mb-chat-open" if chosen else "")):
             people = box("mb-people", "aside")
             self.people = DialogueList(session.i18n, people, self._beside)
@@ -159,7 +159,7 @@ class ChatScreen:
     @classmethod
     async def draw(cls, session: PageSession) -> None:
         screen = cls(session)
-        session.hear(1 / 15, screen.hear)
+        session.receive(1 / 15, screen.receive)
         for pane in screen.panes:
             await pane.open()
             screen.people.meet(pane.user_id, is_open=True, unread=0)
@@ -174,15 +174,15 @@ class ChatScreen:
         if message_id := session.query.get("message"):
             ui.run_javascript(f"mbReveal({json.dumps(message_id)})")
 
-    def hear(self, envelopes: list[Envelope], has_missed: bool) -> None:
+    def receive(self, envelopes: list[Envelope], has_missed: bool) -> None:
         if has_missed:
             ui.navigate.reload()
             return
         is_listed = is_told = False
         for envelope in envelopes:
-            is_told |= sum(pane.hear(envelope) for pane in self.panes) > 0
+            is_told |= sum(pane.receive(envelope) for pane in self.panes) > 0
             if envelope.type == MessageStored.wire.type:
-                self.people.hear(MessageStored.model_validate(envelope.data or {}))
+                self.people.receive(MessageStored.model_validate(envelope.data or {}))
                 is_listed = True
         if is_listed:
             self.people.show()
@@ -221,7 +221,7 @@ class ChatScreen:
 
     def _beside(self, user: str) -> None:
         other_users = [pane.user_id for pane in self.panes if pane.user_id != user]
-        self._open([*other_users, user][-_MOST_PANES:])
+        self._open([*other_users, user][-_MAX_PANES:])
 
     def _close(self, user: str) -> None:
         self._open([pane.user_id for pane in self.panes if pane.user_id != user])

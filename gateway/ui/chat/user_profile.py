@@ -33,8 +33,8 @@ class UserProfile:
     moods: list[Mood] = field(default_factory=list)
     wishes: dict[str, NotificationGenerated] = field(default_factory=dict)
     deferred: dict[str, NotificationDeferred] = field(default_factory=dict)
-    _told: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    _heard: set[str] = field(default_factory=set)
+    _notification_ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _seen_ids: set[str] = field(default_factory=set)
 
     @property
     def open_tasks(self) -> list[Task]:
@@ -51,24 +51,24 @@ class UserProfile:
 
     def reasons(self, message_id: str) -> list[NotificationGenerated]:
         """Notifications that were merged into this message."""
-        return [self.wishes[name] for name in self._told.get(message_id, ()) if name in self.wishes]
+        return [self.wishes[name] for name in self._notification_ids.get(message_id, ()) if name in self.wishes]
 
     def learn(self, envelopes: Iterable[Envelope]) -> bool:
         """True if any event was new."""
         is_new = False
         for envelope in envelopes:
             kind = _READ.get(envelope.type)
-            if kind is None or envelope.id in self._heard:
+            if kind is None or envelope.id in self._seen_ids:
                 continue
-            self._heard.add(envelope.id)
+            self._seen_ids.add(envelope.id)
             try:
-                self._take(kind.model_validate(envelope.data or {}))
+                self._apply(kind.model_validate(envelope.data or {}))
             except ValidationError:
                 continue
             is_new = True
         return is_new
 
-    def _take(self, event: Event) -> None:
+    def _apply(self, event: Event) -> None:
         match event:
             case TasksFound():
                 for change in event.items:
@@ -81,15 +81,15 @@ class UserProfile:
             case NotificationGenerated():
                 self.wishes[event.notification_id] = event
             case _:
-                self._take_fate(event)
+                self._apply_delivery(event)
 
-    def _take_fate(self, event: Event) -> None:
+    def _apply_delivery(self, event: Event) -> None:
         match event:
             case NotificationDeferred():
                 self.deferred[event.notification_id] = event
             case NotificationSent():
-                self._told[event.message_id] = (event.notification_id, *event.merged)
-                for name in self._told[event.message_id]:
+                self._notification_ids[event.message_id] = (event.notification_id, *event.merged)
+                for name in self._notification_ids[event.message_id]:
                     self.deferred.pop(name, None)
             case NotificationIgnored():
                 self.deferred.pop(event.notification_id, None)
@@ -97,7 +97,7 @@ class UserProfile:
                 pass
 
 
-_MOST = 8
+_MAX_ROWS = 8
 _SHARP = 0.25
 
 
@@ -116,7 +116,7 @@ class ProfilePanel:
                 self._mood(profile)
             self._tasks(profile.open_tasks)
             self._facts(profile)
-            self._deferred(profile)
+            self._show_deferred(profile)
             if not (profile.moods or profile.tasks or profile.facts):
                 text(self.i18n("aside.nothing"), "mb-meta mb-aside-note", "p")
 
@@ -135,7 +135,7 @@ class ProfilePanel:
         i18n, now = self.i18n, datetime.now(UTC)
         if tasks:
             with self._section("task", "aside.tasks", i18n.count("aside.open", len(tasks)), "mb-meta"):
-                for task in tasks[:_MOST]:
+                for task in tasks[:_MAX_ROWS]:
                     due = i18n("aside.due", when=i18n.when(task.due, now)) if task.due else task.due_said
                     self._row(task.text, due, task.owner)
 
@@ -143,15 +143,15 @@ class ProfilePanel:
         i18n, now, facts = self.i18n, datetime.now(UTC), profile.valid_facts
         if facts:
             with self._section("memory", "aside.facts", str(len(facts))):
-                for fact in facts[:_MOST]:
+                for fact in facts[:_MAX_ROWS]:
                     about = (i18n(f"fact.{fact.kind.value}"), fact.project, i18n.when(fact.said_at, now))
                     self._row(fact.text, *about, before=profile.superseded_fact(fact))
 
-    def _deferred(self, profile: UserProfile) -> None:
+    def _show_deferred(self, profile: UserProfile) -> None:
         i18n, now, deferred = self.i18n, datetime.now(UTC), profile.deferred
         if deferred:
             with self._section("clock", "aside.deferred", str(len(deferred))):
-                for waiting in list(deferred.values())[:_MOST]:
+                for waiting in list(deferred.values())[:_MAX_ROWS]:
                     wish = profile.wishes.get(waiting.notification_id)
                     deadline = i18n("aside.until", when=i18n.when(waiting.until, now))
                     self._row(wish.message if wish else waiting.notification_id, deadline, waiting.reason)

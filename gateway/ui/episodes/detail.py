@@ -189,7 +189,7 @@ def _show_line(i18n: Localizer, line: PackedLine, retained: RetainedContent) -> 
                 show_pieces(retained.in_line(line.text))
 
 
-_MOST = {
+_MAX_SCORES = {
     "recency": RECENCY_WEIGHT,
     "frequency": FREQUENCY_WEIGHT,
     "importance": IMPORTANCE_WEIGHT,
@@ -206,7 +206,7 @@ def show_priority(i18n: Localizer, explained: ExplainedEpisode) -> None:
             box("mb-grow")
             text(_next(i18n, explained), "mb-meta")
         with box("mb-ep-terms"):
-            for name, maximum in _MOST.items():
+            for name, maximum in _MAX_SCORES.items():
                 value = float(getattr(explained.terms, name))
                 with attributes(box("mb-stack"), title=i18n(f"episodes.term.{name}_hint")):
                     text(i18n.number(value, 2), "mb-num mb-strong")

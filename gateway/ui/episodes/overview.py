@@ -143,7 +143,7 @@ def layer_tag(i18n: Localizer, head: EpisodeHead) -> None:
 
 def word_counts(i18n: Localizer, head: EpisodeHead) -> str:
     """Number of raw words, of stored words, and the ratio."""
-    raw_words, packed_words = i18n.number(head.words), head.kept_words
-    if packed_words is None or packed_words >= head.words:
+    raw_words, stored_words = i18n.number(head.words), head.kept_words
+    if stored_words is None or stored_words >= head.words:
         return raw_words
-    return f"{raw_words} → {i18n.number(packed_words)}  {i18n.number(head.words / max(1, packed_words), 1)}×"
+    return f"{raw_words} → {i18n.number(stored_words)}  {i18n.number(head.words / max(1, stored_words), 1)}×"

@@ -19,9 +19,9 @@ from gateway.ui.sections import EmptyState, ScreenSection
 
 _COMMAND = "mindbus episodes import chats.jsonl"
 _PAGE = 100
-_HEAR_EVERY_S = 2.0
+_RECEIVE_EVERY_S = 2.0
 _LOOK_AGAIN_EVERY_S = 5.0
-_TOLD = "mb.evt.episode."
+_EVENT_PREFIX = "mb.evt.episode."
 _BELOW = {Layer.HOT: Layer.WARM, Layer.WARM: Layer.COLD}
 
 
@@ -56,7 +56,7 @@ class EpisodesScreen:
     @classmethod
     async def draw(cls, session: PageSession) -> None:
         screen = cls(session)
-        session.hear(_HEAR_EVERY_S, screen.hear)
+        session.receive(_RECEIVE_EVERY_S, screen.receive)
         session.every(_LOOK_AGAIN_EVERY_S, screen._list_part.retry_if_failed)
         session.on_keys({"Escape": screen._close})
         await screen.refresh()
@@ -68,8 +68,10 @@ class EpisodesScreen:
     async def refresh(self) -> None:
         await self._list_part.attempt(self._refresh)
 
-    async def hear(self, events: list[Envelope], is_missing: bool) -> None:
-        changed = {str((event.data or {}).get("episode_id")) for event in events if event.type.startswith(_TOLD)}
+    async def receive(self, events: list[Envelope], is_missing: bool) -> None:
+        changed = {
+            str((event.data or {}).get("episode_id")) for event in events if event.type.startswith(_EVENT_PREFIX)
+        }
         if changed or is_missing:
             await self.refresh()
         if self._chosen is not None and (self._chosen in changed or is_missing):

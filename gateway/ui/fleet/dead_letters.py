@@ -18,7 +18,7 @@ from gateway.ui.rows import RedrawnRow, Rows
 from gateway.ui.svg import icon
 from mindbus.bus.deadletters import DeadLetter
 
-_SHOWN = 100
+_MAX_SHOWN = 100
 Key = tuple[str, str]
 Settle = Callable[[str, DeadLetterSelection, Backend], Coroutine[Any, Any, SettledDeadLetters]]
 
@@ -58,7 +58,7 @@ class DeadLetterList:
         if depths == self._depths and not is_acted_on:
             return
         full = [service for service, depth in depths.items() if depth]
-        letters = [letter for service in full for letter in await list_dead_letters(backend, service, _SHOWN)]
+        letters = [letter for service in full for letter in await list_dead_letters(backend, service, _MAX_SHOWN)]
         # The broker counts a little late: what was acted on is looked at once more.
         self._depths = {} if is_acted_on else depths
         letters.sort(key=lambda letter: letter.died_at, reverse=True)

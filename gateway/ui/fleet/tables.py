@@ -17,8 +17,8 @@ from gateway.ui.rows import Rows, cell, table
 from gateway.ui.svg import sparkline
 from mindbus.management import QueueState
 
-_KEPT = 60
-_RIGHT = "mb-fit mb-right"
+_SAMPLES = 60
+_RIGHT_ALIGNED = "mb-fit mb-right"
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class WorkerTable:
 _COLUMNS = (
     ("fleet.worker", ""),
     ("fleet.version", "mb-fit"),
-    *((key, _RIGHT) for key in ("fleet.seen", "fleet.says", "p50", "p99")),
+    *((key, _RIGHT_ALIGNED) for key in ("fleet.seen", "fleet.says", "p50", "p99")),
 )
 
 
@@ -109,7 +109,7 @@ class _ServiceRowView:
         self._state.style(f"--c: var(--{colour})")
         self._version.set_text(best.version)
         self._seen.set_text(i18n.span(max(silent_s, 0)))
-        rates = worker.pace.rates[-_KEPT:]
+        rates = worker.pace.rates[-_SAMPLES:]
         self._rate.show(rates, i18n.number(rates[-1] if rates else 0, 1), "" if any(worker.pace.rates) else "mb-t3")
         for place, took in ((self._p50, worker.pace.p50_s), (self._p99, worker.pace.p99_s)):
             place.set_text("–" if took is None else i18n.seconds(took))
@@ -119,7 +119,7 @@ class _CurveCell:
     """A number after its sparkline."""
 
     def __init__(self, i18n: Localizer, key: str) -> None:
-        with attributes(box(_RIGHT, "td"), data_label=i18n(key)), box("mb-line-x mb-end-x"):
+        with attributes(box(_RIGHT_ALIGNED, "td"), data_label=i18n(key)), box("mb-line-x mb-end-x"):
             self._spark = ui.html("", sanitize=False).classes("mb-spark")
             self._number = text("", "mb-num mb-w40")
 
@@ -140,7 +140,7 @@ def _look_of(best: WorkerInstance) -> tuple[str, str, str]:
     return "ok", "", ""
 
 
-_MANY = 100
+_BACKLOG = 100
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class QueueRow:
     @property
     def severity(self) -> int:
         """Sort key: problems first."""
-        return 0 if self.dead or self.is_abandoned else 1 if self.ready > _MANY else 2
+        return 0 if self.dead or self.is_abandoned else 1 if self.ready > _BACKLOG else 2
 
 
 def queues_of(states: Sequence[QueueState], depths: Mapping[str, Sequence[int]]) -> list[QueueRow]:
@@ -191,7 +191,7 @@ class QueueTable:
                 SegmentedControl(options, "all", self._choose)
             with box("mb-scroll mb-grow"):
                 numbers = ("fleet.depth", "fleet.taken", "fleet.consumers", "fleet.dead")
-                body = table(i18n, (("fleet.queue", ""), *((key, _RIGHT) for key in numbers)))
+                body = table(i18n, (("fleet.queue", ""), *((key, _RIGHT_ALIGNED) for key in numbers)))
                 self._rows: Rows[QueueRow] = Rows(body, lambda _queue: _QueueRowView(i18n))
 
     def show(self, queues: list[QueueRow]) -> None:
@@ -226,10 +226,10 @@ class _QueueRowView:
         prefix, _, name = queue.name.partition(QUEUE_PREFIX)
         self._prefix.set_text(f"{prefix}{QUEUE_PREFIX}")
         self._name.set_text(name)
-        look = "mb-err" if queue.is_abandoned else "mb-warn" if queue.ready > _MANY else ""
+        look = "mb-err" if queue.is_abandoned else "mb-warn" if queue.ready > _BACKLOG else ""
         self._depth.show(queue.depths, i18n.number(queue.ready), look or "mb-t3", look)
         self._unacked.set_text(i18n.number(queue.unacked) if queue.unacked else "–")
         self._consumers.set_text(str(queue.consumers))
-        self._consumers.classes(replace=f"{_RIGHT} mb-num {look if queue.is_abandoned else ''}")
+        self._consumers.classes(replace=f"{_RIGHT_ALIGNED} mb-num {look if queue.is_abandoned else ''}")
         self._dead.set_text(i18n.number(queue.dead) if queue.dead else "–")
-        self._dead.classes(replace=f"{_RIGHT} mb-num {'mb-err mb-medium' if queue.dead else 'mb-t3'}")
+        self._dead.classes(replace=f"{_RIGHT_ALIGNED} mb-num {'mb-err mb-medium' if queue.dead else 'mb-t3'}")

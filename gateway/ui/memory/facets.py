@@ -13,7 +13,7 @@ from gateway.ui.i18n import Localizer
 from gateway.ui.memory.search_form import MemorySearch
 from mindbus.sdk.kem_filters import written
 
-_MOST_KEYS, _MOST_VALUES = 12, 8
+_MAX_KEYS, _MAX_VALUES = 12, 8
 # Ids, times are longer.
 _SHORT = 20
 
@@ -38,7 +38,7 @@ class FacetPanel:
             self._list(i18n("memory.content_type"), types, lambda value: self._ask(question.of_type(value)))
             picked = {key for key, _ in question.picks}
             keys = picked | {key for key in facets.metadata if _tells_apart(facets, key)}
-            for key in sorted(keys, key=lambda key: (key not in picked, key))[:_MOST_KEYS]:
+            for key in sorted(keys, key=lambda key: (key not in picked, key))[:_MAX_KEYS]:
                 on = {value for name, value in question.picks if name == key}
                 choices = _choices(facets.metadata.get(key, []), on)
                 self._list(key, choices, partial(self._toggle, question, key))
@@ -54,13 +54,13 @@ class FacetPanel:
             return
         with attributes(box("mb-facet", "section"), aria_label=title):
             text(title, "mb-label mb-ell", "h2")
-            for choice in choices[:_MOST_VALUES]:
+            for choice in choices[:_MAX_VALUES]:
                 with clickable("mb-facet-row", lambda choice=choice: on_click(choice.value), aria_pressed=choice.is_on):
                     box("mb-facet-box", "i")
                     attributes(text(choice.value or "«»", "mb-ell mb-grow"), title=choice.value)
                     text(self.i18n.number(choice.count), "mb-num mb-t3")
-            if len(choices) > _MOST_VALUES:
-                text(self.i18n.count("memory.more_values", len(choices) - _MOST_VALUES), "mb-cap mb-t3")
+            if len(choices) > _MAX_VALUES:
+                text(self.i18n.count("memory.more_values", len(choices) - _MAX_VALUES), "mb-cap mb-t3")
 
 
 def _choices(values: Sequence[FacetValue], on: set[str] | set[str | None]) -> list[_Choice]:
@@ -77,4 +77,4 @@ def _tells_apart(facets: Facets, key: str) -> bool:
     if any(value.count > 1 for value in values):
         return [value.count for value in values] != [facets.counted]
     is_short = all(len(written(value.value)) <= _SHORT for value in values)
-    return is_short and 1 < facets.counted <= _MOST_VALUES
+    return is_short and 1 < facets.counted <= _MAX_VALUES

@@ -15,7 +15,7 @@ Look = Literal["plain", "asked", "added", "struck"]
 _WORD = re.compile(r"\w+(?:[-'’.]\w+)*")
 _TOKEN = re.compile(r"\S+\s*|\s+")
 _BEFORE = 60
-_MOST_COMPARED = 4000
+_MAX_COMPARED = 4000
 
 
 class HighlightedText(NamedTuple):
@@ -54,7 +54,7 @@ def excerpt(content: str, query_words: Collection[str], length: int) -> list[Hig
 
 def text_diff(before: str, after: str) -> list[HighlightedText]:
     """Deleted and inserted parts; of a long text only the new version."""
-    if max(len(before), len(after)) > _MOST_COMPARED:
+    if max(len(before), len(after)) > _MAX_COMPARED:
         return [HighlightedText(after)]
     return list(_difference(_TOKEN.findall(before), _TOKEN.findall(after)))
 

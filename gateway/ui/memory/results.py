@@ -77,7 +77,7 @@ class SearchResults:
         hits = (hit for hit in self.hits.values() if question.shows(hit.kem))
         return [replace(hit, is_chosen=hit.kem.id == chosen) for hit in hits]
 
-    def hear(self, changes: Iterable[KemChange]) -> None:
+    def receive(self, changes: Iterable[KemChange]) -> None:
         """Mark changed units and collect new ones."""
         for change in changes:
             item = self.hits.get(change.kem_id)
@@ -100,7 +100,7 @@ def apply_change(hit: KemItem, change: KemChange) -> KemItem:
 
 
 _LENGTH = 240
-_MOST_TAGS = 4
+_MAX_TAGS = 4
 
 
 def result_rows(i18n: Localizer, place: Element, choose: Callable[[str], Any]) -> Rows[KemItem]:
@@ -144,7 +144,7 @@ def _foot(i18n: Localizer, hit: KemItem) -> None:
                 text(i18n(f"memory.visibility.{kem.visibility}"))
         # A number says nothing without its key.
         named = [(key, value) for key, value in facets(kem.metadata) if isinstance(value, str)]
-        for key, value in named[:_MOST_TAGS]:
+        for key, value in named[:_MAX_TAGS]:
             attributes(tag(value, "", "mb-hit-tag"), title=f"{key}={value}")
         box("mb-grow")
         moment(i18n, kem.updated_at, i18n.when(kem.updated_at, datetime.now(UTC)))
@@ -206,7 +206,7 @@ class ResultSummary:
         self._fresh_count.set_text(i18n.count("memory.fresh", len(results.fresh)))
 
 
-_KEPT: Final = 200
+_MAX_CHANGES: Final = 200
 _CHANGE_LENGTH: Final = 200
 _COLOURS: Final = {"deleted": "err", "evicted": "t3", "updated": "kem"}
 
@@ -217,7 +217,7 @@ class ChangeList:
     def __init__(self, i18n: Localizer, place: Element, choose: Callable[[str], Any]) -> None:
         self._i18n, self._choose = i18n, choose
         self._numbers = count()
-        self._kept: deque[tuple[int, KemChange]] = deque(maxlen=_KEPT)
+        self._kept: deque[tuple[int, KemChange]] = deque(maxlen=_MAX_CHANGES)
         with place:
             self._quiet = text(i18n("memory.quiet"), "mb-meta mb-quiet-note", "p")
             self._rows: Rows[KemChange] = Rows(attributes(box("mb-hits"), aria_live="polite"), self._row)

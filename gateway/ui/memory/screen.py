@@ -20,7 +20,7 @@ from gateway.ui.sections import EmptyState, ScreenSection
 
 _COMMAND = 'mindbus memory add --text "The release was moved to Friday." --meta project_id=apollo'
 _PAGE = 50
-_HEAR_EVERY_S = 0.25
+_RECEIVE_EVERY_S = 0.25
 _LOOK_AGAIN_EVERY_S = 5.0
 
 
@@ -57,7 +57,7 @@ class MemoryScreen:
     async def draw(cls, session: PageSession) -> None:
         screen = cls(session)
         listener = session.enter(screen.memory.changes.listen())
-        session.every(_HEAR_EVERY_S, lambda: screen.hear(listener.take()))
+        session.every(_RECEIVE_EVERY_S, lambda: screen.receive(listener.take()))
         session.every(_LOOK_AGAIN_EVERY_S, screen.part.retry_if_failed)
         session.on_keys({"Escape": lambda: screen.choose(None)})
         await screen.refresh()
@@ -93,14 +93,14 @@ class MemoryScreen:
             await self.session.attempt(self._fetch(kem_id))
         self._show()
 
-    async def hear(self, items: list[KemChange | MissedEvents]) -> None:
+    async def receive(self, items: list[KemChange | MissedEvents]) -> None:
         changes = [item for item in items if not isinstance(item, MissedEvents)]
         if len(changes) < len(items):
             self.session.say(self.session.i18n("memory.missed"))
         if not changes:
             return
         self.change_list.add(changes)
-        self.found.hear(changes)
+        self.found.receive(changes)
         if not self.found.hits and self.bar.question.is_open:
             await self.refresh()
         chosen = self._chosen

@@ -27,7 +27,7 @@ from gateway.ui.sections import EXPECTED_ERRORS, ScreenSection, show_error
 from gateway.ui.svg import icon
 from mindbus.sdk.preview import Preview
 
-_MOST_LINES = 2000
+_MAX_LINES = 2000
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _AT_ONCE_BYTES = 1024 * 1024
 
@@ -47,7 +47,7 @@ class ArtifactPanel:
         try:
             manifest = await backend.artifacts.manifest(artifact_id, trace=trace)
             versions = await backend.bus.request(GetVersions(artifact_id=artifact_id), trace=trace)
-            preview = await artifact_preview(backend, artifact_id, _MOST_LINES, trace)
+            preview = await artifact_preview(backend, artifact_id, _MAX_LINES, trace)
         except EXPECTED_ERRORS as error:
             with self.place:
                 show_error(self.session.i18n, error, lambda: self.show(artifact_id, trace), trace or "")
@@ -122,7 +122,7 @@ def _address(manifest: Manifest) -> str:
     return f"/api/artifacts/{quote(manifest.id)}/content?trace={quote(manifest.trace_id)}"
 
 
-_MOST_NODES = 40
+_MAX_NODES = 40
 
 
 class ArtifactScreen:
@@ -152,5 +152,5 @@ class ArtifactScreen:
         edges = frozenset(
             (edge.source, edge.target) for edge in lineage.edges if {edge.source, edge.target} <= node_ids
         )
-        graph = Graph(nodes, edges).around(self.artifact_id, _MOST_NODES)
+        graph = Graph(nodes, edges).around(self.artifact_id, _MAX_NODES)
         self._graph.set_content(drawing_of(graph, self.artifact_id, self.session.i18n("run.lineage")))

@@ -17,7 +17,7 @@ from config.shipped import shipped_file, shipped_names
 _HEIGHT, _GAP_X, _GAP_Y, _EDGE = 44, 28, 14, 10
 _LANE, _BEND = 9, 12
 _NARROWEST, _PER_CHARACTER, _PADDING = 56, 6.4, 20
-_MOST_CHARACTERS: Final = 16
+_MAX_CHARACTERS: Final = 16
 
 Look = Literal["source", "registered", "buffered", "writing", "planned"]
 
@@ -160,7 +160,7 @@ def _node(node: Node, place: _Place, *, is_selected: bool) -> str:
 
 
 def _short(title: str) -> str:
-    return title if len(title) <= _MOST_CHARACTERS else f"{title[: _MOST_CHARACTERS - 1]}…"
+    return title if len(title) <= _MAX_CHARACTERS else f"{title[: _MAX_CHARACTERS - 1]}…"
 
 
 def _mean(rows: Iterable[float | None]) -> float:

@@ -18,7 +18,7 @@ from gateway.ui.runs.steps import OVER, STATUS_COLOURS
 from gateway.ui.sections import EmptyState, ScreenSection
 
 _COMMAND = "mindbus process run article --input brief.md"
-_SHOWN = 50
+_MAX_SHOWN = 50
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class RunListScreen:
     @classmethod
     async def draw(cls, session: PageSession) -> None:
         screen = cls(session)
-        session.hear(0.5, screen.hear)
+        session.receive(0.5, screen.receive)
         await screen.refresh()
         session.every(1.0, screen.tick)
         if session.query.get("new"):
             screen._ask()
 
-    def hear(self, envelopes: list[Envelope], has_missed: bool) -> None:
+    def receive(self, envelopes: list[Envelope], has_missed: bool) -> None:
         self._is_stale |= has_missed or any(envelope.type.startswith("mb.evt.process.") for envelope in envelopes)
 
     async def tick(self) -> None:
@@ -66,7 +66,7 @@ class RunListScreen:
         await self.part.attempt(self._refresh)
 
     async def _refresh(self) -> None:
-        self._runs = list((await self.session.backend.bus.request(ListProcesses(limit=_SHOWN))).items)
+        self._runs = list((await self.session.backend.bus.request(ListProcesses(limit=_MAX_SHOWN))).items)
         self._show()
 
     def _show(self) -> None:

@@ -18,7 +18,7 @@ from gateway.ui.runs.lineage import drawing_of, graph_of_run
 from gateway.ui.runs.steps import OVER, STATUS_COLOURS, StepList
 from gateway.ui.sections import ScreenSection
 
-_MOST_NODES = 40
+_MAX_NODES = 40
 _FIGURES = ("elapsed", "steps", "artifacts", "attempts")
 
 
@@ -51,11 +51,11 @@ class RunScreen:
     async def draw(cls, session: PageSession, run_id: str) -> None:
         screen = cls(session, run_id)
         session.layout.crumbs([(session.i18n("nav.runs"), "/runs"), (run_id, "")])
-        session.hear(0.25, screen.hear)
+        session.receive(0.25, screen.receive)
         session.every(1.0, screen.tick)
         await screen.refresh()
 
-    def hear(self, envelopes: list[Envelope], has_missed: bool) -> None:
+    def receive(self, envelopes: list[Envelope], has_missed: bool) -> None:
         for envelope in envelopes:
             if envelope.mbtraceid != self.run_id:
                 continue
@@ -104,9 +104,7 @@ class RunScreen:
         writing = sum(node.look in ("writing", "buffered") for node in graph.nodes)
         self._summary.set_text(f"{counts} · {i18n.count('run.count_writing', writing)}" if writing else counts)
         self._figures["artifacts"].set_text(i18n.number(len(artifacts.items)))
-        self._graph.set_content(
-            drawing_of(graph.around(self.selected, _MOST_NODES), self.selected, i18n("run.lineage"))
-        )
+        self._graph.set_content(drawing_of(graph.around(self.selected, _MAX_NODES), self.selected, i18n("run.lineage")))
         if self.selected:
             await self.panel.show(self.selected, self.run_id)
 

@@ -206,14 +206,14 @@ class SimScreen:
     @classmethod
     async def draw(cls, session: PageSession) -> None:
         screen = cls(session)
-        session.hear(0.25, screen.hear)
+        session.receive(0.25, screen.receive)
         screen.tick()
         session.every(1.0, screen.tick)
         session.every(2.0, screen.refresh)
 
-    def hear(self, envelopes: list[Envelope], _has_missed: bool) -> None:
+    def receive(self, envelopes: list[Envelope], _has_missed: bool) -> None:
         """Count events; missed ones are read from the timeline at the next load."""
-        self.counting.hear(envelopes)
+        self.counting.receive(envelopes)
 
     async def refresh(self) -> None:
         await self.part.attempt(self._refresh)
@@ -247,7 +247,7 @@ class SimScreen:
     async def _catch_up(self) -> None:
         query = GetTimeline(since=self.state.started_at, limit=_PAGE)
         events, _ = await self.session.read_timeline(query, _MAX_PAGES)
-        self.counting.hear(event.envelope for event in events)
+        self.counting.receive(event.envelope for event in events)
 
     def _follow_team(self) -> None:
         # A chosen team is shown whatever runs.

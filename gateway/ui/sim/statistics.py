@@ -15,9 +15,9 @@ from gateway.ui.activity import quantile
 from gateway.ui.i18n import Localizer
 
 _POINTS: Final = 300
-_NEWS: Final = 12
+_RECENT_EVENTS: Final = 12
 _CURVE: Final = 60
-_TOLD: Final = {"processed", "notification", "raw", "dialogue"}
+_EVENT_TOPICS: Final = {"processed", "notification", "raw", "dialogue"}
 # The same thing is told twice: once for the timeline, once with its words.
 _NOT_NEWS: Final = {MessageReceived.wire.type, MessageSent.wire.type}
 
@@ -36,19 +36,19 @@ class SimStatistics:
     sent: set[str] = field(default_factory=set)
     by_user: Counter[str] = field(default_factory=Counter)
     seconds: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=_POINTS))
-    news: deque[Envelope] = field(default_factory=lambda: deque(maxlen=_NEWS))
+    news: deque[Envelope] = field(default_factory=lambda: deque(maxlen=_RECENT_EVENTS))
     curves: dict[str, deque[int]] = field(default_factory=dict)
     _pending: dict[str, datetime] = field(default_factory=dict)
     _ids: set[str] = field(default_factory=set)
 
-    def hear(self, envelopes: Iterable[Envelope]) -> None:
+    def receive(self, envelopes: Iterable[Envelope]) -> None:
         for envelope in envelopes:
             if envelope.id in self._ids:
                 continue
             self._ids.add(envelope.id)
             self._count(envelope)
             topic = envelope.type.split(".")[2]
-            if topic in _TOLD and envelope.type not in _NOT_NEWS:
+            if topic in _EVENT_TOPICS and envelope.type not in _NOT_NEWS:
                 self.news.append(envelope)
 
     def tick(self) -> None:

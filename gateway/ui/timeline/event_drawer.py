@@ -87,7 +87,7 @@ def chain_of(roots: Iterable[CausationNode], event_id: str) -> tuple[list[Timeli
     return [], []
 
 
-_MOST_NODES = 60
+_MAX_NODES = 60
 
 
 class EventDrawer(Drawer):
@@ -166,10 +166,10 @@ class EventDrawer(Drawer):
                 if event.trace_id:
                     anchor(f"/timeline?trace={quote(event.trace_id)}", i18n("timeline.follow"))
             with attributes(box("mb-tree"), role="tree"):
-                for depth, node in nodes[:_MOST_NODES]:
+                for depth, node in nodes[:_MAX_NODES]:
                     self._node(depth, node, nodes[0][1])
-                if len(nodes) > _MOST_NODES:
-                    text(i18n.count("timeline.more", len(nodes) - _MOST_NODES), "mb-meta")
+                if len(nodes) > _MAX_NODES:
+                    text(i18n.count("timeline.more", len(nodes) - _MAX_NODES), "mb-meta")
 
     def _node(self, depth: int, node: CausationNode, first: CausationNode) -> None:
         i18n = self.i18n

@@ -89,7 +89,7 @@ class TimelineFilters:
                 button(i18n("timeline.show"), go, "mb-primary")
 
 
-_MOST_WAITING = 5000
+_MAX_WAITING = 5000
 
 
 class LiveToggle:
@@ -105,7 +105,7 @@ class LiveToggle:
         self._update()
 
     def keep(self, fresh: Sequence[EventMark]) -> None:
-        self._waiting = [*self._waiting, *fresh][-_MOST_WAITING:]
+        self._waiting = [*self._waiting, *fresh][-_MAX_WAITING:]
         self._update()
 
     def toggle(self) -> list[EventMark]:

@@ -14,9 +14,9 @@ from bus_schema.subagent import SubagentCompletion, SubagentDelegation
 from bus_schema.timeline import TimelineEvent
 from gateway.ui.i18n import Localizer
 
-_MOST: Final = 160
+_MAX_CHARACTERS: Final = 160
 # The first of these that an event has says most about it.
-_TELLING: Final = ("preview", "message", "reason", "note", "content", "task", "response", "status", "about")
+_TEXT_FIELDS: Final = ("preview", "message", "reason", "note", "content", "task", "response", "status", "about")
 
 _OWNERS: Final = ("user_id", "to_user", "chat_id", "step_id", "card_name")
 
@@ -29,11 +29,11 @@ def name_of(envelope: Envelope) -> str:
 def summary_of(i18n: Localizer, envelope: Envelope) -> str:
     data = envelope.data or {}
     owner = next((str(data[name]) for name in _OWNERS if data.get(name)), "")
-    return " · ".join(part for part in (owner, _content(i18n, data)) if part)[:_MOST]
+    return " · ".join(part for part in (owner, _content(i18n, data)) if part)[:_MAX_CHARACTERS]
 
 
 def _content(i18n: Localizer, data: dict[str, Any]) -> str:
-    for key in _TELLING:
+    for key in _TEXT_FIELDS:
         value = data.get(key)
         if isinstance(value, str) and value.strip():
             return " ".join(value.split())

@@ -49,7 +49,7 @@ class TimelineScreen:
     @classmethod
     async def draw(cls, session: PageSession) -> None:
         screen = cls(session)
-        session.hear(0.25, screen.hear)
+        session.receive(0.25, screen.receive)
         session.every(1.0, screen.tick)
         screen.listen_to_keys()
         ui.on("mb_mark", lambda event: screen.choose(event.args["id"]))
@@ -77,7 +77,7 @@ class TimelineScreen:
         if not is_all:
             self.session.say(i18n("timeline.too_many", n=i18n.number(_PAGE * _MAX_PAGES)))
 
-    def hear(self, envelopes: list[Envelope], has_missed: bool) -> Any:
+    def receive(self, envelopes: list[Envelope], has_missed: bool) -> Any:
         if has_missed:
             return self.part.attempt(self.load)
         fresh = self.reading.read(event for event in map(TimelineEvent.of, envelopes) if self._fits(event))

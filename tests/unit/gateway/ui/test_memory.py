@@ -117,7 +117,7 @@ def test_a_change_marks_what_was_found_and_moves_nothing() -> None:
     found = SearchResults()
     query = KemQuery.model_validate({"metadata_filters": {"kind": "plan"}})
     found.begin(query, KemPage(items=tuple(FoundKem(kem=a_kem(f"kem_{number}"), score=0.5) for number in range(3))))
-    found.hear(
+    found.receive(
         [
             change("updated", a_kem("kem_1", version=2, content="Saturday.")),
             change("updated", a_kem("kem_1", version=3, content="Sunday.")),
