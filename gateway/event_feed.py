@@ -32,8 +32,6 @@ class MissedEvents:
 
 @dataclass(frozen=True)
 class WorkerInstance:
-    """An instance of a worker, from its last heartbeat."""
-
     service: str
     instance: str
     state: State
@@ -86,7 +84,6 @@ class Broadcast(Generic[ItemT]):
 
     @contextmanager
     def listen(self, capacity: int = _MAX_WAITING) -> Iterator[Listener[ItemT]]:
-        """A listener to every item from now on."""
         listener: Listener[ItemT] = Listener(capacity)
         self.listeners.add(listener)
         try:

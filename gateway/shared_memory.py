@@ -128,7 +128,6 @@ class MemoryChangeListener:
         self._feed, self._users = feed, users
 
     async def run(self) -> None:
-        """Receive for ever."""
         with self._feed.listen() as listener:
             while True:
                 await listener.wait()

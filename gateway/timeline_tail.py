@@ -103,7 +103,6 @@ class TimelineTail:
                 self._has_followers.clear()
 
     async def run(self) -> None:
-        """Poll for ever."""
         while True:
             await self._has_followers.wait()
             with self._feed.listen() as listener:

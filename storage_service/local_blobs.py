@@ -41,8 +41,6 @@ T = TypeVar("T")
 def _in_thread(
     method: Callable[Concatenate["LocalBlobs", P], T],
 ) -> Callable[Concatenate["LocalBlobs", P], Coroutine[Any, Any, T]]:
-    """Run a blocking method in a thread."""
-
     @wraps(method)
     async def run(self: "LocalBlobs", /, *arguments: P.args, **options: P.kwargs) -> T:
         return await asyncio.to_thread(method, self, *arguments, **options)

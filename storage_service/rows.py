@@ -30,7 +30,6 @@ def as_manifest(row: ManifestRow | Row[Any]) -> Manifest:
 
 
 def inputs_of(manifest: Manifest) -> set[str]:
-    """The artifacts that a manifest names as its inputs."""
     return set(manifest.context.input_artifacts) if manifest.context else set()
 
 

@@ -40,8 +40,6 @@ def _shown_to(visibility: str) -> Index:
 
 
 class StorageBase(DeclarativeBase):
-    """Base of storage's tables."""
-
     metadata = named_metadata()
 
 

@@ -212,7 +212,7 @@ class Uploads:
         name = key.rpartition("/")[2]
         return ClaimAddress(presigned_url=await asyncio.to_thread(self.presigner.get, key, name, _CLAIM_TYPE))
 
-    async def addressed(self, manifest: Manifest, *, signed: bool) -> FoundManifest:
+    async def with_address(self, manifest: Manifest, *, signed: bool) -> FoundManifest:
         """The manifest, with an address of its bytes if requested; the ACL is checked by the caller."""
         if self.presigner is None or not signed:
             return FoundManifest(**dict(manifest))

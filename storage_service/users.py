@@ -42,8 +42,6 @@ class UserRow(StorageBase):
 
 
 class Users:
-    """The users table."""
-
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
         self.database, self.clock = database, clock
 

@@ -88,7 +88,7 @@ class CreativeWorker(Worker):
     async def _execute(self, order: ExecuteStep, hands: StepArtifacts) -> StepCompleted | StepPendingStorage:
         self.role.require_craft(order.produces)
         # Asked before anything is state: a model answers differently each time, but an attempt has one artifact.
-        made = await hands.made_before()
+        made = await hands.find_earlier()
         if made is not None:
             return hands.ending(made)
         await self._artifacts.wait_for_room()

@@ -66,14 +66,14 @@ class _Observer:
         return self._work.has_room
 
     async def called(self, text: str, calls: Sequence[ToolCall]) -> None:
-        await self._work.called(history_calls(calls), sanitise_text(text))
+        await self._work.report_calls(history_calls(calls), sanitise_text(text))
 
     async def working(self, call: ToolCall) -> None:
         await self._work.working(call.name, f"{call.name} {call.arguments[:_STATUS_CHARS]}")
 
     async def answered(self, call: ToolCall, content: str, *, is_error: bool) -> str:
         (kept,) = history_calls([call])
-        return await self._work.answered(kept, sanitise_text(content), is_error=is_error)
+        return await self._work.report_result(kept, sanitise_text(content), is_error=is_error)
 
 
 def _materials(work: Delegated) -> list[Material]:

@@ -39,7 +39,6 @@ class RequestedRange:
 
     @property
     def length(self) -> int:
-        """Number of bytes."""
         return self.last - self.first + 1
 
 

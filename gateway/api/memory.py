@@ -106,7 +106,6 @@ async def changes(
 
 
 def facets_of(results: Iterable[FoundKem], *, is_all: bool) -> Facets:
-    """Facets of these units."""
     kems = [item.kem for item in results]
     values: dict[str, Counter[str | bool | float]] = {}
     for kem in kems:

@@ -34,7 +34,6 @@ class TimelineParams(BaseModel):
     cursor: str | None = Field(default=None, max_length=256)
 
     def query(self, limit: int, cursor: str | None) -> GetTimeline:
-        """The query to storage."""
         conditions = {"user_id": self.user, "trace_id": self.trace, "topics": tuple(self.topic)}
         return GetTimeline(since=self.since, until=self.until, cursor=cursor, limit=limit, **conditions)
 

@@ -117,7 +117,6 @@ class ActivityMonitor:
         return self._counter.now()
 
     async def run(self) -> None:
-        """Sample for ever."""
         counted: deque[int] = deque(maxlen=_RATE_OVER_S)
         samples = 0
         with self._feed.listen() as listener:

@@ -39,8 +39,6 @@ _MAX_ENTRIES: Final = 16
 
 @dataclass(frozen=True)
 class PaletteEntry:
-    """A target of the palette."""
-
     group: str
     picture: str
     title: str

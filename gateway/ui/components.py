@@ -163,7 +163,6 @@ def moment(i18n: Localizer, at: datetime, shown: str, classes: str = "mb-cap mb-
 
 
 def head(title: str, classes: str = "mb-head") -> Element:
-    """The head of a panel, to be extended."""
     with box(classes) as element:
         text(title, "", "h2")
     return element

@@ -31,7 +31,6 @@ class Rows(Generic[ItemT]):
         self._shown: dict[Hashable, ItemT] = {}
 
     def show(self, items: Iterable[tuple[Hashable, ItemT]]) -> None:
-        """Make the rows be these items, in this order."""
         by_key = dict(items)
         for key in [key for key in self._rows if key not in by_key]:
             self._rows.pop(key).element.delete()

@@ -16,7 +16,6 @@ EXPECTED_ERRORS: Final = EXPECTED
 
 
 def error_text(i18n: Localizer, error: Exception) -> str:
-    """Code and detail of an error."""
     if isinstance(error, BusUnavailable):
         return i18n("trouble.bus")
     problem = Problem.of(error)

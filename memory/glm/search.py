@@ -61,14 +61,14 @@ class KemSearch:
         start = rank_of(request.cursor, query)
         end = start + request.page_size
         await self.relay.catch_up(_FRESH_WITHIN_S)
-        ranked = await self.ranked(query, principal, end + 1)
+        ranked = await self.rank(query, principal, end + 1)
         items = ranked.items[start:end]
         if not request.explain:
             items = [item.model_copy(update={"explain": None}) for item in items]
         next_cursor = cursor_at(end, query) if len(ranked.items) > end and end <= MAX_RANK else None
         return KemPage(items=tuple(items), next_cursor=next_cursor, is_degraded=ranked.is_degraded)
 
-    async def ranked(self, query: KemQuery, principal: Principal, limit: int) -> RankedKems:
+    async def rank(self, query: KemQuery, principal: Principal, limit: int) -> RankedKems:
         """Up to `limit` results. Raises WrongVector, DatabaseAway, and IndexAway if the query has no text."""
         self.index.space.require(query.embedding_query)
         # A query with an order of its own sorts the results that would have come first.

@@ -30,8 +30,6 @@ _JSON = sa.JSON(none_as_null=True).with_variant(JSONB, "postgresql")
 
 
 class GlmBase(DeclarativeBase):
-    """Declarative base of the global memory."""
-
     metadata = named_metadata()
 
 

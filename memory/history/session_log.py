@@ -155,7 +155,6 @@ class SessionLog:
         self.add(chat_id, "new request", text=text)
 
     def log_messages(self, key: str, messages: Iterable[HistoryMessage]) -> None:
-        """Log messages that were appended to a history."""
         saved = _SAVED if subagent_of(key) is None else _SAVED_OF_SUBAGENT
         for message in messages:
             text = message.content or ""

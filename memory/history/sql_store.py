@@ -21,8 +21,6 @@ _KEY = String(160).with_variant(String(160, collation="C"), "postgresql")
 
 
 class HistoryBase(DeclarativeBase):
-    """Declarative base of the histories."""
-
     metadata = named_metadata()
 
 

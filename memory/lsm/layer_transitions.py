@@ -16,7 +16,7 @@ from bus_schema.lsm_packing import ApplyPack, DueEpisode, DueEpisodes
 from memory.lsm.episode_updates import EpisodeLimits, make_anchor
 from memory.lsm.errors import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackRejected
 from memory.lsm.priority import LayerRules
-from memory.lsm.rows import as_head, as_hot, as_turn, kept_words, turns_of
+from memory.lsm.rows import as_head, as_hot, as_turn, stored_words, turns_of
 from memory.lsm.tables import EpisodeRow, LayerChangeRow
 from memory.packing.budget import content_words
 from memory.packing.sentences import turns_of_warm
@@ -268,4 +268,4 @@ def _store(row: EpisodeRow, command: ApplyPack) -> None:
 def _log_layer(row: EpisodeRow, at: datetime) -> None:
     session = object_session(row)
     assert session is not None, "an episode changes its layer in a transaction"
-    session.add(LayerChangeRow(episode_id=row.id, at=at, layer=row.layer, word_count=kept_words(row)))
+    session.add(LayerChangeRow(episode_id=row.id, at=at, layer=row.layer, word_count=stored_words(row)))

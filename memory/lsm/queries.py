@@ -15,7 +15,7 @@ from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, GetHotEpisodes
 from bus_schema.lsm_statistics import ExplainedEpisode, NextLayer
 from memory.lsm.errors import NoSuchEpisode
 from memory.lsm.priority import LayerRules
-from memory.lsm.rows import as_episode, as_head, as_turn, kept_words, turns_of
+from memory.lsm.rows import as_episode, as_head, as_turn, stored_words, turns_of
 from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow
 from mindbus.sql.database import Database
 from retrieval.cursors import InvalidCursor, PageKey, decode_cursor, encode_cursor
@@ -51,7 +51,7 @@ class EpisodeQueries:
         return ExplainedEpisode(
             episode=await asyncio.to_thread(as_episode, row, turns, self.rules, at),
             turns=tuple(map(as_turn, turns)),
-            kept_words=kept_words(row),
+            kept_words=stored_words(row),
             terms=self.rules.terms(row, at),
             next=None if following is None else NextLayer(layer=following[0], at=following[1]),
             report=None if row.layer == Layer.HOT or row.report is None else PackReport.model_validate(row.report),

@@ -90,7 +90,7 @@ def as_head(row: EpisodeRow, rules: LayerRules, at: datetime) -> EpisodeHead:
 
 def as_episode(row: EpisodeRow, turns: Sequence[TurnRow], rules: LayerRules, at: datetime) -> Episode:
     """An episode with the content of its layer; slow for a long hot one."""
-    content = as_hot(turns) if row.layer == Layer.HOT else packed(row)
+    content = as_hot(turns) if row.layer == Layer.HOT else pack_of(row)
     ids = tuple(turn.id for turn in turns)
     return Episode.model_validate(_head(row, rules, at) | {"content": content, "raw_log_ids": ids})
 
@@ -101,7 +101,7 @@ def as_hot(rows: Sequence[TurnRow]) -> HotContent:
     return HotContent.model_construct(raw_messages=turns, entities=entities_of(turns), decisions=decisions_of(turns))
 
 
-def packed(row: EpisodeRow) -> Content:
+def pack_of(row: EpisodeRow) -> Content:
     """The pack of a warm or cold episode, with its vector."""
     stored = (row.content_warm if row.layer == Layer.WARM else row.content_cold) or {}
     content = _CONTENT.validate_python(stored)
@@ -110,10 +110,10 @@ def packed(row: EpisodeRow) -> Content:
     return content.model_copy(update={"embedding": Embedding.kept(row.model, row.embedding)})
 
 
-def kept_words(row: EpisodeRow) -> int:
+def stored_words(row: EpisodeRow) -> int:
     return row.word_count if row.layer_word_count is None else row.layer_word_count
 
 
 def _head(row: EpisodeRow, rules: LayerRules, at: datetime) -> dict[str, object]:
     columns: dict[str, object] = {name: getattr(row, name) for name in _HEAD_COLUMNS}
-    return columns | {"priority": rules.priority(row, at), "words": row.word_count, "kept_words": kept_words(row)}
+    return columns | {"priority": rules.priority(row, at), "words": row.word_count, "kept_words": stored_words(row)}

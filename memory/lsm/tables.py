@@ -108,8 +108,6 @@ class EpisodeRow(LsmBase):
 
 
 class EpisodeOfTurnRow(LsmBase):
-    """Episode of a turn."""
-
     __tablename__ = "episode_of_turn"
     __table_args__ = (sa.Index(None, "episode_id"),)
     raw_log_id: Mapped[str] = mapped_column(sa.ForeignKey("raw_log.id", ondelete="CASCADE"), primary_key=True)

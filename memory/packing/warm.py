@@ -50,7 +50,6 @@ def warm_of(turns: Sequence[RawTurn]) -> WarmContent:
 
 
 def _outside_of(decisions: Sequence[Decision], entities: Sequence[Entity]) -> tuple[Entity, ...]:
-    """The entities that no decision names."""
     decided = [f" {stem_key(decision.text)} " for decision in decisions]
     return tuple(entity for entity in entities if not any(f" {stem_key(entity.name)} " in text for text in decided))
 

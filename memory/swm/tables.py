@@ -14,8 +14,6 @@ MIGRATIONS = Path(__file__).parents[1] / "migrations" / "swm"
 
 
 class SwmBase(DeclarativeBase):
-    """Declarative base of the working memory."""
-
     metadata = named_metadata()
 
 
@@ -47,8 +45,6 @@ class LockRow(SwmBase):
 
 
 class SharedCounterRow(SwmBase):
-    """Value of a counter."""
-
     __tablename__ = "shared_counters"
     name: Mapped[str] = mapped_column(String(128), primary_key=True)
     value: Mapped[int] = mapped_column(BigInteger)
@@ -66,8 +62,6 @@ class OperationRow(SwmBase):
 
 
 class SubscriptionRow(SwmBase):
-    """Subscription of an agent."""
-
     __tablename__ = "subscriptions"
     subscription_id: Mapped[str] = mapped_column(String(68), primary_key=True)
     agent_id: Mapped[str] = mapped_column(String(160))

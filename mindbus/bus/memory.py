@@ -44,7 +44,6 @@ class MemoryBroker:
         self._bindings.update(topology.bindings)
 
     def route(self, message: _Stored, exchange: str) -> list[str]:
-        """The queues that a message reaches from an exchange."""
         reached: list[str] = []
         for binding in self._bindings:
             if binding.source == exchange and self._fits(binding, message.routing_key):
@@ -85,8 +84,6 @@ class MemoryBroker:
 
 
 class MemoryTransport:
-    """A transport on a broker in memory."""
-
     def __init__(self, broker: MemoryBroker) -> None:
         self._broker = broker
         self._own: list[MemoryConsumer] = []
@@ -180,8 +177,6 @@ class MemoryConsumer:
 
 
 class MemoryIncoming:
-    """One delivery."""
-
     def __init__(self, consumer: MemoryConsumer, stored: _Stored) -> None:
         self._consumer, self.stored = consumer, stored
         self.body, self.exchange, self.routing_key = stored.body, stored.exchange, stored.routing_key

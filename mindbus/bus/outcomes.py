@@ -38,7 +38,7 @@ class Outcome:
     error: Exception | None = None
 
 
-async def addressed(returned: object, sender: Sender, cause: Envelope | None) -> list[Outgoing]:
+async def address_results(returned: object, sender: Sender, cause: Envelope | None) -> list[Outgoing]:
     """Address what a handler returned: the command's result to the requester, events and commands to their exchanges.
 
     Without a `cause`, as for periodic tasks, there is no result. Raises TypeError for anything that can be neither

@@ -103,7 +103,6 @@ def commands_exchange(service: str) -> str:
 
 
 def events_exchange(service: str) -> str:
-    """Exchange of the events of one service."""
     return f"mb.evt.{service}"
 
 
@@ -116,7 +115,6 @@ def events_queue(service: str) -> str:
 
 
 def dead_queue(service: str) -> str:
-    """Dead-letter queue of a service."""
     return f"mb.q.{service}.dead"
 
 

@@ -24,7 +24,7 @@ class Leadership(Protocol):
     async def acquire(self) -> None:
         """Wait until this instance holds the lock, retrying after errors."""
 
-    async def lost(self) -> None:
+    async def wait_until_lost(self) -> None:
         """Return once the lock is lost, as with the connection that holds it."""
 
     async def release(self) -> None:

@@ -188,7 +188,7 @@ def lineage(
 
 
 @asynccontextmanager
-async def opened(identity: str) -> AsyncIterator[Artifacts]:
+async def _session(identity: str) -> AsyncIterator[Artifacts]:
     settings = read_settings()
     async with (
         on_the_bus(identity, settings) as bus,
@@ -213,7 +213,7 @@ async def put_or_fail(
 
 
 async def _put(file: Path, about: PutOptions, supersedes: str | None, identity: str, progress: Progress) -> Put:
-    async with opened(identity) as artifacts:
+    async with _session(identity) as artifacts:
         if supersedes is not None:
             before = await artifacts.manifest(supersedes, trace=about["trace"])
             about["supersedes"] = before.ref
@@ -223,12 +223,12 @@ async def _put(file: Path, about: PutOptions, supersedes: str | None, identity: 
 async def _get(
     artifact_id: str, output: Path | None, options: ReadOptions, identity: str
 ) -> tuple[Manifest, ReadRange]:
-    async with opened(identity) as artifacts:
+    async with _session(identity) as artifacts:
         return await fetch(artifacts, artifact_id, output, **options)
 
 
 async def _look(artifact_id: str, lines: int, trace: str | None, identity: str) -> tuple[Manifest, Preview | None]:
-    async with opened(identity) as artifacts:
+    async with _session(identity) as artifacts:
         if lines:
             return await read_preview(artifacts, artifact_id, lines, trace)
         return await artifacts.manifest(artifact_id, trace=trace), None

@@ -12,8 +12,6 @@ from mindbus.files.keys import validate_key
 
 
 class FolderFiles:
-    """FileStore over a folder."""
-
     def __init__(self, root: Path, url: str) -> None:
         self.fs: Any = fsspec.filesystem("file", auto_mkdir=True)
         self.root = str(root).rstrip("/")

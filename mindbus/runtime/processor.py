@@ -9,7 +9,7 @@ from time import perf_counter
 from bus_schema.envelope import Kind
 from mindbus.bus.context import MessageContext
 from mindbus.bus.decode import Decoded, Unreadable, attempt_of, decode
-from mindbus.bus.outcomes import Outcome, addressed
+from mindbus.bus.outcomes import Outcome, address_results
 from mindbus.bus.sender import Sender, StreamWriter
 from mindbus.bus.telemetry import ENDED, TOOK, series
 from mindbus.bus.topology import Rung
@@ -144,11 +144,11 @@ class Processor:
     async def _call(self, message: Decoded, context: MessageContext) -> Sequence[Outgoing]:
         handler = message.route.handler(self.worker)
         if not message.route.takes_context:
-            return await addressed(await handler(message.message), self.sender, message.envelope)
+            return await address_results(await handler(message.message), self.sender, message.envelope)
         async with StreamWriter(self.sender, self.transport, message.envelope) as writer:
             context.write = writer.write
             returned = await handler(message.message, context)
-        return await addressed(returned, self.sender, message.envelope)
+        return await address_results(returned, self.sender, message.envelope)
 
     async def _publish(self, message: Outgoing | RawCopy) -> None:
         while True:

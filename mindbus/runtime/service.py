@@ -106,7 +106,7 @@ class Service:
                     self._stands_by = False
                     await self._open()
                     logger().info("takes over", worker=self.worker.name)
-                await leadership.lost()
+                await leadership.wait_until_lost()
             except Exception:  # noqa: BLE001  # a standby that cannot take over leaves it to the next, then tries again
                 logger().exception("cannot lead", worker=self.worker.name)
             self._stands_by = True

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
-from mindbus.bus.outcomes import addressed
+from mindbus.bus.outcomes import address_results
 from mindbus.bus.routes import TaskRoute
 from mindbus.bus.sender import Sender
 from mindbus.bus.transport import Outgoing, Transport
@@ -82,7 +82,7 @@ class WorkerTasks:
     async def _run_unit(self, work: Callable[[], Awaitable[Any]]) -> list[Outgoing]:
         inbox = self._worker.inbox
         async with inbox.unit_of_work(self._worker.name) as unit:
-            outgoing = await addressed(await work(), self._sender, None)
+            outgoing = await address_results(await work(), self._sender, None)
             if outgoing:
                 await unit.publish(outgoing)
         if not inbox.publishes:

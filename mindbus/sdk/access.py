@@ -140,8 +140,6 @@ class FolderAccess(DirectAccess):
 
 
 class FileByteStream:
-    """ByteStream of an open file."""
-
     def __init__(self, file: IO[bytes], length: int | None) -> None:
         self._file, self._left = file, length
 

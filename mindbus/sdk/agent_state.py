@@ -25,8 +25,6 @@ _MAX_OUTCOMES = 8
 
 
 class StoredMessage(BaseModel):
-    """One message that is to be published or sent."""
-
     model_config = ConfigDict(frozen=True)
     type: str
     data: dict[str, JsonValue]

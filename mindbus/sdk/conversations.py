@@ -162,7 +162,7 @@ class HistoryClient:
         """The last messages, as a model is shown them; without a number as many as the service decides."""
         return list((await request_in_scope(self._bus, GetHistory(key=key, context_window=messages))).messages)
 
-    async def stored(self, key: str) -> list[HistoryMessage]:
+    async def stored_messages(self, key: str) -> list[HistoryMessage]:
         return list((await request_in_scope(self._bus, ShowHistory(key=key))).messages)
 
     async def append(self, key: str, messages: Sequence[HistoryMessage]) -> None:

@@ -43,8 +43,6 @@ class FilterSubject:
 
 @dataclass(frozen=True, slots=True)
 class FieldEquals:
-    """A field has this value."""
-
     name: str
     value: str
 
@@ -54,7 +52,7 @@ class FieldEquals:
         if self.name == "event_type":
             return change.event_type == self.value
         key = self.name.removeprefix(_METADATA)
-        return any(name == key and written(value) == self.value for name, value in facets(change.metadata))
+        return any(name == key and format_value(value) == self.value for name, value in facets(change.metadata))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ def parse_filter(text: str) -> Filter:
         return EVERYTHING
     parsed = parser.either(0)
     if parser.next.kind != "end":
-        raise parser.malformed("expected AND, OR or the end")
+        raise parser.error("expected AND, OR or the end")
     return parsed
 
 
@@ -126,7 +124,7 @@ class _Parser:
             parts.append(self._both(depth))
         return parts[0] if len(parts) == 1 else Either(tuple(parts))
 
-    def malformed(self, expected: str, at: _Token | None = None) -> MalformedFilter:
+    def error(self, expected: str, at: _Token | None = None) -> MalformedFilter:
         return MalformedFilter(self._text, (at or self.next).position + 1, expected)
 
     def _both(self, depth: int) -> Filter:
@@ -139,29 +137,29 @@ class _Parser:
         name = self.next
         if self._takes_mark("("):
             if depth == MAX_DEPTH:
-                raise self.malformed(f"more than {MAX_DEPTH} parentheses within each other", name)
+                raise self.error(f"more than {MAX_DEPTH} parentheses within each other", name)
             inner = self.either(depth + 1)
             if not self._takes_mark(")"):
-                raise self.malformed("expected AND, OR or )")
+                raise self.error("expected AND, OR or )")
             return inner
         if name.kind != "word" or name.is_word("AND") or name.is_word("OR"):
-            raise self.malformed("expected a condition")
+            raise self.error("expected a condition")
         self._advance()
         if name.text in EVENT_TYPES:
             return FieldEquals("event_type", name.text)
         is_metadata = name.text.startswith(_METADATA) and name.text != _METADATA
         if not is_metadata and name.text not in ("kem_id", "event_type"):
-            raise self.malformed(f"unknown field {name.text}", name)
+            raise self.error(f"unknown field {name.text}", name)
         if not self._takes_mark("="):
-            raise self.malformed("expected =")
+            raise self.error("expected =")
         return self._equals(name.text)
 
     def _equals(self, field_name: str) -> FieldEquals:
         value = self.next
         if value.kind in ("mark", "end"):
-            raise self.malformed("expected a value")
+            raise self.error("expected a value")
         if field_name == "event_type" and value.text not in EVENT_TYPES:
-            raise self.malformed(f"expected one of {', '.join(EVENT_TYPES)}")
+            raise self.error(f"expected one of {', '.join(EVENT_TYPES)}")
         self._advance()
         return FieldEquals(field_name, value.text)
 
@@ -197,11 +195,11 @@ def query_from(text: str, **fields: Any) -> KemQuery:
 
 def condition(key: str, value: bool | float | str) -> str:
     """The condition that a key of metadata has this value."""
-    quoted = written(value).replace("\\", "\\\\").replace('"', '\\"')
+    quoted = format_value(value).replace("\\", "\\\\").replace('"', '\\"')
     return f'{_METADATA}{key}="{quoted}"'
 
 
-def written(value: bool | float | str) -> str:
+def format_value(value: bool | float | str) -> str:
     """A value in the notation of filters: JSON, texts without their quotes."""
     return value if isinstance(value, str) else to_json(value).decode()
 

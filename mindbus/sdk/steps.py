@@ -27,7 +27,7 @@ class StepArtifacts:
         digits = derived(self.order.run_id, self.order.step_id, self.order.attempt, "artifact").replace("-", "")
         return f"art_{digits}"
 
-    async def made_before(self) -> Put | None:
+    async def find_earlier(self) -> Put | None:
         """The attempt's artifact, if an earlier delivery has put it. Raises ArtifactRejected."""
         try:
             return await self._retry(self._find)

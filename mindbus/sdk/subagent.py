@@ -79,7 +79,7 @@ class Delegated:
         """Whether another round of tools can be kept."""
         return len(self.steps) < MAX_STEPS // 2
 
-    async def called(self, calls: Sequence[HistoryToolCall], content: str = "") -> None:
+    async def report_calls(self, calls: Sequence[HistoryToolCall], content: str = "") -> None:
         """Report tool calls before they run; report each result with `answered`, in the same order."""
         self.steps.append(TaskStep(role="assistant", content=content or None, tool_calls=tuple(calls)))
         message = SubagentAssistantWithTools(
@@ -91,7 +91,7 @@ class Delegated:
         """Publish what a tool is doing; it is not kept."""
         await self._publish(SubagentTool(**self._place(), name=tool, status=" ".join(status.split())[:_STATUS_CHARS]))
 
-    async def answered(self, call: HistoryToolCall, content: str, *, is_error: bool = False) -> str:
+    async def report_result(self, call: HistoryToolCall, content: str, *, is_error: bool = False) -> str:
         """Report a tool's result; returns what a model is shown of it. A long result is put whole into an artifact.
 
         Raises BufferFull; OSError where the disk fails.
@@ -108,7 +108,7 @@ class Delegated:
         await self._publish(result)
         return content
 
-    async def completed(self, response: str) -> None:
+    async def report_completion(self, response: str) -> None:
         await self._publish(SubagentCompletion(**self._place(), response=response[:MAX_SHOWN_CHARS]))
 
     async def _put(self, call: HistoryToolCall, content: str) -> ArtifactRef:
@@ -216,7 +216,7 @@ class SubAgent(Worker, ABC):
             raise Rejected(Code.EXPIRED, f"not done within {left_s:.3g} s") from error
         if not response:
             raise PermanentFailure(f"{self.name} has returned no response")
-        await work.completed(response)
+        await work.report_completion(response)
         done = self._done[order.delegation_id] = TaskDone(response=response, steps=tuple(work.steps))
         logger().info("delegation done", worker=self.name, chat=order.chat_id, tool_calls=done.tool_calls_made)
         return done

@@ -52,7 +52,7 @@ class AdvisoryLock:
                 await self.release()
             await asyncio.sleep(_POLL_S)
 
-    async def lost(self) -> None:
+    async def wait_until_lost(self) -> None:
         connection = await self._connect()
         while True:
             await asyncio.sleep(_BEAT_S)
@@ -111,7 +111,7 @@ class FileLock:
                 return
             await asyncio.sleep(_POLL_S)
 
-    async def lost(self) -> None:
+    async def wait_until_lost(self) -> None:
         await asyncio.get_running_loop().create_future()
 
     async def release(self) -> None:

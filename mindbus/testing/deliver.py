@@ -155,8 +155,6 @@ def _message(outgoing: Outgoing) -> object:
 
 
 class _MemoryClaims(Claims):
-    """Claims of one delivery, in memory."""
-
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
 

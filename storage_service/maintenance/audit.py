@@ -47,7 +47,7 @@ class Auditor:
 
     async def audit(self, cursor: str | None, limit: int, *, rehash: bool) -> AuditPage:
         """Raises InvalidCursor; OSError where the store fails."""
-        artifacts = await self.registry.kept(position_of(cursor), limit)
+        artifacts = await self.registry.stored_artifacts(position_of(cursor), limit)
         page = _Page(rehash)
         for artifact in artifacts:
             await self._check(page, artifact)

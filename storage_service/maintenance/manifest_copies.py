@@ -30,8 +30,6 @@ _CLAIM = re.compile(rf"{CLAIMS}/([0-9]{{4}})/([0-9]{{2}})/([0-9]{{2}})/.+")
 
 @dataclass(frozen=True, slots=True)
 class ContentGeneration:
-    """One generation of the bytes of a digest."""
-
     sha256: str
     generation: int
 

@@ -57,8 +57,6 @@ _FOLDERS = tuple(f"{folder}/{shard}" for folder in (MANIFESTS, OBJECTS) for shar
 
 @dataclass
 class _Page:
-    """Results of a page."""
-
     dry_run: bool
     deep: bool
     looked_at: int = 0

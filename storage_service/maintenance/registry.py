@@ -22,8 +22,6 @@ class DueArtifact:
 
 @dataclass(frozen=True, slots=True)
 class UnusedContent:
-    """A content without artifacts."""
-
     content: ContentGeneration
     size_bytes: int
 
@@ -65,7 +63,7 @@ class MaintenanceRegistry(Protocol):
     async def artifact_count(self) -> int:
         """Number of artifacts that have not expired."""
 
-    async def kept(self, after: int, limit: int) -> Sequence[StoredArtifact]:
+    async def stored_artifacts(self, after: int, limit: int) -> Sequence[StoredArtifact]:
         """Artifacts that have not expired, in order of commit."""
 
     async def due(self, after: int, limit: int) -> Sequence[DueArtifact]:
@@ -74,7 +72,7 @@ class MaintenanceRegistry(Protocol):
     async def expire(self, due: DueArtifact) -> bool:
         """Expire an artifact and note the event; False where it is not due any more."""
 
-    async def unused(self, before: datetime, after: str, limit: int) -> Sequence[UnusedContent]:
+    async def unused_contents(self, before: datetime, after: str, limit: int) -> Sequence[UnusedContent]:
         """Contents by digest without artifacts but such as are due, and without a pin since `before`."""
 
     async def retire(self, removal: Removal, before: datetime) -> bool:

@@ -23,14 +23,12 @@ from storage_service.tables import DELETING, LIVE, BlobRow, ManifestRow, Notific
 
 
 class SqlMaintenanceRegistry(SqlRemovals):
-    """MaintenanceRegistry and RebuildRegistry in SQL."""
-
     async def artifact_count(self) -> int:
         unexpired = select(func.count()).select_from(ManifestRow).where(ManifestRow.expired_at.is_(None))
         async with self.database.reading() as session:
             return await session.scalar(unexpired) or 0
 
-    async def kept(self, after: int, limit: int) -> Sequence[StoredArtifact]:
+    async def stored_artifacts(self, after: int, limit: int) -> Sequence[StoredArtifact]:
         unexpired = select(ManifestRow).where(ManifestRow.expired_at.is_(None), ManifestRow.position > after)
         async with self.database.reading() as session:
             rows = await session.scalars(unexpired.order_by(ManifestRow.position).limit(limit))

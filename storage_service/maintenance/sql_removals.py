@@ -92,7 +92,7 @@ class SqlRemovals:
     clock: Callable[[], datetime]
     retention: Mapping[str, timedelta]
 
-    async def unused(self, before: datetime, after: str, limit: int) -> Sequence[UnusedContent]:
+    async def unused_contents(self, before: datetime, after: str, limit: int) -> Sequence[UnusedContent]:
         query = (
             select(BlobRow.sha256, BlobRow.generation, func.coalesce(BlobRow.size_bytes, 0))
             .where(is_unused(before, self.clock(), self.retention), BlobRow.sha256 > after)

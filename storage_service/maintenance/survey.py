@@ -110,7 +110,7 @@ class Surveyor:
 
     async def _unused(self, survey: Survey) -> None:
         before, after = self.clock() - GRACE, ""
-        while page := await self.registry.unused(before, after, _ROWS):
+        while page := await self.registry.unused_contents(before, after, _ROWS):
             after = page[-1].content.sha256
             for unused in page:
                 file = StoredFile(unused.content.key, unused.size_bytes, before)

@@ -29,7 +29,7 @@ class MemoryCareRegistry:
         tables = await self.connection.read()
         return sum(row.expired_at is None for row in tables.manifests.values())
 
-    async def kept(self, after: int, limit: int) -> Sequence[StoredArtifact]:
+    async def stored_artifacts(self, after: int, limit: int) -> Sequence[StoredArtifact]:
         """As in CareRegistry."""
         rows = sorted((await self.connection.read()).manifests.values(), key=lambda row: row.position)
         kept = [row for row in rows if row.position > after and row.expired_at is None]
@@ -74,7 +74,7 @@ class MemoryCareRegistry:
 
         return await self.connection.write("expire", expire)
 
-    async def unused(self, before: datetime, after: str, limit: int) -> Sequence[UnusedContent]:
+    async def unused_contents(self, before: datetime, after: str, limit: int) -> Sequence[UnusedContent]:
         """As in CareRegistry."""
         tables = await self.connection.read()
         unused = [

@@ -155,7 +155,7 @@ class CondemnsWhatItSawUnused(MemoryCareRegistry):
 class OutlawsWhatIsPinned(MemoryCareRegistry):
     """Takes an object without a manifest for nobody's, without a look at its pin."""
 
-    async def unused(self, before: datetime, after: str, limit: int) -> Sequence[UnusedContent]:
+    async def unused_contents(self, before: datetime, after: str, limit: int) -> Sequence[UnusedContent]:
         return []
 
     async def strays(self, contents: Collection[ContentGeneration]) -> Mapping[ContentGeneration, OrphanReason]:
@@ -180,7 +180,7 @@ class ExpiresTheBytesWithTheArtifact(MemoryCareRegistry):
             return await CondemnsWhatItSawUnused(self.connection, self.clock).retire(removal, before)
         return await super().retire(removal, before)
 
-    async def unused(self, before: datetime, after: str, limit: int) -> Sequence[UnusedContent]:
+    async def unused_contents(self, before: datetime, after: str, limit: int) -> Sequence[UnusedContent]:
         tables = await self.connection.read()
         expired = [row for row in tables.manifests.values() if row.expired_at]
         contents = [ContentGeneration(row.manifest.sha256, row.generation) for row in expired]

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from bus_schema.storage_maintenance import Audit, CollectGarbage
 from mindbus.bus.claims import Claims
 from mindbus.bus.inbox import Inbox
-from mindbus.bus.outcomes import addressed
+from mindbus.bus.outcomes import address_results
 from mindbus.bus.sender import Sender
 from mindbus.bus.topology import commands_queue, rungs_of
 from mindbus.bus.transport import Transport
@@ -102,7 +102,7 @@ class Storage:
 
     async def _tick(self, method: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         async with self.inbox.unit_of_work(self.worker.name) as unit:
-            outgoing = await addressed(await method(), self.processor.sender, None)
+            outgoing = await address_results(await method(), self.processor.sender, None)
             if outgoing:
                 await unit.publish(outgoing)
 

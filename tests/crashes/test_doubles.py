@@ -194,8 +194,8 @@ async def test_bytes_are_unused_once_no_artifact_has_them_nor_a_pin(rows: Rows) 
     assert [each.artifact_id for each in due] == ["art_2"]
     assert [await rows.care.expire(due[0]), await rows.care.expire(due[0])] == [True, False]
     assert await rows.registry.has_expired("art_2")
-    assert [each.artifact_id for each in await rows.care.kept(0, 9)] == ["art_1"]
-    assert list(await rows.care.unused(rows.clock() - DAY, "", 9)) == []
+    assert [each.artifact_id for each in await rows.care.stored_artifacts(0, 9)] == ["art_1"]
+    assert list(await rows.care.unused_contents(rows.clock() - DAY, "", 9)) == []
     assert not await rows.retire(SHA256, 1)
 
     told = await rows.care.notices(9)
@@ -209,10 +209,10 @@ async def test_an_artifact_that_is_due_does_not_hold_its_bytes(rows: Rows) -> No
     await rows.commit(a_manifest("art_1", "1d"))
     rows.clock.now += 2 * DAY
 
-    assert [each.content for each in await rows.care.unused(rows.clock() - DAY, "", 9)] == [
+    assert [each.content for each in await rows.care.unused_contents(rows.clock() - DAY, "", 9)] == [
         ContentGeneration(SHA256, 1)
     ]
-    assert list(await rows.care.unused(rows.clock() - DAY, SHA256, 9)) == []
+    assert list(await rows.care.unused_contents(rows.clock() - DAY, SHA256, 9)) == []
     # Not before it has expired, though.
     assert not await rows.retire(SHA256, 1)
     await rows.care.expire((await rows.care.due(0, 9))[0])

@@ -67,7 +67,7 @@ async def test_a_holder_whose_connection_is_cut_hears_of_it_and_another_takes_ov
     assert await first.try_acquire()
     await end_other_holders(other)
     async with asyncio.timeout(10):
-        await first.lost()
+        await first.wait_until_lost()
         await second.acquire()
     await first.release()
     await second.release()
@@ -79,7 +79,7 @@ async def test_a_frozen_holder_is_cut_off(database: Database, other: Database) -
 
     async with asyncio.timeout(10):
         await second.acquire()
-        await frozen.lost()
+        await frozen.wait_until_lost()
     await frozen.release()
     await second.release()
 
@@ -87,7 +87,7 @@ async def test_a_frozen_holder_is_cut_off(database: Database, other: Database) -
 async def test_a_holder_that_beats_is_left_alone(database: Database, other: Database) -> None:
     first, second = AdvisoryLock(database), AdvisoryLock(other, frozen_after_s=4)
     assert await first.try_acquire()
-    holding = asyncio.create_task(first.lost())
+    holding = asyncio.create_task(first.wait_until_lost())
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(6):
             await second.acquire()

@@ -203,7 +203,7 @@ class DelegationRounds:
         if name not in self._subagent_contexts:
             key = subagent_key(name, self._record.said.user_id)
             if self._record.is_resumed:
-                stored = await self._histories.stored(key)
+                stored = await self._histories.stored_messages(key)
                 self._done_before |= {
                     each.id.rpartition(".")[0]: each.content
                     for each in stored

@@ -38,7 +38,7 @@ class ExchangeRecord:
     async def resume(self) -> None:
         """See what was kept before a crash."""
         self.is_resumed = True
-        stored = await self._histories.stored(chat_key(self.said.user_id))
+        stored = await self._histories.stored_messages(chat_key(self.said.user_id))
         own = [each for each in stored if each.id.startswith((f"{self.answer_id}.", self.answer_id))]
         before = takewhile(lambda each: each.id != self.said.message_id, stored)
         self.earlier = [each for each in before if each not in own and each.timestamp <= self.said.time]

@@ -39,7 +39,7 @@ class ArtifactHandlers:
     @on_command
     async def get(self, query: GetArtifact, context: MessageContext) -> FoundManifest:
         manifest = await self._storage.catalog.get(query.artifact_id, principal_of(context))
-        return await self._storage.uploads.addressed(manifest, signed=query.presigned)
+        return await self._storage.uploads.with_address(manifest, signed=query.presigned)
 
     @on_command
     async def search(self, query: SearchArtifacts, context: MessageContext) -> ManifestPage:

@@ -49,7 +49,6 @@ class DelegationLog:
 
     @property
     def in_order(self) -> list[SubagentEvent]:
-        """Its events in order."""
         return [self.events[place] for place in sorted(self.events)]
 
     @property

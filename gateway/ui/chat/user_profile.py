@@ -46,7 +46,6 @@ class UserProfile:
         return [fact for fact in reversed(self.facts.values()) if fact.superseded_by is None]
 
     def superseded_fact(self, fact: Fact) -> Fact | None:
-        """The fact that this one supersedes."""
         return self.facts.get(fact.supersedes or "")
 
     def reasons(self, message_id: str) -> list[NotificationGenerated]:

@@ -139,7 +139,7 @@ def _turn(i18n: Localizer, turn: RawTurn, retained: RetainedContent) -> None:
             text(turn.speaker or i18n(f"episodes.{turn.role}"), "mb-ell")
             moment(i18n, turn.time, i18n.hour(turn.time))
         with box("mb-ep-said"):
-            show_pieces(retained.marked(turn))
+            show_pieces(retained.mark(turn))
 
 
 def _check(i18n: Localizer, explained: ExplainedEpisode) -> None:

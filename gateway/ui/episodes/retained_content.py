@@ -19,8 +19,6 @@ CharSpan = tuple[int, int]
 
 
 class MarkedText(NamedTuple):
-    """A part of a text with one set of marks."""
-
     text: str
     is_entity: bool = False
     is_decision: bool = False
@@ -47,8 +45,7 @@ class RetainedContent:
         tags = tuple(Entity(name=tag, kind="thing", raw_log_ids=()) for tag in content.tags)
         return cls(tags, (), ((content.headline, ()),))
 
-    def marked(self, turn: RawTurn) -> list[MarkedText]:
-        """The parts of a turn with their marks."""
+    def mark(self, turn: RawTurn) -> list[MarkedText]:
         text = turn.content
         entities = [entity.name for entity in self.entities if _is_of(entity.raw_log_ids, turn)]
         decisions = [decision.text for decision in self.decisions if _is_of(decision.raw_log_ids, turn)]

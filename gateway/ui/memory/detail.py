@@ -30,7 +30,7 @@ from gateway.ui.i18n import Localizer
 from gateway.ui.memory.highlights import highlight, show_text, text_diff
 from gateway.ui.memory.results import KemItem, content_of, show_state
 from gateway.ui.svg import icon
-from mindbus.sdk.kem_filters import written
+from mindbus.sdk.kem_filters import format_value
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,6 @@ _PICTURES = {"message": "chat", "fragment": "chat", "artifact": "file", "task": 
 
 
 class KemDetail(Drawer):
-    """A drawer with one unit."""
-
     def __init__(
         self, i18n: Localizer, place: Element, close: Callable[[], Any], pick: Callable[[str, str], Any]
     ) -> None:
@@ -134,7 +132,7 @@ class KemDetail(Drawer):
                 shown_below = {step.id for step in origin_of(kem)}
                 for key, value in facets(kem.metadata):
                     if value not in shown_below:
-                        self._metadata(key, written(value))
+                        self._metadata(key, format_value(value))
 
     def _metadata(self, key: str, value: str) -> None:
         with clickable("mb-tag mb-pickable", lambda: self._pick(key, value), title=self.i18n("memory.pick")):

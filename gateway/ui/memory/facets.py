@@ -11,7 +11,7 @@ from gateway.api.memory import Facets, FacetValue
 from gateway.ui.components import attributes, box, clickable, refill, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.memory.search_form import MemorySearch
-from mindbus.sdk.kem_filters import written
+from mindbus.sdk.kem_filters import format_value
 
 _MAX_KEYS, _MAX_VALUES = 12, 8
 # Ids, times are longer.
@@ -65,7 +65,7 @@ class FacetPanel:
 
 def _choices(values: Sequence[FacetValue], on: set[str] | set[str | None]) -> list[_Choice]:
     """Values with counts; selected ones are included even if none has them."""
-    counts = {written(value.value): value.count for value in values}
+    counts = {format_value(value.value): value.count for value in values}
     counts |= dict.fromkeys(sorted(set(map(str, on)) - counts.keys()), 0)
     choices = [_Choice(value, number, value in on) for value, number in counts.items()]
     return sorted(choices, key=lambda choice: not choice.is_on)
@@ -76,5 +76,5 @@ def _tells_apart(facets: Facets, key: str) -> bool:
     values = facets.metadata.get(key, [])
     if any(value.count > 1 for value in values):
         return [value.count for value in values] != [facets.counted]
-    is_short = all(len(written(value.value)) <= _SHORT for value in values)
+    is_short = all(len(format_value(value.value)) <= _SHORT for value in values)
     return is_short and 1 < facets.counted <= _MAX_VALUES

@@ -32,7 +32,7 @@ from gateway.ui.memory.highlights import excerpt, highlight, show_text, text_dif
 from gateway.ui.memory.search_form import MemorySearch
 from gateway.ui.rows import RedrawnRow, Rows
 from gateway.ui.svg import icon
-from mindbus.sdk.kem_filters import written
+from mindbus.sdk.kem_filters import format_value
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class ChangeList:
             box("mb-grow")
             moment(i18n, change.at, i18n.time(change.at))
         content = content_of(kem, i18n) if kem is not None else ""
-        about = content or " ".join(f"{key}={written(value)}" for key, value in facets(change.metadata))
+        about = content or " ".join(f"{key}={format_value(value)}" for key, value in facets(change.metadata))
         if about:
             with clickable("mb-hit-text mb-t2", lambda: self._choose(change.kem_id), data_row=change.kem_id):
                 show_text(excerpt(about, (), _CHANGE_LENGTH))

@@ -73,7 +73,6 @@ class MemorySearch:
         return query_from(" AND ".join(parts), text_query=text or None)
 
     def toggled(self, key: str, value: str) -> "MemorySearch":
-        """With the value selected or deselected."""
         return replace(self, picks=self.picks ^ {(key, value)})
 
     def of_type(self, content_type: str) -> "MemorySearch":

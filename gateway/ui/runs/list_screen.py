@@ -28,8 +28,6 @@ class _Seen:
 
 
 class RunListScreen:
-    """Runs, the newest first."""
-
     def __init__(self, session: PageSession) -> None:
         self.session = session
         self._is_stale = False

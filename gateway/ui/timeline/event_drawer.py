@@ -91,8 +91,6 @@ _MAX_NODES = 60
 
 
 class EventDrawer(Drawer):
-    """A drawer with one event."""
-
     def __init__(self, i18n: Localizer, place: Element, choose: Callable[[str | None], Any]) -> None:
         super().__init__(place)
         self.i18n, self._choose = i18n, choose

@@ -14,7 +14,7 @@ from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, ScoreParts, Searc
 from config.settings import FleetSettings
 from memory.embedding.embedder import Embedder
 from memory.lsm.priority import LayerRules
-from memory.lsm.rows import as_turn, packed
+from memory.lsm.rows import as_turn, pack_of
 from memory.lsm.search.chat_index import ChatIndexCache
 from memory.lsm.search.embeddings import QueryEmbeddings, TurnBacklog
 from memory.lsm.search.ranking import Weights, fit_budget, is_overview
@@ -232,7 +232,7 @@ def _episode(group: _Group, members: Sequence[HitRow], text: str | None, *, is_e
 def _layer_text(row: Any, query: SearchEpisodes) -> str | None:
     """Text of a pack that is enough for a summary: a headline tells the subject of an episode, not its result."""
     is_enough = row.layer == Layer.WARM or (row.layer == Layer.COLD and query.depth == "summary")
-    return "\n".join(_lines(packed(row))) or None if is_enough else None
+    return "\n".join(_lines(pack_of(row))) or None if is_enough else None
 
 
 def _lines(content: Content) -> Iterator[str]:

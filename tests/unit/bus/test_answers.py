@@ -12,7 +12,7 @@ from bus_schema.envelope import Envelope, Kind
 from bus_schema.messages import Command, Message, Nothing, Query
 from mindbus import Publish, Worker, on_command, on_event
 from mindbus.bus.claims import Claims
-from mindbus.bus.outcomes import addressed
+from mindbus.bus.outcomes import address_results
 from mindbus.bus.sender import Sender
 from mindbus.files.folder import FolderFiles
 from tests.greetings import Greet, Greeted, Greeting
@@ -120,11 +120,11 @@ async def test_an_item_that_cannot_be_published_raises(
     message: type[Message] | None, returned: object, shown: str, sender: Sender
 ) -> None:
     with pytest.raises(TypeError, match=shown):
-        await addressed(returned, sender, cause(message) if message else None)
+        await address_results(returned, sender, cause(message) if message else None)
 
 
 async def test_the_result_goes_to_the_requester_and_the_rest_is_published(sender: Sender) -> None:
-    outgoing = await addressed((Greeted(name="Anna"), Tally(count=2), Reset()), sender, cause(GetTally))
+    outgoing = await address_results((Greeted(name="Anna"), Tally(count=2), Reset()), sender, cause(GetTally))
 
     assert [each.envelope.type for each in outgoing] == [
         "mb.evt.greeting.greeted.v1",

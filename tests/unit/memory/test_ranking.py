@@ -54,7 +54,7 @@ class Searcher:
         await self.relay.relay()
 
     async def ranked(self, text: str | None, by: Principal = RESEARCHER, limit: int = 10, **query: Any) -> RankedKems:
-        return await self.ranking.ranked(KemQuery.model_validate({"text_query": text} | query), by, limit)
+        return await self.ranking.rank(KemQuery.model_validate({"text_query": text} | query), by, limit)
 
     async def ids(self, text: str | None, by: Principal = RESEARCHER, limit: int = 10, **query: Any) -> list[str]:
         return [item.kem.id for item in (await self.ranked(text, by, limit, **query)).items]

@@ -287,7 +287,7 @@ async def test_a_registration_between_the_look_and_the_decision_keeps_its_bytes(
     keeper.depot.clock.advance(days=2)
     care = keeper.depot.storage.maintenance.registry
     before = keeper.depot.clock() - timedelta(hours=24)
-    (unused,) = await care.unused(before, "", 10)
+    (unused,) = await care.unused_contents(before, "", 10)
     mine = await keeper.depot.put(CONTENT)
 
     removal = Removal(unused.content.key, "orphans/x/y", "unused", 1, unused.content)

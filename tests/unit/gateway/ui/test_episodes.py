@@ -42,7 +42,7 @@ def shown(pieces: Any, look: str) -> list[str]:
 
 
 def test_names_decisions_and_what_was_left_out_are_told_apart() -> None:
-    pieces = RetainedContent.by(WARM).marked(ESTIMATE)
+    pieces = RetainedContent.by(WARM).mark(ESTIMATE)
 
     assert "".join(piece.text for piece in pieces) == ESTIMATE.content
     assert shown(pieces, "is_entity") == ["Полярис", "4,2 млн ₸"]
@@ -51,7 +51,7 @@ def test_names_decisions_and_what_was_left_out_are_told_apart() -> None:
 
 
 def test_a_name_is_marked_only_where_it_was_taken_from() -> None:
-    pieces = RetainedContent.by(WARM).marked(CHAT)
+    pieces = RetainedContent.by(WARM).mark(CHAT)
 
     assert shown(pieces, "is_entity") == []
     assert "".join(shown(pieces, "is_left_out")) == "Рад слышать!Ждём Полярис."
@@ -60,12 +60,12 @@ def test_a_name_is_marked_only_where_it_was_taken_from() -> None:
 def test_of_a_hot_episode_nothing_is_left_out() -> None:
     hot = HotContent(raw_messages=(ESTIMATE, CHAT), entities=WARM.entities)
 
-    assert shown(RetainedContent.by(hot).marked(ESTIMATE), "is_left_out") == []
-    assert shown(RetainedContent.by(hot).marked(ESTIMATE), "is_entity") == ["Полярис", "4,2 млн ₸"]
+    assert shown(RetainedContent.by(hot).mark(ESTIMATE), "is_left_out") == []
+    assert shown(RetainedContent.by(hot).mark(ESTIMATE), "is_entity") == ["Полярис", "4,2 млн ₸"]
 
 
 def test_of_a_cold_episode_its_tags_are_what_is_named() -> None:
-    pieces = RetainedContent.by(ColdContent(headline="Смета «Полярис»", tags=("Полярис",))).marked(CHAT)
+    pieces = RetainedContent.by(ColdContent(headline="Смета «Полярис»", tags=("Полярис",))).mark(CHAT)
 
     assert shown(pieces, "is_entity") == ["Полярис"]
     assert shown(pieces, "is_left_out") == ["Рад слышать!"]
