@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.validation import InvalidFile, read_file
 from agents.people import KnownPeople, Person
-from agents.sim.scenarios import SimLibrary
+from agents.sim.scenarios import SimLibrary, usable_teams
 from bus_schema.identities import UserId
 from bus_schema.users import User
 
@@ -36,10 +36,11 @@ class InvalidPeopleFile(InvalidFile):
 
 
 class PeopleDirectory:
-    """Users and people of the file are always known, simulated ones once they have spoken."""
+    """Users and people of the file are always known, a simulated team once one of it has spoken."""
 
-    def __init__(self, known: Iterable[Person] = (), simulated: Iterable[Person] = ()) -> None:
-        self._known, self._simulated = tuple(known), {person.user_id: person for person in simulated}
+    def __init__(self, known: Iterable[Person] = (), teams: Iterable[Sequence[Person]] = ()) -> None:
+        self._known = tuple(known)
+        self._simulated = {person.user_id: team for team in teams for person in team}
         self._users: Sequence[User] = ()
         self._people = lru_cache(maxsize=64)(self._those_of)
 
@@ -51,7 +52,7 @@ class PeopleDirectory:
         return self._people(frozenset(heard).intersection(self._simulated))
 
     def is_simulated(self, user_id: str) -> bool:
-        """Whether a user belongs to a shipped team."""
+        """Whether a user belongs to a simulated team."""
         return user_id in self._simulated
 
     def having_heard(self, heard: tuple[str, ...], user_id: str) -> tuple[str, ...]:
@@ -60,20 +61,22 @@ class PeopleDirectory:
         return (*heard, user_id) if is_news else heard
 
     def _those_of(self, heard: frozenset[str]) -> KnownPeople:
-        persons = {user_id: self._simulated[user_id] for user_id in sorted(heard)}
+        persons = {person.user_id: person for user_id in sorted(heard) for person in self._simulated[user_id]}
         persons |= {person.user_id: person for person in self._known}
         persons |= {user.user_id: Person(user.user_id, (user.name, *user.names)) for user in self._users}
         return KnownPeople(persons.values())
 
 
-def open_people_directory(file: str | None) -> PeopleDirectory:
-    """The directory of a YAML file and the shipped teams. Raises InvalidPeopleFile, OSError."""
+def open_people_directory(file: str | None, sim_dir: Path | None = None) -> PeopleDirectory:
+    """The directory of a YAML file and of the simulated teams, those of `sim_dir` too; a broken team is left out.
+
+    Raises InvalidPeopleFile, OSError.
+    """
     known: Iterable[Person] = ()
     if file is not None:
         structlog.get_logger().warning(_DEPRECATED)
         read = read_file(Path(file).read_bytes(), file, PeopleFile, InvalidPeopleFile)
         known = [Person(person.user_id, person.names) for person in read.people]
     taken = {person.user_id for person in known}
-    library = SimLibrary()
-    simulated = (person for name in library.team_names for person in library.team(name).persons)
-    return PeopleDirectory(known, (person for person in simulated if person.user_id not in taken))
+    teams = usable_teams(SimLibrary(sim_dir)).values()
+    return PeopleDirectory(known, ([each for each in team.persons if each.user_id not in taken] for team in teams))

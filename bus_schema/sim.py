@@ -20,7 +20,8 @@ class Simulation(Value):
 class StartSim(Command[Simulation], domain="sim", action="start"):
     """Start simulated people talking by a scenario; `speed` is the factor over real time.
 
-    The same profiles, scenario and seed say the same words. Without a limit they go on until stopped.
+    The same profiles, scenario and seed say the same words. Without a limit they go on until stopped. Quiet hours of
+    simulated people are of simulated time, which begins at `starts_at`, by default at nine in the morning.
     """
 
     profiles: SimFile
@@ -28,6 +29,7 @@ class StartSim(Command[Simulation], domain="sim", action="start"):
     speed: float = Field(default=1, ge=0.01, le=100_000)
     seed: int = Field(default=0, ge=0, lt=2**63)
     limit: int | None = Field(default=None, ge=1, le=MAX_SIM_MESSAGES)
+    starts_at: AwareDatetime | None = None
 
 
 class SimCounts(Value):
@@ -54,6 +56,7 @@ class SimState(Value):
     speed: float | None = None
     seed: int | None = None
     limit: int | None = None
+    starts_at: AwareDatetime | None = None
     started_at: AwareDatetime | None = None
     counts: SimCounts | None = None
 
@@ -71,6 +74,7 @@ class SimStarted(Event, topic="sim", name="started"):
     speed: float
     seed: int
     limit: int | None = None
+    starts_at: AwareDatetime | None = None
 
 
 class SimStopped(Event, topic="sim", name="stopped"):

@@ -20,6 +20,7 @@ _SUFFIX = ".yaml"
 class _Location(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="MINDBUS_", extra="ignore")
     config_dir: Path | None = None
+    sim_dir: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,16 @@ class ConfigFile:
 def config_folder() -> Path | None:
     """The operator's folder, if there is one."""
     return _Location().config_dir
+
+
+def _own_folders(folder: str) -> Iterator[Path]:
+    """The operator's folders of this kind, the first one first."""
+    location = _Location()
+    kind = folder.removeprefix("sim/")
+    if location.sim_dir is not None and kind != folder:
+        yield location.sim_dir / kind
+    if location.config_dir is not None:
+        yield location.config_dir / folder
 
 
 def shipped_names(folder: str) -> tuple[str, ...]:
@@ -51,11 +62,10 @@ def config_file(folder: str, name: str, language: str | None = None) -> ConfigFi
     `folder` is empty for files at the top. Raises FileNotFoundError where there is neither; OSError.
     """
     names = [f"{name}.{language}{_SUFFIX}"] if language else []
-    own = config_folder()
-    for file_name in (*names, f"{name}{_SUFFIX}"):
-        path = own / folder / file_name if own else None
-        if path is not None and path.is_file():
-            return ConfigFile(path.read_bytes(), str(path))
+    for own in _own_folders(folder):
+        for path in (own / file_name for file_name in (*names, f"{name}{_SUFFIX}")):
+            if path.is_file():
+                return ConfigFile(path.read_bytes(), str(path))
     shipped = resources.files("config").joinpath(folder)
     for file_name in names:
         if shipped.joinpath(file_name).is_file():
@@ -88,9 +98,8 @@ def _names_shipped(folder: str) -> tuple[str, ...]:
 
 
 def _names_added(folder: str) -> Iterator[str]:
-    own = config_folder()
-    if own is not None:
-        yield from (name for file in (own / folder).glob(f"*{_SUFFIX}") if (name := _plain_name(file.name)))
+    for own in _own_folders(folder):
+        yield from (name for file in own.glob(f"*{_SUFFIX}") if (name := _plain_name(file.name)))
 
 
 def _plain_name(file_name: str) -> str:

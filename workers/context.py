@@ -33,6 +33,7 @@ from mindbus.sdk.agent_state import AgentStateStore, OutgoingMessage
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.conversations import Conversations
 from mindbus.sdk.users import UserDirectory
+from workers.simulated_time import SimulatedTime
 
 _TALK_MESSAGES = 12
 _LOOKS_S = 0.5
@@ -55,6 +56,7 @@ class ContextWorker(Worker):
         self._model = model or model_of(settings)
         self._habits = open_preferences(settings.habits)
         self._users = UserDirectory(self._bus, self._habits.default.zone)
+        self._simulated_time = SimulatedTime(self._bus, self._clock, settings.sim_dir)
         self._artifacts = open_artifacts(self._bus, settings, worker_context.clock)
         self._talks = Conversations(self._bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
         self._states = AgentStateStore(self._bus, self.name, NotificationState)
@@ -134,12 +136,13 @@ class ContextWorker(Worker):
 
     async def _decide(self, user_id: str, rule: Rule, message_context: MessageContext) -> list[OutgoingMessage]:
         talk, user = await self._talks.recent(user_id, _TALK_MESSAGES), await self._users.of(user_id)
+        simulation = await self._simulated_time.of(user_id, self._habits.of(user.user_id, user.zone).zone)
         spoken = [message.time for message in talk if message.role == "user" and message.kind != "hidden"]
 
         async def decided(state: NotificationState) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
             agent = ContextAgent(PresentModel(self._model, Present.of(user, self._clock())))
             habits = self._habits.of(user.user_id, user.zone)
-            moment = DecisionContext(self._clock(), habits, max(spoken, default=None))
+            moment = DecisionContext(self._clock(), habits, max(spoken, default=None), simulation)
             state, decisions, delivery = await rule(agent, state, moment, talk)
             self._note_due(user_id, state)
             news = [each for decision in decisions for each in _news(user_id, decision)]

@@ -45,7 +45,7 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
         super().__init__(context)
         settings = context.settings_as(FleetSettings)
         self._model = model or model_of(settings)
-        self._roster = open_people_directory(settings.people)
+        self._roster = open_people_directory(settings.people, settings.sim_dir)
         self._users = UserDirectory(self.bus, open_preferences(settings.habits).default.zone)
         self._pictures = UserContexts(self.bus)
 

@@ -42,7 +42,7 @@ class TaskManagerWorker(ProcessingAgent[TeamTasks]):
         super().__init__(context)
         settings = context.settings_as(FleetSettings)
         self._model = model or model_of(settings)
-        self._roster = open_people_directory(settings.people)
+        self._roster = open_people_directory(settings.people, settings.sim_dir)
         self._zone = ZoneInfo(open_preferences(settings.habits).default.zone)
 
     def key(self, user_id: str) -> str:

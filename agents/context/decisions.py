@@ -14,6 +14,7 @@ from agents.fragments import is_supported, numbers_in
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, build_prompt
 from agents.models.structured import try_complete_as
+from agents.sim.clock import SimulatedClock
 from bus_schema.dialogue import DialogueMessage, MessageKind
 from bus_schema.notification import NotificationGenerated, Urgency
 from language.words import Language, language_of, terms
@@ -36,11 +37,27 @@ _LEADS = {
 
 @dataclass(frozen=True)
 class DecisionContext:
-    """Time of the decision, the user's preferences and their last message."""
+    """Time of the decision, the user's preferences and their last message; the clock of a simulated user.
+
+    All moments are real; quiet hours, gaps and rates of a simulated user are of simulated time.
+    """
 
     now: datetime
     habits: NotificationPreferences
     last_activity: datetime | None = None
+    simulation: SimulatedClock | None = None
+
+    @property
+    def end_of_quiet(self) -> datetime | None:
+        """End of the quiet hours that hold now; None outside quiet hours."""
+        if self.simulation is None:
+            return self.habits.end_of_quiet(self.now)
+        ends = self.habits.end_of_quiet(self.simulation.simulated(self.now))
+        return self.simulation.real(ends) if ends else None
+
+    def span(self, span: timedelta) -> timedelta:
+        """Real length of a span of the user's time."""
+        return self.simulation.real_span(span) if self.simulation else span
 
 
 Rulings = tuple[NotificationState, tuple[NotificationDecision, ...], Delivery | None]
@@ -167,20 +184,20 @@ def _wait(
     notification: NotificationGenerated, state: NotificationState, context: DecisionContext
 ) -> tuple[datetime, str, bool] | None:
     """End of the wait, its reason, and whether the notification is dropped rather than delivered before it."""
-    quiet = context.habits.end_of_quiet(context.now)
+    quiet, habits = context.end_of_quiet, context.habits
     if quiet:
         return quiet, f"quiet hours until {quiet:%H:%M}", True
     if notification.urgency is Urgency.LOW and context.last_activity:
-        rested = context.last_activity + context.habits.pause
+        rested = context.last_activity + context.span(habits.pause)
         if rested > context.now:
             return rested, "waits for a pause in the talk", True
-    last = max((told.at for told in state.told), default=None)
-    if last and last + context.habits.gap > context.now:
-        return last + context.habits.gap, "gathers with what comes close after another", False
-    recent = state.told_since(context.now - _HOUR)
-    if len(recent) >= context.habits.most_per_hour:
-        frees = sorted(told.at for told in recent)[-context.habits.most_per_hour] + _HOUR
-        return frees, f"more than {context.habits.most_per_hour} an hour", False
+    last, gap, hour = max((told.at for told in state.told), default=None), context.span(habits.gap), context.span(_HOUR)
+    if last and last + gap > context.now:
+        return last + gap, "gathers with what comes close after another", False
+    recent = state.told_since(context.now - hour)
+    if len(recent) >= habits.most_per_hour:
+        frees = sorted(told.at for told in recent)[-habits.most_per_hour] + hour
+        return frees, f"more than {habits.most_per_hour} an hour", False
     return None
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, TypeVar
 
+import structlog
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agents.configuration.validation import (
@@ -172,3 +173,14 @@ class SimLibrary:
     def _names(self, kind: str) -> tuple[str, ...]:
         own = (file.stem for file in (self._folder / kind).glob("*.yaml")) if self._folder else ()
         return tuple(sorted({*own, *shipped_names(f"sim/{kind}")}))
+
+
+def usable_teams(library: SimLibrary) -> dict[str, Team]:
+    """All teams by name but the broken ones, which are logged."""
+    teams = {}
+    for name in library.team_names:
+        try:
+            teams[name] = library.team(name)
+        except (InvalidFile, OSError) as error:
+            structlog.get_logger().warning("simulated team left out", team=name, reason=str(error))
+    return teams

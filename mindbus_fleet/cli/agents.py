@@ -60,7 +60,7 @@ def hear(
     mindbus agents hear --file messages.jsonl --json
     """
     settings = read_settings(FleetSettings)
-    people = open_people_directory(settings.people).people(())
+    people = open_people_directory(settings.people, settings.sim_dir).people(())
     for message in _messages(text, user, at, file):
         found = annotate(message, people, lang)
         show_json_line(found) if as_json else _show(message, found)

@@ -53,7 +53,9 @@ def dialogue_files(settings: FleetSettings) -> Iterator[CheckResult]:
     yield CheckResult("Configuration", *own_configuration())
     yield _file("Habits", settings.habits or "those that come with MindBus", lambda: open_preferences(settings.habits))
     yield _file(
-        "People", settings.people or "the simulated teams alone", lambda: open_people_directory(settings.people)
+        "People",
+        settings.people or "the simulated teams alone",
+        lambda: open_people_directory(settings.people, settings.sim_dir),
     )
     yield _simulations(settings)
 

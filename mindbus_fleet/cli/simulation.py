@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -43,6 +44,10 @@ def start(
     speed: Annotated[float, typer.Option("--speed", metavar="X", help="So much faster than life.")] = 1,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed says the same.")] = 0,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="So many messages; else no end.")] = None,
+    starts_at: Annotated[
+        datetime | None,
+        typer.Option("--starts-at", metavar="T", help="Simulated time of the start; default: 9:00 that day."),
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for its end; exit 1 if a message got no answer.")] = False,
     acting: As = LOCAL_USER,
     as_json: Json = False,
@@ -56,7 +61,9 @@ def start(
     mindbus sim start --profiles team_en --speed 600 --limit 200 --wait
     """
     with valid_options():
-        order = StartSim(profiles=profiles, scenario=scenario, speed=speed, seed=seed, limit=limit)
+        order = StartSim(
+            profiles=profiles, scenario=scenario, speed=speed, seed=seed, limit=limit, starts_at=_aware(starts_at)
+        )
     started = SimStart()
     try:
         counts = run(_start(order, started, acting, wait=wait, is_silent=as_json))
@@ -71,6 +78,11 @@ def start(
     else:
         text = f"{started.sim_id} has begun. See it: mindbus sim status. Stop it: mindbus sim stop"
         show_result({"sim_id": started.sim_id}, text, as_json=as_json)
+
+
+def _aware(moment: datetime | None) -> datetime | None:
+    """A time without a zone is this machine's."""
+    return moment.astimezone() if moment else None
 
 
 @app.command()
