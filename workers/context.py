@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from agents.context.decisions import ContextAgent, DecisionContext, Rulings
+from agents.context.decision_context import DecisionContext
+from agents.context.decisions import ContextAgent, Rulings
 from agents.context.preferences import open_preferences
 from agents.context.state import (
     Delivery,

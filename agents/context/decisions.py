@@ -1,20 +1,18 @@
 """Decisions on notifications: deliver now, defer, merge or ignore, by rules first, then by a language model."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
-from agents.context.preferences import NotificationPreferences
+from agents.context.decision_context import DecisionContext
 from agents.context.state import Delivery, NotificationDecision, NotificationState
 from agents.fragments import is_supported, numbers_in
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, build_prompt
 from agents.models.structured import try_complete_as
-from agents.sim.clock import SimulatedClock
 from bus_schema.dialogue import DialogueMessage, MessageKind
 from bus_schema.notification import NotificationGenerated, Urgency
 from language.words import Language, language_of, terms
@@ -33,31 +31,6 @@ _LEADS = {
     Language.ENGLISH: "Several things at once.",
     Language.RUSSIAN: "Сразу несколько новостей.",
 }
-
-
-@dataclass(frozen=True)
-class DecisionContext:
-    """Time of the decision, the user's preferences and their last message; the clock of a simulated user.
-
-    All moments are real; quiet hours, gaps and rates of a simulated user are of simulated time.
-    """
-
-    now: datetime
-    habits: NotificationPreferences
-    last_activity: datetime | None = None
-    simulation: SimulatedClock | None = None
-
-    @property
-    def end_of_quiet(self) -> datetime | None:
-        """End of the quiet hours that hold now; None outside quiet hours."""
-        if self.simulation is None:
-            return self.habits.end_of_quiet(self.now)
-        ends = self.habits.end_of_quiet(self.simulation.simulated(self.now))
-        return self.simulation.real(ends) if ends else None
-
-    def span(self, span: timedelta) -> timedelta:
-        """Real length of a span of the user's time."""
-        return self.simulation.real_span(span) if self.simulation else span
 
 
 Rulings = tuple[NotificationState, tuple[NotificationDecision, ...], Delivery | None]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.context.decisions import ContextAgent, DecisionContext, ModelDecision
+from agents.context.decision_context import DecisionContext
+from agents.context.decisions import ContextAgent, ModelDecision
 from agents.context.preferences import (
     InvalidPreferences,
     NotificationPreferences,

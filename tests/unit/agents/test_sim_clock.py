@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agents.context.decisions import DecisionContext
+from agents.context.decision_context import DecisionContext
 from agents.context.preferences import NotificationPreferences
 from agents.people_directory import open_people_directory
 from agents.sim.clock import SimulatedClock
