@@ -23,7 +23,8 @@ def bound_socket(settings: FleetSettings) -> socket.socket:
     """
     if settings.gateway_port is not None:
         return _bound(settings.gateway_host, settings.gateway_port)
-    for port in (_last_port(settings), DEFAULT_PORT):
+    # Open pages reconnect to the last port.
+    for port in (urlsplit(last_url(settings) or "").port or DEFAULT_PORT, DEFAULT_PORT):
         with suppress(CannotListen):
             return _bound(settings.gateway_host, port)
     return _bound(settings.gateway_host, 0)
@@ -45,11 +46,6 @@ def last_url(settings: FleetSettings) -> str | None:
     """URL of the running gateway of this data folder, or of the last one."""
     file = url_file(settings)
     return file.read_text().strip() if file.exists() else None
-
-
-def _last_port(settings: FleetSettings) -> int:
-    # Open pages reconnect to it.
-    return urlsplit(last_url(settings) or "").port or DEFAULT_PORT
 
 
 def _bound(host: str, port: int) -> socket.socket:

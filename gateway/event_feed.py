@@ -32,6 +32,8 @@ class MissedEvents:
 
 @dataclass(frozen=True)
 class WorkerInstance:
+    """An instance of a worker, from its last heartbeat."""
+
     service: str
     instance: str
     state: State

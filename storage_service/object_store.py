@@ -164,9 +164,9 @@ class StoreProbe:
 
     async def _keeps_once(self, folder: str, name: str, begin: Begin) -> bool:
         """Whether an existing object stays unchanged, and exactly one of several concurrent writes succeeds."""
-        taken, raced = f"{folder}/{name}-taken", f"{folder}/{name}-raced"
-        await self.objects.put(taken, _OTHER, NO_LABELS, if_absent=False)
-        if await _was_written(await begin(taken)) or await self._content(taken) != _OTHER:
+        existing, raced = f"{folder}/{name}-taken", f"{folder}/{name}-raced"
+        await self.objects.put(existing, _OTHER, NO_LABELS, if_absent=False)
+        if await _was_written(await begin(existing)) or await self._content(existing) != _OTHER:
             return False
         begun = [await begin(raced) for _ in range(_AT_ONCE)]
         return sum(await asyncio.gather(*map(_was_written, begun))) == 1
@@ -207,11 +207,11 @@ class StoreProbe:
 
     async def _checks_signature(self, folder: str) -> bool:
         other_contents = (_OTHER, _ONE[::-1])
-        taken = [
+        accepted = [
             await self.objects.put_signed(f"{folder}/signed-{number}", other, _ONE)
             for number, other in enumerate(other_contents)
         ]
-        return not any(taken) and await self.objects.put_signed(f"{folder}/signed", _ONE, _ONE)
+        return not any(accepted) and await self.objects.put_signed(f"{folder}/signed", _ONE, _ONE)
 
     async def _lists(self, key: str) -> bool:
         return key in [stored.key async for stored in self.objects.list(key)]

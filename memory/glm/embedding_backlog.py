@@ -32,12 +32,12 @@ class KemEmbeddingBacklog:
 
     async def embed_drafts(self, drafts: Sequence[KemDraft]) -> Sequence[KemDraft]:
         """The drafts with vectors, if only a few lack one; without, if the embedder fails or takes too long."""
-        lacking = [at for at, draft in enumerate(drafts) if draft.embeddings is None and draft.content is not None]
-        if not 0 < len(lacking) <= _MAX_DRAFTS:
+        missing = [at for at, draft in enumerate(drafts) if draft.embeddings is None and draft.content is not None]
+        if not 0 < len(missing) <= _MAX_DRAFTS:
             return drafts
         completed = list(drafts)
-        vectors = await self._embed_now([drafts[at].content or "" for at in lacking])
-        for at, vector in zip(lacking, vectors, strict=True):
+        vectors = await self._embed_now([drafts[at].content or "" for at in missing])
+        for at, vector in zip(missing, vectors, strict=True):
             completed[at] = drafts[at].model_copy(update={"embeddings": vector})
         return completed
 

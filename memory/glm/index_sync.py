@@ -81,7 +81,7 @@ class VectorRelay:
         """Compare the versions of rows and index; units in the outbox are not due yet. Raises IndexAway."""
         # The relay pauses meanwhile, so whatever the index lacks is still in the outbox.
         async with self._lock:
-            held = await self.index.versions()
+            indexed = await self.index.versions()
             async with self.database.reading() as session:
                 kems = await session.scalar(select(func.count()).select_from(KemRow)) or 0
                 query = select(KemRow.id, KemRow.version).where(self._is_indexable())
@@ -91,11 +91,11 @@ class VectorRelay:
         return MemoryReport(
             kems=kems,
             with_vector=len(versions),
-            vectors=len(held),
+            vectors=len(indexed),
             waiting=len(waiting),
-            missing=tuple(sorted(due - held.keys())),
-            stale=tuple(sorted(kem_id for kem_id in due & held.keys() if held[kem_id] != versions[kem_id])),
-            surplus=tuple(sorted(held.keys() - versions.keys() - waiting)),
+            missing=tuple(sorted(due - indexed.keys())),
+            stale=tuple(sorted(kem_id for kem_id in due & indexed.keys() if indexed[kem_id] != versions[kem_id])),
+            surplus=tuple(sorted(indexed.keys() - versions.keys() - waiting)),
         )
 
     async def reconcile(self) -> MemoryReport:

@@ -96,15 +96,15 @@ def _headings(reader: PdfReader) -> dict[_Heading, int]:
 
 def _paragraphs(lines: Sequence[str], titles: Container[str]) -> Iterator[str]:
     usual = sorted(map(len, lines))[len(lines) * 3 // 4] if lines else 0
-    gathered = ""
+    paragraph = ""
     for line, following in zip_longest(lines, lines[1:], fillvalue=""):
-        gathered = _join_lines(gathered, line)
+        paragraph = _join_lines(paragraph, line)
         is_last = line.endswith(_ENDS) and len(line) < usual * _SHORT
-        is_title = _plain(gathered) in titles or _plain(following) in titles
+        is_title = _plain(paragraph) in titles or _plain(following) in titles
         if is_last or is_title or not line or not following or _begins_anew(line, following, usual):
-            if gathered:
-                yield gathered
-            gathered = ""
+            if paragraph:
+                yield paragraph
+            paragraph = ""
 
 
 def _begins_anew(line: str, following: str, usual: int) -> bool:
@@ -113,10 +113,10 @@ def _begins_anew(line: str, following: str, usual: int) -> bool:
     return bool(_BULLET.match(following)) or is_like_a_heading
 
 
-def _join_lines(gathered: str, line: str) -> str:
-    if _HYPHENATED.search(gathered) and line[:1].islower():
-        return gathered[:-1] + line
-    return f"{gathered} {line}".strip()
+def _join_lines(paragraph: str, line: str) -> str:
+    if _HYPHENATED.search(paragraph) and line[:1].islower():
+        return paragraph[:-1] + line
+    return f"{paragraph} {line}".strip()
 
 
 def _plain(title: str) -> str:

@@ -151,10 +151,10 @@ class Segmentation(LogListener):
         over = or_(EpisodeRow.fragment_id.is_not(None), EpisodeRow.ended_at < now - self.limits.gap, is_over)
         query = select(EpisodeRow).where(EpisodeRow.is_settled.is_(False), over)
         rows = (await session.scalars(query.order_by(EpisodeRow.chat_id, EpisodeRow.id).limit(_BATCH))).all()
-        lacking = await lacking_vectors(session, [row.id for row in rows])
+        missing = await lacking_vectors(session, [row.id for row in rows])
         for row in rows:
             waits_since = self._first_seen.setdefault(row.id, now)
-            if row.id not in lacking or now - waits_since >= _WAIT_FOR_VECTORS:
+            if row.id not in missing or now - waits_since >= _WAIT_FOR_VECTORS:
                 return row
         return None
 

@@ -131,11 +131,11 @@ Rows = NDArray[np.float32]
 
 def topic_boundary(text: EpisodeText) -> int | None:
     """Index of the first turn of another topic, by vectors or, where some are missing, by words; None without one."""
-    spoken = [index for index, turn in enumerate(text.turns) if turn.content]
-    dialogue = _Dialogue([text.turns[index] for index in spoken])
-    rows = _directions(text, spoken) if text.has_vectors else None
+    nonempty = [index for index, turn in enumerate(text.turns) if turn.content]
+    dialogue = _Dialogue([text.turns[index] for index in nonempty])
+    rows = _directions(text, nonempty) if text.has_vectors else None
     boundary = dialogue.boundary_by_words() if rows is None else dialogue.boundary_by_vectors(rows)
-    return None if boundary is None else spoken[boundary]
+    return None if boundary is None else nonempty[boundary]
 
 
 class _Dialogue:
@@ -195,9 +195,9 @@ class _Dialogue:
         return [terms - small_talk_stems() for terms in self._terms]
 
 
-def _directions(text: EpisodeText, spoken: Sequence[int]) -> Rows | None:
+def _directions(text: EpisodeText, nonempty: Sequence[int]) -> Rows | None:
     """Unit vectors of the turns, shape (turns, dims); None where they are of several models."""
-    rows = [as_floats(text.vectors[text.turns[index].id]) for index in spoken]
+    rows = [as_floats(text.vectors[text.turns[index].id]) for index in nonempty]
     return normalized(np.stack(rows)) if len({len(row) for row in rows}) == 1 else None
 
 

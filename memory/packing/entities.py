@@ -90,15 +90,15 @@ def entities_of(turns: Sequence[RawTurn]) -> tuple[Entity, ...]:
 
 
 def amounts_in(text: str) -> Iterator[Span]:
-    taken: list[Span] = []
+    spans: list[Span] = []
     for pattern in _AMOUNTS:
         for match in pattern.finditer(text):
             start, end = match.span()
             unit = match.groupdict().get("unit")
             if unit and unit.lower() in _NO_UNITS:
                 end = start + len(text[start : match.start("unit")].rstrip(" -"))
-            if not _overlaps((start, end), taken):
-                taken.append((start, end))
+            if not _overlaps((start, end), spans):
+                spans.append((start, end))
                 yield start, end
 
 
@@ -107,15 +107,15 @@ def _spans(text: str, names: NameFinder, speakers: Set[str]) -> Iterator[tuple[S
     dates: Iterable[tuple[Span, Kind]] = ((span, "date") for span in date_spans(text))
     named = (((match.start, match.end), _kind(match.text, text[: match.start], speakers)) for match in names.find(text))
     amounts: Iterable[tuple[Span, Kind]] = ((span, "amount") for span in amounts_in(text))
-    taken: list[Span] = []
+    accepted: list[Span] = []
     for span, kind in (*dates, *named, *amounts):
-        if not _overlaps(span, taken):
-            taken.append(span)
+        if not _overlaps(span, accepted):
+            accepted.append(span)
             yield span, kind
 
 
-def _overlaps(span: Span, taken: Iterable[Span]) -> bool:
-    return any(span[0] < end and start < span[1] for start, end in taken)
+def _overlaps(span: Span, spans: Iterable[Span]) -> bool:
+    return any(span[0] < end and start < span[1] for start, end in spans)
 
 
 def _kind(name: str, before: str, speakers: Set[str]) -> Kind:

@@ -105,10 +105,10 @@ class LockQueue:
             turn.clear()
             retry_s = (until - self._clock()).total_seconds()
             if queue[0] is turn:
-                taken = await self._store.take(request)
-                if isinstance(taken, Lock):
-                    return taken
-                left_s = (taken - self._clock()).total_seconds()
+                outcome = await self._store.take(request)
+                if isinstance(outcome, Lock):
+                    return outcome
+                left_s = (outcome - self._clock()).total_seconds()
                 retry_s = min(retry_s, max(left_s, 0), _RETRY_WITHIN_S)
             if self._clock() >= until:
                 raise LockNotFree(name=request.name)

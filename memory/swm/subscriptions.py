@@ -136,10 +136,10 @@ class Subscriptions:
         """Includes subscribers that knew the unit and no longer match it or may no longer read it."""
         recipients = []
         for subscriber in self._subscribers.values():
-            knew = before is not None and subscriber.matches(kem_id, before, event_type)
-            if subscriber.matches(kem_id, now, event_type) or (knew and now.is_readable_by(subscriber.owner)):
+            was_recipient = before is not None and subscriber.matches(kem_id, before, event_type)
+            if subscriber.matches(kem_id, now, event_type) or (was_recipient and now.is_readable_by(subscriber.owner)):
                 recipients.append(Recipient(subscriber.subscription_id))
-            elif knew:
+            elif was_recipient:
                 recipients.append(Recipient(subscriber.subscription_id, is_lost=True))
         return recipients
 

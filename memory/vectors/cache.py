@@ -63,13 +63,13 @@ class FacetIndex:
     def having(self, key: str, condition: Condition, size: int) -> Mask:
         """Mask of the first `size` rows with a value under `key` that meets the condition."""
         mask = np.zeros(size, dtype=np.bool_)
-        values, few = self._rows.get(key, {}), list[int]()
+        values, scattered = self._rows.get(key, {}), list[int]()
         for value in _select(values, condition):
             if len(values[value]) < _MIN_ROWS:
-                few += values[value]
+                scattered += values[value]
             else:
                 mask[self._array(key, value)] = True
-        mask[few] = True
+        mask[scattered] = True
         return mask
 
     def _array(self, key: str, value: _Value) -> NDArray[np.intp]:
@@ -138,12 +138,12 @@ class VectorCache:
 
     def _readable(self, principal: Principal) -> Mask:
         size = self._matrix.size
-        taken: Mask = self._is_taken[:size]
+        occupied: Mask = self._is_taken[:size]
         if principal.is_trusted:
-            return taken.copy()
+            return occupied.copy()
         own = self._owner[:size] == self._owners.get(principal.owner, -1)
         shared: Mask = self._is_public[:size] | own | self._facets.having(_READER, principal.owner, size)
-        return taken & shared
+        return occupied & shared
 
     def _matching(self, query: KemQuery) -> Mask:
         size = self._matrix.size

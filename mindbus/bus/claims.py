@@ -110,9 +110,9 @@ class Claims:
         if self._client is None:
             raise NoWayToClaims(NoWayToClaims.__doc__)
         request = self._client.request(query, timeout_s=_TIMEOUT_S)
-        asking = asyncio.get_running_loop().create_task(request, context=contextvars.Context())
+        request_task = asyncio.get_running_loop().create_task(request, context=contextvars.Context())
         try:
-            return await asking
+            return await request_task
         except (BusUnavailable, NoReply, ReplyError) as failure:
             raise NoWayToClaims(f"{NoWayToClaims.__doc__} ({failure})") from failure
 

@@ -71,7 +71,7 @@ class DeadLetters:
     async def _take(
         self, service: str, chosen: Callable[[DeadLetter], bool], replayed_by: str | None
     ) -> list[DeadLetter]:
-        taken: list[DeadLetter] = []
+        letters: list[DeadLetter] = []
         async with admin_channel(self._url) as channel:
             async for message in _messages(channel, dead_queue(service)):
                 letter = _read(message, service)
@@ -79,8 +79,8 @@ class DeadLetters:
                     if replayed_by is not None:
                         await _send_back(channel, message, letter, replayed_by)
                     await message.ack()
-                    taken.append(letter)
-        return taken
+                    letters.append(letter)
+        return letters
 
 
 async def _messages(channel: AbstractChannel, queue_name: str) -> AsyncIterator[AbstractIncomingMessage]:

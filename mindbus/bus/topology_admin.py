@@ -47,8 +47,8 @@ async def compare(management: Management, topology: Topology) -> list[Difference
         if (binding.source, binding.target, binding.key) not in bound:
             differences.append(Difference("missing binding", binding.target, f"{binding.source} · {binding.key}"))
     known = {queue.name for queue in topology.queues} | {exchange.name for exchange in topology.exchanges}
-    strangers = {"queue": sorted(queues), "exchange": sorted(exchanges)}
-    for kind, names in strangers.items():
+    declared = {"queue": sorted(queues), "exchange": sorted(exchanges)}
+    for kind, names in declared.items():
         differences += [
             Difference(f"unknown {kind}", name) for name in names if name not in known and not _is_temporary(name)
         ]
@@ -63,20 +63,20 @@ async def apply(amqp_url: str, topology: Topology) -> None:
 
 async def prune(amqp_url: str, management: Management, topology: Topology) -> list[str]:
     """Delete unknown exchanges, plus unknown queues that are empty and that nobody consumes from."""
-    strangers = [
+    unknown = [
         difference for difference in await compare(management, topology) if difference.kind.startswith("unknown")
     ]
     states = {queue.name: queue for queue in await management.queues()}
     pruned = []
     async with admin_channel(amqp_url) as channel:
-        for stranger in strangers:
-            if stranger.kind == "unknown exchange":
-                await channel.exchange_delete(stranger.name)
-            elif states[stranger.name].depth == 0 and states[stranger.name].consumers == 0:
-                await channel.queue_delete(stranger.name)
+        for item in unknown:
+            if item.kind == "unknown exchange":
+                await channel.exchange_delete(item.name)
+            elif states[item.name].depth == 0 and states[item.name].consumers == 0:
+                await channel.queue_delete(item.name)
             else:
                 continue
-            pruned.append(stranger.name)
+            pruned.append(item.name)
     return pruned
 
 

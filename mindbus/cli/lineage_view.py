@@ -17,11 +17,12 @@ def lineage_tree(lineage: Lineage, root: str, direction: Literal["up", "down"]) 
     for edge in lineage.edges:
         parent, child = (edge.target, edge.source) if direction == "up" else (edge.source, edge.target)
         neighbours[parent].append(child)
+    created = {manifest.id: manifest.created_at.isoformat() for manifest in lineage.nodes}
     unfolded: set[str] = set()
 
     def grow(branch: Tree, artifact_id: str) -> None:
         unfolded.add(artifact_id)
-        for neighbour in sorted(neighbours[artifact_id], key=lambda one: _order(manifests.get(one))):
+        for neighbour in sorted(neighbours[artifact_id], key=lambda one: created.get(one, "")):
             is_repeated = neighbour in unfolded and bool(neighbours[neighbour])
             twig = branch.add(_label(neighbour, manifests.get(neighbour), is_repeated=is_repeated))
             if neighbour not in unfolded:
@@ -40,7 +41,3 @@ def _label(artifact_id: str, manifest: Manifest | None, *, is_repeated: bool) ->
     if is_repeated:
         label.append("  (see above)", style="dim")
     return label
-
-
-def _order(manifest: Manifest | None) -> str:
-    return manifest.created_at.isoformat() if manifest else ""

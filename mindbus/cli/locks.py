@@ -63,5 +63,5 @@ def info(name: Name, acting: As = LOCAL_USER, as_json: Json = False) -> None:
     mindbus locks info report --json
     """
     lock = answer_to(lambda: GetLockInfo(name=name), acting)
-    held = f"{name} is held by {lock.holder} until {lock.expires:%H:%M:%S} UTC; {lock.waiting} wait"
-    show_result(lock, f"{name} is free" if lock.holder is None else held, as_json=as_json)
+    state = f"{name} is held by {lock.holder} until {lock.expires:%H:%M:%S} UTC; {lock.waiting} wait"
+    show_result(lock, f"{name} is free" if lock.holder is None else state, as_json=as_json)

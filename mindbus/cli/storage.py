@@ -58,9 +58,9 @@ def show_garbage(report: GarbageReport) -> None:
 
 
 def show_audit(result: dict[str, Any]) -> None:
-    troubles = [(kind, x.artifact_id, x.key, x.problem) for kind in _FINDINGS for x in result[kind]]
-    if troubles:
-        show_table(("", "artifact", "key", "problem"), troubles)
+    problems = [(kind, x.artifact_id, x.key, x.problem) for kind in _FINDINGS for x in result[kind]]
+    if problems:
+        show_table(("", "artifact", "key", "problem"), problems)
     problem_count = len(result["missing"]) + len(result["damaged"])
     say(
         f"{result['checked']} artifacts checked, {decimal(result['hashed_bytes'])} read: "

@@ -37,12 +37,12 @@ class Service:
         worker: Worker,
         transport: Transport,
         sender: Sender,
-        asking: Client,
+        client: Client,
         settings: Settings,
         report: Callable[[str, State], None],
     ) -> None:
         self.worker, self._transport, self._sender, self._settings = worker, transport, sender, settings
-        self._asking, self._report = asking, report
+        self._asking, self._report = client, report
         self._consumers: list[Consumer] = []
         self._at_work_tasks: set[asyncio.Task[None]] = set()
         self._tasks = WorkerTasks(worker, sender, transport)
@@ -184,13 +184,13 @@ def build(
 ) -> Service:
     """Build a worker with a client of its own, ready to be started."""
     principal = new_sender(name, f"svc.{name}", settings)
-    asking = new_client(transport, principal, settings)
-    worker = make(WorkerContext(settings, asking))
+    client = new_client(transport, principal, settings)
+    worker = make(WorkerContext(settings, client))
     if worker.direct_files:
         principal.claims.files = principal.claims.files or open_files(settings)
     identity = worker.identity if worker.identity.startswith("svc.") else f"{worker.identity}.{principal.instance}"
     sender = replace(principal, service=worker.name, identity=identity)
-    return Service(worker, transport, sender, asking, settings, report)
+    return Service(worker, transport, sender, client, settings, report)
 
 
 def topology_of(worker: Worker, settings: Settings) -> Topology:

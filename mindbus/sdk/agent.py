@@ -145,23 +145,23 @@ class SyncAgentSDK:
     @contextmanager
     def distributed_lock(self, name: str, **terms: Unpack[LockTerms]) -> Iterator[Lock]:
         """As AgentSDK.distributed_lock, but no thread is cancelled: LockLost is raised at the end of the block."""
-        held: concurrent.futures.Future[Lock] = concurrent.futures.Future()
+        acquired: concurrent.futures.Future[Lock] = concurrent.futures.Future()
         done = asyncio.Event()
 
         async def hold() -> None:
             try:
                 async with self.asynchronous.distributed_lock(name, **terms) as lock:
-                    held.set_result(lock)
+                    acquired.set_result(lock)
                     await done.wait()
             except BaseException as failure:
                 # A later failure is raised at the end of the block.
-                if held.done():
+                if acquired.done():
                     raise
-                held.set_exception(failure)
+                acquired.set_exception(failure)
 
         holding = self._begin(hold())
         try:
-            yield held.result()
+            yield acquired.result()
         finally:
             self._tell(done)
             holding.result()

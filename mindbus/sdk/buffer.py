@@ -82,8 +82,8 @@ class Buffer:
 
     def get(self, artifact_id: str) -> BufferEntry | None:
         with self._lock:
-            held = self._held.get(artifact_id)
-            return held.entry if held else None
+            item = self._held.get(artifact_id)
+            return item.entry if item else None
 
     def entry(self, artifact_id: str) -> BufferEntry:
         """The entry of an artifact. Raises KeyError."""
@@ -91,7 +91,7 @@ class Buffer:
 
     def entries(self) -> list[BufferEntry]:
         with self._lock:
-            return [held.entry for held in self._held.values()]
+            return [item.entry for item in self._held.values()]
 
     def bytes_of(self, entry: BufferEntry) -> Path:
         return bytes_path(self._at(entry.artifact_id).folder.path, entry.artifact_id)

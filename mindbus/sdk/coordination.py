@@ -42,12 +42,12 @@ class CoordinationClient(SdkPart):
         """
         command = AcquireLock(name=name, **terms)
         timeout_s = self.link.timeout_s + command.wait_ms / 1000
-        asking = asyncio.create_task(self.link.ask(command, timeout_s=timeout_s), name=f"lock {name}")
+        request = asyncio.create_task(self.link.ask(command, timeout_s=timeout_s), name=f"lock {name}")
         try:
-            return await asyncio.shield(asking)
+            return await asyncio.shield(request)
         except asyncio.CancelledError:
             # The lock may be granted all the same, and nobody would release it.
-            self.link.run_in_background(self._give_back(name, asking))
+            self.link.run_in_background(self._give_back(name, request))
             raise
 
     async def release_distributed_lock(self, name: str, token: str) -> None:
@@ -92,9 +92,9 @@ class CoordinationClient(SdkPart):
         """Value of a counter, 0 where nobody has added to it. Raises MemoryAway."""
         return (await self.link.ask(GetCounter(name=name))).value
 
-    async def _give_back(self, name: str, asking: "asyncio.Task[Lock]") -> None:
+    async def _give_back(self, name: str, request: "asyncio.Task[Lock]") -> None:
         with suppress(ReplyError):
-            lock = await asking
+            lock = await request
             await self.release_distributed_lock(name, lock.token)
 
     async def _release(self, name: str, token: str) -> None:

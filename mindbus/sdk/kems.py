@@ -115,11 +115,11 @@ class KemReader(SdkPart):
                 return kems
 
     async def _fetch_and_cache(
-        self, asking: Callable[[], Awaitable[list[Kem]]], expected: Collection[str] = ()
+        self, fetch: Callable[[], Awaitable[list[Kem]]], expected: Collection[str] = ()
     ) -> list[Kem]:
         """Keep what is found; drop the ids in `expected` that are not."""
         moment = self.local_memory.moment()
-        kems = await asking()
+        kems = await fetch()
         self._keep(kems, moment, expected)
         return kems
 
@@ -206,7 +206,10 @@ class KemWriter(KemReader):
                 if not items:
                     raise
                 # The outcome of the batches before must be reported.
-                done = tuple(_failed_item(draft, error) for draft in some)
+                done = tuple(
+                    BatchItem(kem_id=str(draft.id), status="failed", code=error.code, error=error.message)
+                    for draft in some
+                )
             items += done
             await self._refresh(place, [item.kem_id for item in done if item.version is not None], moment)
         return BatchReport(items=tuple(items))
@@ -237,7 +240,3 @@ def _batches(drafts: Iterable[KemDraft]) -> Iterator[Batch]:
     named = [draft if draft.id else draft.model_copy(update={"id": mint_id("kem")}) for draft in drafts]
     for start in range(0, len(named), MAX_BATCH):
         yield tuple(named[start : start + MAX_BATCH])
-
-
-def _failed_item(draft: KemDraft, error: MemoryAway) -> BatchItem:
-    return BatchItem(kem_id=str(draft.id), status="failed", code=error.code, error=error.message)

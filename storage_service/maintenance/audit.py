@@ -64,8 +64,8 @@ class Auditor:
         if content not in page.seen:
             page.seen[content] = await self._examine(page, artifact)
         if finding := page.seen[content]:
-            troubles, problem = finding
-            troubles.append(Trouble(artifact_id=artifact.artifact_id, key=content.key, problem=problem))
+            findings, problem = finding
+            findings.append(Trouble(artifact_id=artifact.artifact_id, key=content.key, problem=problem))
             logger().error("artifact damaged", artifact_id=artifact.artifact_id, key=content.key, problem=problem)
         if await self.blobs.size_bytes(copy_key(artifact.artifact_id)) is None:
             await write_copy(self.manifests, self.blobs, artifact.artifact_id)

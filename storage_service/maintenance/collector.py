@@ -21,9 +21,9 @@ def limit_error(survey: Survey, rules: MaintenanceRules, max_objects: int | None
     It protects against a restored database and a mistyped retention; a request with `max_objects` has seen the survey.
     """
     objects = survey.unused.count + survey.unknown.count
-    taken = max(objects, survey.expired.count) + survey.unregistered.count
+    to_remove = max(objects, survey.expired.count) + survey.unregistered.count
     numbers: dict[str, Any] = {
-        "taken": taken,
+        "taken": to_remove,
         "expired": survey.expired.count,
         "artifacts": survey.artifacts,
         "orphaned": objects,
@@ -31,22 +31,22 @@ def limit_error(survey: Survey, rules: MaintenanceRules, max_objects: int | None
         "unregistered": survey.unregistered.count,
     }
     if max_objects is not None:
-        return TooMuchGarbage(**numbers, max_objects=max_objects) if taken > max_objects else None
+        return TooMuchGarbage(**numbers, max_objects=max_objects) if to_remove > max_objects else None
     if survey.forgotten:
         return DatabaseBehindStore(**numbers, forgotten=survey.forgotten)
     share = max(
         _percent(objects, survey.objects, rules.few),
         _percent(survey.expired.count, survey.artifacts, rules.few),
     )
-    if taken > rules.max_objects or share > rules.max_percent:
+    if to_remove > rules.max_objects or share > rules.max_percent:
         return TooMuchGarbage(
             **numbers, percent=round(share, 1), max_objects=rules.max_objects, max_percent=rules.max_percent
         )
     return None
 
 
-def _percent(part: int, total: int, few: int) -> float:
-    return 100 * part / max(total, part) if part > few else 0.0
+def _percent(part: int, total: int, tolerated: int) -> float:
+    return 100 * part / max(total, part) if part > tolerated else 0.0
 
 
 COLLECTED = "collected"

@@ -126,9 +126,9 @@ class SqlRemovals:
         )
         async with self.database.reading() as session:
             blobs = {blob.sha256: blob for blob in await session.scalars(blobs_found)}
-            held = {ContentGeneration(*row) for row in await session.execute(held_found)}
+            in_use = {ContentGeneration(*row) for row in await session.execute(held_found)}
         reasons = {
-            content: stray_reason(blobs.get(content.sha256), content.generation, is_held=content in held)
+            content: stray_reason(blobs.get(content.sha256), content.generation, is_held=content in in_use)
             for content in contents
         }
         return {content: reason for content, reason in reasons.items() if reason is not None}
@@ -183,12 +183,12 @@ class SqlRemovals:
 
 async def is_held(session: AsyncSession, content: ContentGeneration) -> bool:
     """Whether an artifact that has not expired has this content."""
-    held = select(ManifestRow.id).where(
+    holders = select(ManifestRow.id).where(
         ManifestRow.sha256 == content.sha256,
         ManifestRow.generation == content.generation,
         ManifestRow.expired_at.is_(None),
     )
-    return await session.scalar(held.limit(1)) is not None
+    return await session.scalar(holders.limit(1)) is not None
 
 
 def as_removal_row(removal: Removal, decided_at: datetime) -> dict[str, Any]:

@@ -94,9 +94,9 @@ def _in_any_form(name: str, text: str) -> Iterator[CharSpan]:
         return
     text_words = [(match.span(), set(stems(match[0]))) for match in _WORD.finditer(text)]
     for place in range(len(text_words) - len(name_stems) + 1):
-        stretch = text_words[place : place + len(name_stems)]
-        if all(forms & have for forms, (_, have) in zip(name_stems, stretch, strict=True)):
-            yield stretch[0][0][0], stretch[-1][0][1]
+        window = text_words[place : place + len(name_stems)]
+        if all(forms & have for forms, (_, have) in zip(name_stems, window, strict=True)):
+            yield window[0][0][0], window[-1][0][1]
 
 
 def _is_said(sentence: str, lines: Iterable[Collection[str]]) -> bool:

@@ -37,7 +37,7 @@ class EventList:
             if is_phone:
                 self._overview = ui.html("", sanitize=False).classes("mb-overview")
             self._threads = ui.html("", sanitize=False).classes("mb-thread-lines")
-            self._rows: Rows[_Shown] = Rows(box("mb-listing-rows"), self._row)
+            self._rows: Rows[_Shown] = Rows(box("mb-listing-rows"), lambda row: _Row(i18n, row, choose))
 
     def show(self, marks: Sequence[EventMark], selected: str | None, links: Sequence[tuple[str, str]]) -> None:
         every = sorted(marks, key=lambda mark: (mark.event.time, mark.event.sequence or 0))
@@ -49,9 +49,6 @@ class EventList:
         if self._is_phone:
             self._threads.set_content(threads_of(shown, links))
             self._overview.set_content(overview_of(self.i18n, [mark.event.time for mark in every], len(marks)))
-
-    def _row(self, shown: _Shown) -> "_Row":
-        return _Row(self.i18n, shown, self._choose)
 
 
 class _Row:
