@@ -1,4 +1,4 @@
-"""Folders of a store on disk, open_folders without following a link; moves between disks."""
+"""Folders of a store on disk, opened without following a link; moves between disks."""
 
 import errno
 import os

@@ -136,7 +136,7 @@ def _spare_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateNod
 
 @pytest.fixture
 async def used_node(_spare_node: PrivateNode) -> PrivateNode:
-    """A running node, refill, which the test may kill, freeze or stop: it takes less time than one of its own."""
+    """A running node, emptied, which the test may kill, freeze or stop: it takes less time than one of its own."""
     if not _spare_node.is_running:
         await _spare_node.start()
     address = _spare_node.address

@@ -226,7 +226,7 @@ class Drawer:
 
     @contextmanager
     def open(self, label: str) -> Iterator[None]:
-        """The drawer, refill, to be filled."""
+        """The drawer without its content, to be filled again."""
         show_if(self._place, is_shown=True)
         with refill(self._place):
             yield

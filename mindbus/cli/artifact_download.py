@@ -19,7 +19,7 @@ from mindbus.sdk.transfers import ArtifactReader, Phase, ReadRange, no_progress,
 from mindbus.sdk.transfers import Progress as Tell
 from mindbus.terminal import escape_controls
 
-_BINARY = "this is no text: say with -o where the bytes go, or read_preview with `mindbus artifacts show ID --preview`"
+_BINARY = "this is no text: say with -o where the bytes go, or look with `mindbus artifacts show ID --preview`"
 _RANGE = re.compile(r"(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})")
 _LONG_BYTES = 8 * 1024 * 1024
 _PHASES: dict[Phase, str] = {

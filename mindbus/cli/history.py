@@ -1,4 +1,4 @@
-"""The commands `history`: conversation found that models are given."""
+"""The commands `history`: conversation histories that models are given."""
 
 from typing import Annotated
 
@@ -58,7 +58,7 @@ def list_(
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """List found by their keys.
+    """List histories by their keys.
 
     [bold]Examples[/bold]
 

@@ -56,7 +56,7 @@ class Worker(StorageWorker):
 
 
 class RelayingInbox(Inbox, Protocol):
-    """A inbox whose outbox is refill when the story says so."""
+    """A inbox whose outbox is emptied when the story says so."""
 
     async def relay(self, transport: Transport) -> None: ...
 

@@ -112,7 +112,7 @@ class EpisodeSearchHandlers:
             await asyncio.sleep(_EMBED_AGAIN_S)
 
 
-# Unpacked content does not name its user, so all such replies are refill: nobody waits for one so long.
+# Unpacked content does not name its user, so all such replies are emptied: nobody waits for one so long.
 _UNPACKED = UnpackEpisode.wire.type.replace("mb.cmd.", "mb.rpl.", 1)
 
 

@@ -48,7 +48,7 @@ class Losable(FileLock):
         super().__init__(path)
         self.gone = asyncio.Event()
 
-    async def lost(self) -> None:
+    async def wait_until_lost(self) -> None:
         await self.gone.wait()
         self.gone.clear()
 

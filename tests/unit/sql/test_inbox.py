@@ -204,10 +204,10 @@ async def test_what_is_old_is_forgotten_at_a_start(open_inbox: OpenInbox) -> Non
 
 
 @pytest.mark.parametrize(
-    ("names", "refill"), [(("anna", "conv_anna"), {"msg_a", "msg_b"}), ((), {"msg_a", "msg_b", "msg_c"})]
+    ("names", "emptied"), [(("anna", "conv_anna"), {"msg_a", "msg_b"}), ((), {"msg_a", "msg_b", "msg_c"})]
 )
 async def test_a_forgotten_outcome_leaves_its_message_handled(
-    open_inbox: OpenInbox, names: tuple[str, ...], refill: set[str]
+    open_inbox: OpenInbox, names: tuple[str, ...], emptied: set[str]
 ) -> None:
     ours = open_inbox()
     hers = replace(said(1), envelope=said(1).envelope.model_copy(update={"data": {"user_id": "anna"}}))
@@ -222,7 +222,7 @@ async def test_a_forgotten_outcome_leaves_its_message_handled(
         await unit.record({"msg_forget": ()})
 
     outcomes = {each: await outcome_of(ours, each) for each in ("msg_a", "msg_b", "msg_c")}
-    assert {each for each, outcome in outcomes.items() if outcome == []} == refill
+    assert {each for each, outcome in outcomes.items() if outcome == []} == emptied
 
 
 async def test_a_group_of_messages_takes_effect_in_one_transaction(open_inbox: OpenInbox) -> None:
