@@ -291,3 +291,25 @@ async def test_a_loop_of_delegations_has_an_end(team: Runtime, model: LlmServer)
     assert answer.response.startswith("Обращений к подагентам было 3, но конца нет.")
     assert answer.response.endswith("Спросите ещё раз.")
     assert len(await with_subagent(team, "anna")) == 6
+
+
+async def test_a_model_that_does_not_delegate_what_it_is_told_to_is_helped(team: Runtime, model: LlmServer) -> None:
+    model.script.extend([Says("Хорошо, спрошу."), Says("Запомнил."), Says("Алия."), Says("Вас зовут Алия.")])
+    answer = await team.say("anna", "Скажи подагенту моё имя Алия, а потом спроси у него")
+
+    assert answer.response == "Вас зовут Алия."
+    assert [(each.task, each.response) for each in answer.delegations] == [
+        ("Моё имя Алия.", "Запомнил."),
+        ("Как меня зовут?", "Алия."),
+    ]
+
+
+async def test_a_repeated_call_and_a_call_written_as_text_end_an_explicit_delegation(
+    team: Runtime, model: LlmServer
+) -> None:
+    written = '```json\n{"name": "delegate_to_analytic", "arguments": {"task": "It rains."}}\n```'
+    model.script.extend([delegates("It rains."), Says("Noted."), delegates("It rains."), Says(written)])
+    answer = await team.say("anna", "Tell the sub-agent that it rains")
+
+    assert answer.response == "Noted."
+    assert [each.task for each in answer.delegations] == ["It rains."]

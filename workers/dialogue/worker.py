@@ -7,6 +7,7 @@ from typing import Literal
 
 from agents.context.preferences import open_preferences
 from agents.dialogue.agent import DialogueAgent, hidden_instruction
+from agents.models.explicit_delegation import ExplicitDelegationModel
 from agents.models.language_model import LanguageModel
 from agents.models.selection import model_of
 from bus_schema.dialogue import (
@@ -76,7 +77,7 @@ class DialogueWorker(Worker):
         self._exchanges = ExchangeProcessor(
             self._talks,
             HistoryClient(context.bus),
-            DialogueAgent(self._model),
+            DialogueAgent(ExplicitDelegationModel(self._model)),
             MemoryLookup(
                 UserContexts(context.bus),
                 KemRecall(context.bus, settings.recall_timeout_s),
