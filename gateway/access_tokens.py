@@ -82,7 +82,7 @@ class AccessKeys:
 
 
 class LoginThrottle:
-    """Counts wrong tokens by client address: at most `most` within a period."""
+    """Counts wrong tokens by client address: at most `limit` within a period."""
 
     def __init__(
         self, clock: Callable[[], datetime], limit: int = 10, within: timedelta = timedelta(minutes=1)

@@ -43,7 +43,7 @@ class WorkerInstance:
 
 
 class Listener(Generic[ItemT]):
-    """Queue of at most `most` items for one page or client; on overflow they are replaced by MissedEvents."""
+    """Queue of at most `capacity` items for one page or client; on overflow they are replaced by MissedEvents."""
 
     def __init__(self, capacity: int = _MAX_WAITING) -> None:
         self._capacity = capacity

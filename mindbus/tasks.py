@@ -97,12 +97,12 @@ class _Item(Generic[T]):
 class Batches(Generic[T]):
     """`add` returns once the batch with the value is saved, or raises what `save` raised.
 
-    A batch closes when `save` is free: a single value is saved at once, many together, up to `most` values or
-    `heaviest` in weight.
+    A batch closes when `save` is free: a single value is saved at once, many together, up to `max_items` values or
+    `max_weight` in weight.
     """
 
-    def __init__(self, save: Callable[[list[T]], Awaitable[object]], *, most: int, heaviest: int) -> None:
-        self._save, self._most, self._heaviest = save, most, heaviest
+    def __init__(self, save: Callable[[list[T]], Awaitable[object]], *, max_items: int, max_weight: int) -> None:
+        self._save, self._max_items, self._max_weight = save, max_items, max_weight
         self._waiting: asyncio.Queue[_Item[T]] = asyncio.Queue()
         self._left_over: _Item[T] | None = None
         self._saving: asyncio.Task[None] | None = None
@@ -142,10 +142,10 @@ class Batches(Generic[T]):
         first, self._left_over = self._left_over or await self._waiting.get(), None
         batch, weight = [first], first.weight
         with suppress(asyncio.QueueEmpty):
-            while len(batch) < self._most:
+            while len(batch) < self._max_items:
                 item = self._waiting.get_nowait()
                 weight += item.weight
-                if weight > self._heaviest:
+                if weight > self._max_weight:
                     self._left_over = item
                     break
                 batch.append(item)

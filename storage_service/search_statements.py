@@ -95,7 +95,7 @@ class OfAllTraces(Stream):
 
 def of_owner(*visibilities: str) -> Stream:
     """The requester's manifests of some visibilities."""
-    return Stream((ManifestRow.owner == ME,), (or_(*(ManifestRow.visibility == each for each in visibilities)),))
+    return Stream((ManifestRow.owner == ME,), (or_(*(ManifestRow.visibility == name for name in visibilities)),))
 
 
 def of_trace(trace: BindParameter[str], visibility: str) -> Stream:

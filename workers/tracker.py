@@ -24,7 +24,7 @@ class TrackerWorker(Worker):
 
     def __init__(self, context: WorkerContext) -> None:
         self.bus = context.bus
-        self.batches = Batches(self._save, most=_AT_ONCE, heaviest=_BATCH_BYTES)
+        self.batches = Batches(self._save, max_items=_AT_ONCE, max_weight=_BATCH_BYTES)
 
     async def start(self) -> None:
         self.batches.start()

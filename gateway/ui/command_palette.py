@@ -51,7 +51,7 @@ class CommandPalette:
 
     def __init__(self, i18n: Localizer, backend: Backend) -> None:
         self.i18n, self._backend = i18n, backend
-        self._known: list[PaletteEntry] = []
+        self._entries: list[PaletteEntry] = []
 
     def open(self) -> None:
         i18n = self.i18n
@@ -63,7 +63,7 @@ class CommandPalette:
                 line.on("keydown", js_handler="(event) => mbPaletteKey(event)")
                 text("Esc", "mb-kbd")
             self._list = attributes(box("mb-scroll"), role="listbox")
-        self._known = [
+        self._entries = [
             PaletteEntry("palette.go", name, i18n(f"nav.{name}"), f"/{name}", f"G {name[0].upper()}")
             for name in _SCREENS
         ] + [
@@ -88,22 +88,22 @@ class CommandPalette:
     async def _learn(self) -> None:
         bus = self._backend.bus
         try:
-            self._known += [
+            self._entries += [
                 PaletteEntry("palette.people", "user", dialogue.user_id, f"/chat?with={quote(dialogue.user_id)}")
                 for dialogue in (await bus.request(ListDialogues())).items
             ]
-            self._known += [
+            self._entries += [
                 PaletteEntry("palette.runs", "runs", run.card_name, f"/runs/{run.run_id}", run.run_id)
                 for run in (await bus.request(ListProcesses())).items
             ]
         except EXPECTED_ERRORS as error:
             logger().info("palette incomplete", reason=str(error))
         services = {worker.service for worker in self._backend.feed.workers}
-        self._known += [PaletteEntry("palette.workers", "fleet", name, f"/fleet?find={name}") for name in services]
+        self._entries += [PaletteEntry("palette.workers", "fleet", name, f"/fleet?find={name}") for name in services]
 
     def _show(self, typed: str) -> None:
         typed = typed.strip().lower()
-        entries = [entry for entry in self._known if typed in f"{entry.title} {entry.note}".lower()][:_MAX_ENTRIES]
+        entries = [entry for entry in self._entries if typed in f"{entry.title} {entry.note}".lower()][:_MAX_ENTRIES]
         if typed:
             entries += self._searches(typed)
         with refill(self._list):

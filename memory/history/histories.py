@@ -15,7 +15,7 @@ _NOWHERE = -1
 
 
 def stored_tail(messages: Sequence[MessageT], limit: int) -> tuple[MessageT, ...]:
-    """The last `most` messages to be kept; tool results whose call is cut off are dropped too."""
+    """The last `limit` messages to be kept; tool results whose call is cut off are dropped too."""
     if len(messages) <= limit:
         return tuple(messages)
     first = len(messages) - limit
@@ -24,7 +24,7 @@ def stored_tail(messages: Sequence[MessageT], limit: int) -> tuple[MessageT, ...
 
 
 def model_tail(messages: Sequence[MessageT], limit: int) -> tuple[MessageT, ...]:
-    """The last `most` messages for a model, without incomplete tool calls: a model needs call and results together."""
+    """The last `limit` messages for a model, without incomplete tool calls: a model needs call and results together."""
     first = max(0, len(messages) - limit)
     calls, unanswered = _calls_of(messages)
     places = range(first, len(messages))

@@ -195,12 +195,9 @@ def clipped(text: str, max_words: int) -> str:
     words = text.split()
     if len(words) <= max_words:
         return text
-    kept = words[: max(1, max_words)]
-    end = next(
-        (at for at in range(len(kept), len(kept) // 2, -1) if kept[at - 1][-1] in ",;:—"),
-        len(kept),
-    )
-    return " ".join(kept[:end]).rstrip(",;:—–-.(") + "…"
+    words = words[: max(1, max_words)]
+    end = next((at for at in range(len(words), len(words) // 2, -1) if words[at - 1][-1] in ",;:—"), len(words))
+    return " ".join(words[:end]).rstrip(",;:—–-.(") + "…"
 
 
 def is_small_talk(text: str) -> bool:

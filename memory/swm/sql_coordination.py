@@ -39,7 +39,7 @@ class SqlCoordination:
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
-        self._additions: Batches[_Addition] = Batches(self._save, most=_AT_ONCE, heaviest=_AT_ONCE)
+        self._additions: Batches[_Addition] = Batches(self._save, max_items=_AT_ONCE, max_weight=_AT_ONCE)
 
     async def open(self) -> None:
         self._additions.start()

@@ -92,7 +92,7 @@ class VectorIndex(Protocol):
         """Open or create the index. Raises IndexAway, IndexOfAnotherSpace."""
 
     async def write(self, points: Sequence[VectorPoint], deleted_ids: Sequence[str]) -> None:
-        """Add or replace points, remove those of the units `gone`. Raises IndexAway."""
+        """Add or replace points, remove those of the units `deleted_ids`. Raises IndexAway."""
 
     async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[NearKem]:
         """Up to `limit` readable units that match the query, nearest first. Raises IndexAway."""

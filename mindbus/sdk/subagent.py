@@ -80,7 +80,7 @@ class Delegated:
         return len(self.steps) < MAX_STEPS // 2
 
     async def report_calls(self, calls: Sequence[HistoryToolCall], content: str = "") -> None:
-        """Report tool calls before they run; report each result with `answered`, in the same order."""
+        """Report tool calls before they run; report each result with `report_result`, in the same order."""
         self.steps.append(TaskStep(role="assistant", content=content or None, tool_calls=tuple(calls)))
         message = SubagentAssistantWithTools(
             **self._place(), content=content[:MAX_SHOWN_CHARS], tool_calls=tuple(calls)

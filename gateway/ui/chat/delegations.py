@@ -183,12 +183,12 @@ class DelegationList:
 
     def __init__(self, session: PageSession, user_id: str, entries: Element) -> None:
         self._session, self._user_id, self._entries = session, user_id, entries
-        self._known = Delegations(user_id)
+        self._delegations = Delegations(user_id)
         self._drawn: dict[str, DelegationView] = {}
         self._waiting: list[DelegationLog] = []
 
     def receive(self, envelopes: Iterable[Envelope]) -> None:
-        for story in self._known.learn(envelopes):
+        for story in self._delegations.learn(envelopes):
             if story.delegation_id in self._drawn:
                 self._drawn[story.delegation_id].show(story)
             else:
@@ -198,11 +198,11 @@ class DelegationList:
         trace = conversation_trace(self._user_id)
         query = GetTimeline(since=since, trace_id=trace, topics=(SUBAGENT_TOPIC,), limit=_PAGE)
         events, _ = await self._session.read_timeline(query, _MAX_PAGES)
-        self._known.learn(event.envelope for event in events)
+        self._delegations.learn(event.envelope for event in events)
 
     def begin_anew(self) -> None:
         self._drawn.clear()
-        self._waiting = self._known.stories
+        self._waiting = self._delegations.stories
 
     def draw_until(self, moment: datetime | None = None) -> None:
         """Draw those that began before the moment; without one, all that are left."""

@@ -43,7 +43,7 @@ class DialogueList:
     """A list of dialogues, the latest first, grouped by active and earlier."""
 
     def __init__(self, i18n: Localizer, place: Element, on_beside: Callable[[str], None]) -> None:
-        self._known: dict[str, DialogueItem] = {}
+        self._items: dict[str, DialogueItem] = {}
         self._filter = ""
         with place:
             with box("mb-people-head"):
@@ -54,19 +54,19 @@ class DialogueList:
 
     @property
     def active(self) -> int:
-        return sum(item.is_active for item in self._known.values())
+        return sum(item.is_active for item in self._items.values())
 
     def names(self) -> list[str]:
-        return list(self._known)
+        return list(self._items)
 
     def meet(self, user_id: str, **facts: object) -> None:
-        item = self._known.get(user_id, DialogueItem(user_id))
-        self._known[user_id] = replace(item, **facts)  # type: ignore[arg-type]  # its own fields, by name
+        item = self._items.get(user_id, DialogueItem(user_id))
+        self._items[user_id] = replace(item, **facts)  # type: ignore[arg-type]  # its own fields, by name
 
     def receive(self, message: DialogueMessage) -> None:
         if message.kind is MessageKind.HIDDEN:
             return
-        item = self._known.get(message.user_id, DialogueItem(message.user_id))
+        item = self._items.get(message.user_id, DialogueItem(message.user_id))
         unread = 0 if item.is_open else item.unread + (message.role == "assistant")
         last = (message.content or "…")[:MAX_PREVIEW_CHARS]
         is_answering = message.role == "user"
@@ -75,7 +75,7 @@ class DialogueList:
         )
 
     def show(self) -> None:
-        shown = [item for item in self._known.values() if self._filter in item.user_id.lower()]
+        shown = [item for item in self._items.values() if self._filter in item.user_id.lower()]
         shown.sort(key=lambda item: item.last_at or datetime.min.replace(tzinfo=UTC), reverse=True)
         active, earlier = self._groups
         active.show([item for item in shown if item.is_active or item.is_open])
