@@ -40,7 +40,7 @@ _MAX_ENTRIES: Final = 16
 @dataclass(frozen=True)
 class PaletteEntry:
     group: str
-    picture: str
+    icon_name: str
     title: str
     target: str
     note: str = ""
@@ -128,7 +128,7 @@ class CommandPalette:
             if not place or entry.group != ordered[place - 1].group:
                 text(self.i18n(entry.group), "", "h3")
             with attributes(anchor(entry.target, classes=""), role="option", aria_selected=place == 0):
-                icon(entry.picture)
+                icon(entry.icon_name)
                 text(entry.title, "mb-ell")
                 if entry.note:
                     text(entry.note, "mb-kbd")

@@ -86,8 +86,7 @@ def extract(content: bytes, content_type: str) -> Document:
     media_type, charset = _parse_content_type(content_type)
     if media_type in _BINARY:
         _require_binary(content, media_type)
-        read = _extractor(_BINARY[media_type])
-        return require_words(read(content))
+        return require_words(_extractor(_BINARY[media_type])(content))
     read = _extractor(_text_extractor(media_type))
     detected = _looks_like(content)
     if detected is not None:

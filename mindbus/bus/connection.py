@@ -26,8 +26,7 @@ def connect(identity: str = "user.local", *, settings: Settings | None = None, s
     """A client for a program of one's own: `async with mindbus.connect() as bus`. Raises NoBroker."""
     settings = settings or Settings()
     transport = open_transport(settings, service)
-    sender = new_sender(service, identity, settings)
-    return new_client(transport, sender, settings, exclusive=True)
+    return new_client(transport, new_sender(service, identity, settings), settings, exclusive=True)
 
 
 def new_client(transport: Transport, sender: Sender, settings: Settings, *, exclusive: bool = False) -> Client:

@@ -86,5 +86,4 @@ async def _end(process: Process, within_s: float) -> None:
 
 def _snapshot(file: Path) -> Snapshot:
     """Times of modification of the file and the Python files beside it."""
-    files = {*file.parent.glob("*.py"), file}
-    return {path: path.stat().st_mtime_ns for path in files if path.exists()}
+    return {path: path.stat().st_mtime_ns for path in {*file.parent.glob("*.py"), file} if path.exists()}

@@ -153,8 +153,7 @@ class ErasedRows:
 
 def _is_under(user_id: str) -> ColumnElement[bool]:
     key = AgentDatumRow.key
-    parts = (key.startswith(f"{user_id}{mark}", autoescape=True) for mark in "/:")
-    return or_(key == user_id, *parts)
+    return or_(key == user_id, *(key.startswith(f"{user_id}{mark}", autoescape=True) for mark in "/:"))
 
 
 def _original(orphan: str) -> str:

@@ -168,8 +168,7 @@ class KemDetail(Drawer):
                     self._step(step)
                 with box("mb-origin-step"):
                     icon("memory", "mb-i14 mb-kem-colour")
-                    content = i18n("memory.this_unit", version=kem.version, owner=kem.owner)
-                    text(content, "mb-grow")
+                    text(i18n("memory.this_unit", version=kem.version, owner=kem.owner), "mb-grow")
             if not steps:
                 text(i18n("memory.no_origin", owner=kem.owner), "mb-meta", "p")
 

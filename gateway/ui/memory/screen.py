@@ -119,8 +119,7 @@ class MemoryScreen:
         self.found.begin(query, page)
         is_open = self.bar.question.is_open
         self.empty_state.explain("memory.empty" if is_open else "memory.no_answer", has_command=is_open)
-        total = (await self.memory.stats()).kems
-        self.session.subtitle(self.session.i18n.count("memory.units", total))
+        self.session.subtitle(self.session.i18n.count("memory.units", (await self.memory.stats()).kems))
         self._show_answer()
 
     async def _load_more(self, query: KemQuery) -> None:

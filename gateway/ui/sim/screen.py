@@ -86,8 +86,7 @@ class SimControls:
         rewrite(self._teams, team)
 
     def show(self, state: SimState) -> None:
-        i18n = self.session.i18n
-        self._state_text.set_text(i18n("sim.running" if state.is_running else "sim.idle"))
+        self._state_text.set_text(self.session.i18n("sim.running" if state.is_running else "sim.idle"))
         self._state.style(f"--c: var(--{'ok' if state.is_running else 't3'})")
         show_if(self._start, not state.is_running)
         show_if(self._stop, state.is_running)

@@ -66,8 +66,7 @@ class SimStatistics:
 
     def curve(self, name: str) -> list[float]:
         """Increase of a total in each of the last seconds."""
-        values = list(self.curves.get(name, ()))
-        return [float(later - earlier) for earlier, later in pairwise(values)]
+        return [float(later - earlier) for earlier, later in pairwise(self.curves.get(name, ()))]
 
     @property
     def p99_s(self) -> float | None:
