@@ -39,10 +39,11 @@ def delegation_tool(name: str, description: str) -> Tool:
         "names and numbers, in the user's language. Not “tell the sub-agent …”, not “ask it …”.",
     }
     about = description or "It does what it is asked to."
+    # The example has no content of its own: small models delegate that as well.
     purpose = (
         f"Sends one message to the sub-agent {name!r} and returns its answer. It reads this message alone, remembers "
-        f"the ones before. {about} Example: the user says “Tell the sub-agent that I live in Riga, then ask it where I "
-        'live”; the first call has {"task": "I live in Riga."}, the second {"task": "Where do I live?"}.'
+        f"the ones before. {about} For “tell the sub-agent that FACT, then ask it QUESTION” call twice: the first task is "
+        "FACT as a whole sentence, the second is QUESTION."
     )
     parameters = {"type": "object", "properties": {"task": task}, "required": ["task"], "additionalProperties": False}
     return Tool(name=f"{_PREFIX}{name}", description=purpose, parameters=parameters)

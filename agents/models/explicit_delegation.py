@@ -20,6 +20,7 @@ from agents.models.language_model import (
     Tool,
     ToolCall,
 )
+from language.words import words
 
 DELEGATE = "delegate_to_"
 
@@ -62,7 +63,8 @@ class ExplicitDelegationModel:
                 async for last in self._last_round(messages, params, since):
                     yield last
                 return
-            yield chunk
+            done = sum(len(message.tool_calls) for message in since)
+            yield _with_whole_tasks(chunk, plan[done:])
 
     async def aclose(self) -> None:
         await self._model.aclose()
@@ -75,7 +77,7 @@ class ExplicitDelegationModel:
         completion = chunks[-1].completion
         if completion is None or completion.tool_calls:
             for chunk in chunks:
-                yield chunk
+                yield _with_whole_tasks(chunk, plan)
             return
         update = {"text": "", "tool_calls": plan, "finish_reason": "tool_calls"}
         yield Chunk(completion=completion.model_copy(update=update))
@@ -117,3 +119,22 @@ def _planned_calls(messages: Sequence[ModelMessage], tools: Sequence[Tool]) -> t
 def _is_repeated(calls: Sequence[ToolCall], since: Sequence[ModelMessage]) -> bool:
     earlier = {(call.name, call.arguments) for message in since for call in message.tool_calls}
     return bool(calls) and all((call.name, call.arguments) in earlier for call in calls)
+
+
+def _with_whole_tasks(chunk: Chunk, plan: Sequence[ToolCall]) -> Chunk:
+    """The chunk with the user's own sentence where a call has a fragment of it, such as a bare name."""
+    if chunk.completion is None or not chunk.completion.tool_calls:
+        return chunk
+    calls = list(chunk.completion.tool_calls)
+    for place, (call, planned) in enumerate(zip(calls, plan, strict=False)):
+        if call.name == planned.name and _words_of(call) < _words_of(planned):
+            calls[place] = call.model_copy(update={"arguments": planned.arguments})
+    return chunk.model_copy(update={"completion": chunk.completion.model_copy(update={"tool_calls": tuple(calls)})})
+
+
+def _words_of(call: ToolCall) -> set[str]:
+    try:
+        arguments = json.loads(call.arguments)
+    except ValueError:
+        return set()
+    return {word.lower() for word in words(str(arguments.get("task", "")))} if isinstance(arguments, dict) else set()

@@ -313,3 +313,10 @@ async def test_a_repeated_call_and_a_call_written_as_text_end_an_explicit_delega
 
     assert answer.response == "Noted."
     assert [each.task for each in answer.delegations] == ["It rains."]
+
+
+async def test_a_fragment_of_the_users_words_becomes_their_sentence(team: Runtime, model: LlmServer) -> None:
+    model.script.extend([delegates("Алия"), Says("Да."), delegates("Как зовут Алию?"), Says("Алия."), Says("Готово.")])
+    answer = await team.say("anna", "Скажи подагенту, что меня зовут Алия, а потом спроси, как меня зовут")
+
+    assert [each.task for each in answer.delegations] == ["Меня зовут Алия.", "Как зовут Алию?"]
