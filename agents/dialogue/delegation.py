@@ -42,8 +42,8 @@ def delegation_tool(name: str, description: str) -> Tool:
     # The example has no content of its own: small models delegate that as well.
     purpose = (
         f"Sends one message to the sub-agent {name!r} and returns its answer. It reads this message alone, remembers "
-        f"the ones before. {about} For “tell the sub-agent that FACT, then ask it QUESTION” call twice: the first task is "
-        "FACT as a whole sentence, the second is QUESTION."
+        f"the ones before. {about} For “tell the sub-agent that FACT, then ask it QUESTION” call twice: the first "
+        "task is FACT as a whole sentence, the second is QUESTION."
     )
     parameters = {"type": "object", "properties": {"task": task}, "required": ["task"], "additionalProperties": False}
     return Tool(name=f"{_PREFIX}{name}", description=purpose, parameters=parameters)
