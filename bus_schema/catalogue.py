@@ -25,6 +25,8 @@ from bus_schema import (  # noqa: F401
     storage_maintenance,
     subagent,
     swm,
+    task_records,
+    tasks,
     timeline,
     uploads,
     users,

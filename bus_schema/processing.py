@@ -1,5 +1,6 @@
 """Results of the processing agents: tasks, facts, moods."""
 
+from datetime import date
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -26,7 +27,9 @@ class TaskStatus(StrEnum):
 class Task(Value):
     """A task; `owner` is the name as mentioned, `owner_id` the user behind it, where known.
 
-    A due date without a time means the end of that day where its user lives; `due_said` is how they put it.
+    A due date without a time means the end of the day `due_on` where its user lives; `due_said` is how they put it.
+    At `remind_at` its owner asked to be reminded. A task that nobody has spoken of has no messages; it is in no
+    `tasks_found`, whose readers expect some.
     """
 
     task_id: TaskId
@@ -36,10 +39,12 @@ class Task(Value):
     asked_by: UserId
     due: AwareDatetime | None = None
     due_said: str = Field(default="", max_length=100)
+    due_on: date | None = None
+    remind_at: AwareDatetime | None = None
     status: TaskStatus = TaskStatus.OPEN
     found_at: AwareDatetime
     changed_at: AwareDatetime
-    message_ids: tuple[DialogueMessageId, ...] = Field(min_length=1)
+    message_ids: tuple[DialogueMessageId, ...] = ()
 
 
 class TaskUpdate(Value):

@@ -71,8 +71,9 @@ class UserPage(Page[UserRecord]):
 
 
 class ListUsers(Query[UserPage], domain="storage", action="list_users"):
-    """Page through the users, those of one project where it is given."""
+    """Page through the users: those of these ids, those of one project, where they are given."""
 
+    user_ids: tuple[UserId, ...] = Field(default=(), max_length=200)
     project: ProjectName | None = None
     cursor: str | None = Field(default=None, max_length=256)
     limit: int = Field(default=50, ge=1, le=200)

@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from bus_schema.replies import Code
 from gateway.access_control import HEALTH, AccessControl, BodyLimit
 from gateway.access_tokens import AccessKeys, LoginThrottle
-from gateway.api import artifacts, dialogues, episodes, fleet, memory, runs, sim, timeline
+from gateway.api import artifacts, dialogues, episodes, fleet, memory, runs, sim, tasks, timeline
 from gateway.backend import Backend
 from gateway.event_streams import EventStreams
 from gateway.login import login_routes
@@ -21,7 +21,7 @@ _DESCRIPTION = "The HTTP API of MindBus. Errors are `application/problem+json`; 
 _CODES = {401: Code.UNAUTHORIZED, 403: Code.UNAUTHORIZED, 404: Code.NOT_FOUND}
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 _PROBLEM = {"model": Problem, "description": "The reason, as `application/problem+json`."}
-_RESOURCES = (dialogues, timeline, runs, artifacts, memory, episodes, fleet, sim)
+_RESOURCES = (dialogues, timeline, runs, artifacts, memory, episodes, fleet, sim, tasks)
 
 
 def create_app(backend: Backend, keys: AccessKeys, streams: EventStreams) -> FastAPI:

@@ -22,6 +22,7 @@ from storage_service.maintenance.service import MaintenanceService, StorageStati
 from storage_service.maintenance.sql_registry import SqlMaintenanceRegistry
 from storage_service.registration import ArtifactRegistrar, Registry, SqlRegistry
 from storage_service.tables import MIGRATIONS
+from storage_service.tasks import Tasks
 from storage_service.timeline import Timeline
 from storage_service.uploads import Presigner, Uploads
 from storage_service.users import Users
@@ -64,6 +65,7 @@ class StorageService:
     timeline: Timeline
     agent_data: AgentData
     users: Users
+    tasks: Tasks
     blobs: Blobs
     uploads: Uploads
     maintenance: MaintenanceService
@@ -106,6 +108,7 @@ def open_storage(
         timeline=Timeline(database),
         agent_data=AgentData(database, clock),
         users=Users(database, clock),
+        tasks=Tasks(database, clock),
         blobs=blobs,
         uploads=Uploads(files.url, max_artifact_bytes, clock, presigner),
         maintenance=MaintenanceService(

@@ -76,6 +76,8 @@ class Users:
     async def page(self, query: ListUsers) -> UserPage:
         """Users in order of ids; of one project, the page may be short although there are more."""
         rows_after = select(UserRow).order_by(UserRow.user_id).limit(query.limit + 1)
+        if query.user_ids:
+            rows_after = rows_after.where(UserRow.user_id.in_(query.user_ids))
         if query.cursor is not None:
             rows_after = rows_after.where(UserRow.user_id > query.cursor)
         async with self.database.reading() as session:

@@ -26,6 +26,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.messages import Message
 from bus_schema.notification import NotificationDeferred, NotificationGenerated, NotificationIgnored
 from bus_schema.processing import ContextUpdated, MoodAssessed, TasksFound
+from bus_schema.tasks import TaskChanged
 from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, Send, background, on_command, on_event
@@ -56,7 +57,7 @@ class ContextWorker(Worker):
         self._clock = worker_context.clock
         self._model = model or model_of(settings)
         self._habits = open_preferences(settings.habits)
-        self._users = UserDirectory(self._bus, self._habits.default.zone)
+        self._users = UserDirectory(self._bus, self._habits.zone_of)
         self._simulated_time = SimulatedTime(self._bus, self._clock, settings.sim_dir)
         self._artifacts = open_artifacts(self._bus, settings, worker_context.clock)
         self._talks = Conversations(self._bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
@@ -72,7 +73,7 @@ class ContextWorker(Worker):
         """One decision about a user after the other."""
         if isinstance(message, NotificationGenerated):
             return message.to_user
-        if isinstance(message, ReviewDesk | TasksFound | ContextUpdated | MoodAssessed | DeleteUser):
+        if isinstance(message, ReviewDesk | TasksFound | TaskChanged | ContextUpdated | MoodAssessed | DeleteUser):
             return message.user_id
         return None
 
@@ -113,6 +114,12 @@ class ContextWorker(Worker):
         tasks = [update.task for update in event.items]
         users = {user for task in tasks for user in (task.asked_by, task.owner_id) if user}
         await self._settle({event.user_id, *users}, settled_by_tasks(event.items), message_context)
+
+    @on_event
+    async def settle_changed_task(self, event: TaskChanged, message_context: MessageContext) -> None:
+        users = {user for user in (event.user_id, event.task.asked_by, event.task.owner_id) if user}
+        if event.change in ("done", "cancelled"):
+            await self._settle(users, (event.task.task_id,), message_context)
 
     @on_event
     async def settle_facts(self, event: ContextUpdated, message_context: MessageContext) -> None:

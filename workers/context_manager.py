@@ -46,7 +46,7 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
         settings = context.settings_as(FleetSettings)
         self._model = model or model_of(settings)
         self._roster = open_people_directory(settings.people, settings.sim_dir)
-        self._users = UserDirectory(self.bus, open_preferences(settings.habits).default.zone)
+        self._users = UserDirectory(self.bus, open_preferences(settings.habits).zone_of)
         self._pictures = UserContexts(self.bus)
 
     def key(self, user_id: str) -> str:

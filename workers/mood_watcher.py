@@ -27,7 +27,7 @@ class MoodWatcherWorker(ProcessingAgent[MoodHistory]):
         super().__init__(context)
         settings = context.settings_as(FleetSettings)
         self._model = model or model_of(settings)
-        self._users = UserDirectory(self.bus, open_preferences(settings.habits).default.zone)
+        self._users = UserDirectory(self.bus, open_preferences(settings.habits).zone_of)
 
     async def process(self, fragment: DialogueFragment, state: MoodHistory) -> tuple[MoodHistory, Sequence[Event]]:
         """The user's mood, with a notification for a sharp turn."""

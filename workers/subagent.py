@@ -32,7 +32,7 @@ class ThinkingSubagent(SubAgent):
         settings = context.settings_as(FleetSettings)
         self._model = model or model_of(settings)
         self._guide = guide
-        self._users = UserDirectory(context.bus, open_preferences(settings.habits).default.zone)
+        self._users = UserDirectory(context.bus, open_preferences(settings.habits).zone_of)
         self._clock = context.clock
 
     @abstractmethod

@@ -1,79 +1,200 @@
-"""Worker of the task manager: tasks of the team and reminders of them."""
+"""Worker of the task manager: tasks found in conversations, tasks on request, reminders."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict
 
 from agents.context.preferences import open_preferences
 from agents.models.language_model import LanguageModel
+from agents.models.present_model import PresentModel
 from agents.models.selection import model_of
+from agents.people import KnownPeople
 from agents.people_directory import open_people_directory
+from agents.present import Present
 from agents.task_manager.agent import TaskManager
+from agents.task_manager.reminders import digest_of, find_reminders, is_at_minute, reader_of, reminder_of
+from agents.task_manager.task_lookup import is_within
 from agents.task_manager.tasks import TaskList
-from bus_schema.dialogue import DialogueFragment, conversation_trace
-from bus_schema.messages import Event
+from bus_schema.conversations import MessageStored
+from bus_schema.dialogue import DialogueFragment, MessageKind, conversation_trace
+from bus_schema.envelope import Envelope
+from bus_schema.ids import derived
+from bus_schema.messages import Event, Message
 from bus_schema.notification import NotificationGenerated
-from bus_schema.processing import TasksFound
+from bus_schema.processing import Task, TasksFound, TaskStatus, TaskUpdate
+from bus_schema.task_records import ListTaskRecords, TaskField
+from bus_schema.tasks import AddTask, TaskChanged
+from bus_schema.users import User
 from config.settings import FleetSettings
-from mindbus.bus.handlers import every
+from mindbus.bus.handlers import Publish, every, on_event
 from mindbus.bus.worker import WorkerContext
+from mindbus.sdk.agent_state import OutgoingMessage
 from mindbus.sdk.dialogue_agent import ProcessingAgent
+from mindbus.sdk.users import UserDirectory
+from workers.heard_users import HeardUsers
+from workers.task_commands import TaskCommands
+from workers.task_migration import move_team_tasks
+from workers.task_store import FieldChange, ReaderClocks, TaskStore
 
-_TEAM = "team"
-_LOOKS_AT_DUE_DATES_S = 30
+_REMINDS_EVERY_S = 3
+_ALL_FIELDS: tuple[TaskField, ...] = ("text", "owner", "due", "status")
+_FIELDS: dict[str, tuple[TaskField, ...]] = {
+    "found": _ALL_FIELDS,
+    "done": ("status",),
+    "cancelled": ("status",),
+    "moved": ("due",),
+    "reassigned": ("owner",),
+}
 
 
-class TeamTasks(BaseModel):
-    """The tasks of all, since people speak of each other's; `heard` are those who have spoken."""
+class NoNotes(BaseModel):
+    """Nothing besides the outcomes of a user's last fragments: tasks are storage's."""
 
-    model_config = ConfigDict(frozen=True)
-    book: TaskList = TaskList()
-    heard: tuple[str, ...] = ()
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class TaskManagerWorker(ProcessingAgent[TeamTasks]):
-    """Keeps one task list for the whole team."""
+class TaskManagerWorker(ProcessingAgent[NoNotes]):
+    """Finds tasks user by user; they are rows of storage's, in which changes of several users are merged."""
 
     name = "task_manager"
-    state = TeamTasks
+    state = NoNotes
 
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context)
         settings = context.settings_as(FleetSettings)
         self._model = model or model_of(settings)
         self._roster = open_people_directory(settings.people, settings.sim_dir)
-        self._zone = ZoneInfo(open_preferences(settings.habits).default.zone)
+        self._habits = open_preferences(settings.habits)
+        self._users = UserDirectory(self.bus, self._habits.zone_of)
+        self._clocks = ReaderClocks(self._users, self._habits)
+        self._heard = HeardUsers(self.bus, self.name, self._roster)
+        self.tasks = TaskStore(self.bus, self._clocks)
+        self._is_migrated = False
+        self.include(TaskCommands(self.tasks, self._users, self._clocks, self._people, self.clock))
 
-    def key(self, user_id: str) -> str:
-        return _TEAM
+    def order_key(self, message: Message | Envelope) -> str | None:
+        """A user's fragments in order; apart from them, requests and reminders, which a model must not hold up."""
+        if isinstance(message, MessageStored | AddTask):
+            return f"{message.user_id}/now"
+        return super().order_key(message)
 
-    async def process(self, fragment: DialogueFragment, state: TeamTasks) -> tuple[TeamTasks, Sequence[Event]]:
+    async def process(self, fragment: DialogueFragment, state: NoNotes) -> tuple[NoNotes, Sequence[Event]]:
         """Task updates of the fragment, with notifications for those concerned."""
-        heard = self._roster.having_heard(state.heard, fragment.user_id)
-        book, outcome = await self._agent(heard).process(fragment, state.book)
-        return TeamTasks(book=book, heard=heard), outcome.events(TasksFound, self.name, fragment)
+        await self._migrate()
+        user, users = await self._users.of(fragment.user_id), await self._users.all()
+        present = Present.of(user, self.clock())
+        heard = await self._heard.including(fragment.user_id)
+        known = await self.tasks.concerning(user.user_id, _colleagues(user, users), fragment.started_at)
+        agent = TaskManager(
+            PresentModel(self._model, present),
+            self._roster.people(heard, users),
+            ZoneInfo(present.zone),
+            lambda user_id: self._clocks.zone_of(user_id, users),
+        )
+        book = TaskList(tasks=tuple(sorted(known, key=lambda task: task.found_at)))
+        _book, outcome = await agent.process(fragment, book)
+        return state, outcome.events(TasksFound, self.name, fragment)
 
-    def without(self, state: TeamTasks, user_id: str) -> tuple[TeamTasks, dict[str, int]]:
-        book = state.book.without(user_id)
-        heard = tuple(each for each in state.heard if each != user_id)
-        return TeamTasks(book=book, heard=heard), {"tasks": len(state.book.tasks) - len(book.tasks)}
+    async def apply(self, fragment: DialogueFragment, messages: Sequence[OutgoingMessage]) -> None:
+        """Merge the fragment's updates into the tasks that storage keeps."""
+        events = (each.event if isinstance(each, Publish) else each for each in messages)
+        updates = [update for event in events if isinstance(event, TasksFound) for update in event.items]
+        await self.tasks.save(map(_field_change, updates), self.clock())
 
-    @every(seconds=_LOOKS_AT_DUE_DATES_S)
+    @on_event
+    async def hear(self, message: MessageStored) -> list[Publish]:
+        """Make tasks of what the user asks to be reminded of, at once; the fragment's reading finds them there."""
+        is_spoken = message.role == "user" and message.kind in (MessageKind.NATIVE, MessageKind.RESPONSE)
+        if not is_spoken or not message.content:
+            return []
+        user = await self._users.of(message.user_id)
+        requests = find_reminders(message.content, message.time.astimezone(ZoneInfo(user.zone or "UTC")))
+        if not requests:
+            return []
+        made = [
+            Task(
+                task_id=f"task_{derived(message.message_id, 'task', ordinal)}",
+                text=request.text,
+                owner=user.name,
+                owner_id=user.user_id,
+                asked_by=user.user_id,
+                due=request.due.at,
+                due_said=request.due.said[:100],
+                remind_at=request.due.at,
+                found_at=message.time,
+                changed_at=message.time,
+                message_ids=(message.message_id,),
+            )
+            for ordinal, request in enumerate(requests)
+        ]
+        saved = await self._add_new(made, message, user.user_id)
+        return [
+            Publish(TaskChanged(user_id=user.user_id, change="found", task=task), message.trace_id) for task in saved
+        ]
+
+    async def _add_new(self, made: Sequence[Task], message: MessageStored, user_id: str) -> list[Task]:
+        """Save those of the tasks that no request has made of the same message before."""
+        people = await self._people()
+        async with self.tasks.lock(user_id):
+            own = ListTaskRecords(users=(user_id,), changed_since=message.time, limit=200)
+            of_message = [each for each in await self.tasks.all(own) if message.message_id in each.message_ids]
+            new = [task for task in made if not _is_among(task, of_message, people)]
+            updates = [TaskUpdate(change="found", task=task) for task in new]
+            return await self.tasks.save(map(_field_change, updates), self.clock())
+
+    @every(seconds=_REMINDS_EVERY_S)
     async def remind(self) -> None:
-        await self.state_store.publish_due(_TEAM, self._reminded, self._tell)
+        """Tell of what is due: at the minute where one was named, else in the digest of the reader's morning."""
+        await self._migrate()
+        now = self.clock()
+        due = await self.tasks.due(now)
+        digests: set[str] = set()
+        for task in due:
+            reader = reader_of(task)
+            clock = await self._clocks.of(reader)
+            if is_at_minute(task, clock, now):
+                await self._tell(reminder_of(task, clock, now))
+            elif reader not in digests:
+                digests.add(reader)
+                open_tasks = await self.tasks.all(ListTaskRecords(users=(reader,), status=TaskStatus.OPEN, limit=200))
+                digest = digest_of(reader, open_tasks, clock, now)
+                await self._tell(digest)
+        await self.tasks.settle(due, now)
 
     async def stop(self) -> None:
         await super().stop()
         await self._model.aclose()
 
-    def _agent(self, heard: tuple[str, ...]) -> TaskManager:
-        return TaskManager(self._model, self._roster.people(heard), self._zone)
+    async def _tell(self, notification: NotificationGenerated | None) -> None:
+        """Publish under an id that a repetition after a crash has too."""
+        if notification is not None:
+            message_id = derived(notification.notification_id, notification.wire.type)
+            trace = conversation_trace(notification.to_user)
+            await self.bus.publish(notification, trace=trace, message_id=message_id)
 
-    def _reminded(self, state: TeamTasks) -> tuple[TeamTasks, Sequence[Event]]:
-        book, reminders = self._agent(state.heard).remind(state.book, self.clock())
-        return state.model_copy(update={"book": book}), reminders
+    async def _people(self) -> KnownPeople:
+        return self._roster.people(self._heard.known, await self._users.all())
 
-    async def _tell(self, event: Event) -> None:
-        to_user = event.to_user if isinstance(event, NotificationGenerated) else None
-        await self.bus.publish(event, trace=conversation_trace(to_user) if to_user else None)
+    async def _migrate(self) -> None:
+        """Move the tasks of the former state of the whole team, once."""
+        if not self._is_migrated:
+            await move_team_tasks(self.bus, self.tasks, self._heard, self._habits, self.clock())
+            self._is_migrated = True
+
+
+def _field_change(update: TaskUpdate) -> FieldChange:
+    is_new = update.change == "found"
+    return FieldChange(update.task, _FIELDS[update.change], update.task.changed_at, insert=is_new)
+
+
+def _colleagues(user: User, users: Iterable[User]) -> list[str]:
+    """Users who share a project with this one; none where they have no project."""
+    own = {project.casefold() for project in user.projects}
+    return [each.user_id for each in users if own & {project.casefold() for project in each.projects}]
+
+
+def _is_among(task: Task, known: Sequence[Task], people: KnownPeople) -> bool:
+    """Whether another request has made the task of the same message before."""
+    others = [each for each in known if each.task_id != task.task_id]
+    return any(each.due == task.due or is_within(task.text, each.text, people) for each in others)

@@ -26,6 +26,7 @@ _MOST_DEFERRED = timedelta(hours=4)
 _TALK_MESSAGES = 8
 _LONGEST_CHARS = 1000
 _MOST_MERGED = 5
+_REMINDS = ("due_soon", "overdue", "reminder", "due_now")
 _MOST_MERGED_CHARS = 6000
 _LEADS = {
     Language.ENGLISH: "Several things at once.",
@@ -216,7 +217,7 @@ def _same_words(one: str, other: str) -> bool:
 def _subjects(notification: NotificationGenerated) -> set[str]:
     """Subjects of a notification: a task's end settles its reminders, but not the news of that end."""
     subject, _, rest = notification.about.partition(" ")
-    return {notification.about, subject} if rest.endswith(("due_soon", "overdue")) else {notification.about}
+    return {notification.about, subject} if rest.endswith(_REMINDS) else {notification.about}
 
 
 class ModelDecision(BaseModel):

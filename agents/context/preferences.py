@@ -66,6 +66,10 @@ class PreferencesFile(BaseModel):
     default: NotificationPreferences = NotificationPreferences()
     users: dict[UserId, NotificationPreferences] = {}
 
+    def zone_of(self, user_id: str) -> str:
+        """The zone of a user by this file alone."""
+        return self.of(user_id).zone
+
     def of(self, user_id: str, zone: str | None = None) -> NotificationPreferences:
         """A user's own entry, else the default on the clock of their zone."""
         own = self.users.get(user_id)

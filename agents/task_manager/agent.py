@@ -1,6 +1,6 @@
-"""The task manager: tasks with owners and due dates found in conversations, notifications and reminders of them."""
+"""The task manager: tasks with owners and due dates found in conversations, and the news of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from agents.fragments import MessageSentence, ProcessingResult, links_to, message_sentences
@@ -13,20 +13,17 @@ from agents.task_manager.task_lookup import done_task, spoken_of
 from agents.task_manager.tasks import TaskList, TaskRecorder
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.ids import derived
-from bus_schema.notification import NotificationGenerated, Urgency
+from bus_schema.notification import NotificationGenerated
 from bus_schema.processing import Task, TaskUpdate
 from language.dates.expressions import date_text
 from language.words import Language, language_of
 
 NOBODY_KNOWN = KnownPeople()
 AGENT = "task_manager"
-_SOON = timedelta(hours=24)
 _NEWS_LASTS = timedelta(days=3)
-_MOST_REMINDED = 1000
+ZoneOf = Callable[[str], tzinfo]
 _PHRASES = {
     Language.ENGLISH: {
-        "due_soon": "“{task}” is due {due}.",
-        "overdue": "“{task}” was due {due} and is still open.",
         "found": "{who} has given you a task: “{task}”{by}.",
         "reassigned": "{who} has handed you a task: “{task}”{by}.",
         "moved": "{who} has moved “{task}” to {due}.",
@@ -35,8 +32,6 @@ _PHRASES = {
         "by": ", due {due}",
     },
     Language.RUSSIAN: {
-        "due_soon": "Срок задачи «{task}» — {due}.",
-        "overdue": "Срок задачи «{task}» прошёл {due}, она ещё открыта.",
         "found": "{who}: для вас есть задача «{task}»{by}.",
         "reassigned": "{who}: теперь ваша задача — «{task}»{by}.",
         "moved": "{who}: срок задачи «{task}» теперь {due}.",
@@ -50,8 +45,8 @@ _PHRASES = {
 class TaskNotifications:
     """Words for the news of tasks, on the clock of those who read them."""
 
-    def __init__(self, people: KnownPeople, zone: tzinfo) -> None:
-        self._people, self._zone = people, zone
+    def __init__(self, people: KnownPeople, zone_of: ZoneOf) -> None:
+        self._people, self._zone_of = people, zone_of
 
     def of_updates(self, updates: Iterable[TaskUpdate], teller: str) -> tuple[NotificationGenerated, ...]:
         """News for those whom it concerns, except for whoever has told it."""
@@ -62,34 +57,24 @@ class TaskNotifications:
             if reader != teller
         )
 
-    def of_time(self, book: TaskList, now: datetime) -> tuple[TaskList, tuple[NotificationGenerated, ...]]:
-        """Reminders of what is due within a day, or overdue; each once per due date."""
-        told = []
-        for task in book.open:
-            kind = _pressing(task, now)
-            if kind and f"{_about(task)} {kind}" not in book.reminded:
-                told.append(self._notice(kind, task, task.owner_id or task.asked_by, now, task.asked_by))
-        abouts = (*book.reminded, *(each.about for each in told))[-_MOST_REMINDED:]
-        return book.model_copy(update={"reminded": abouts}), tuple(told)
-
     def _notice(self, kind: str, task: Task, reader: str, now: datetime, teller: str) -> NotificationGenerated:
         about = f"{_about(task)} {kind}"
         return NotificationGenerated(
             notification_id=f"ntf_{derived(about, reader, task.changed_at.isoformat())}",
             agent=AGENT,
             to_user=reader,
-            message=self._message(kind, task, now, teller),
+            message=self._message(kind, task, reader, now, teller),
             context=task.due_said and f"due: {task.due_said}",
             about=about,
-            urgency=Urgency.HIGH if kind == "overdue" else Urgency.NORMAL,
-            expires=task.due if kind == "due_soon" else now + _NEWS_LASTS,
+            expires=now + _NEWS_LASTS,
             links=(*links_to("task", [task.task_id]), *links_to("message", task.message_ids)),
         )
 
-    def _message(self, kind: str, task: Task, now: datetime, teller: str) -> str:
+    def _message(self, kind: str, task: Task, reader: str, now: datetime, teller: str) -> str:
         language = language_of(task.text)
         phrases = _PHRASES[language]
-        due = date_text(task.due.astimezone(self._zone), now.astimezone(self._zone), language) if task.due else ""
+        zone = self._zone_of(reader)
+        due = date_text(task.due.astimezone(zone), now.astimezone(zone), language) if task.due else ""
         by = phrases["by"].format(due=due) if due else ""
         return phrases[kind].format(task=task.text, due=due, by=by, who=self._people.name_of(teller))
 
@@ -97,9 +82,16 @@ class TaskNotifications:
 class TaskManager:
     """Reads fragments by rules, then once more with a language model, where there is one."""
 
-    def __init__(self, model: LanguageModel, people: KnownPeople = NOBODY_KNOWN, zone: tzinfo = UTC) -> None:
+    def __init__(
+        self,
+        model: LanguageModel,
+        people: KnownPeople = NOBODY_KNOWN,
+        zone: tzinfo = UTC,
+        zone_of: ZoneOf | None = None,
+    ) -> None:
+        """`zone` is that of the speaker, `zone_of` tells those of others."""
         self._model, self._people, self._zone = model, people, zone
-        self._notices = TaskNotifications(people, zone)
+        self._notices = TaskNotifications(people, zone_of or (lambda _user_id: zone))
 
     async def process(
         self, fragment: DialogueFragment, book: TaskList
@@ -115,10 +107,6 @@ class TaskManager:
             links=links_to("message", (each for update in recorder.updates for each in update.task.message_ids)),
         )
         return recorder.book, outcome
-
-    def remind(self, book: TaskList, now: datetime) -> tuple[TaskList, tuple[NotificationGenerated, ...]]:
-        """Reminders that are due, and the task list that remembers them."""
-        return self._notices.of_time(book, now)
 
 
 def extract_by_rules(
@@ -153,12 +141,6 @@ def _apply(report: StatusReport, task: Task, message: DialogueMessage, recorder:
             recorder.move(task, report.to, message)
         case "reassigned" if report.by:
             recorder.reassign(task, report.by, message)
-
-
-def _pressing(task: Task, now: datetime) -> str | None:
-    if task.due is None or task.due - now > _SOON:
-        return None
-    return "overdue" if task.due <= now else "due_soon"
 
 
 def _about(task: Task) -> str:

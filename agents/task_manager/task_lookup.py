@@ -112,6 +112,12 @@ def same_task(
     return None
 
 
+def is_within(text: str, other: str, people: KnownPeople) -> bool:
+    """Check whether all stems of one text are among those of the other."""
+    one, two = subject(text, people).stems, subject(other, people).stems
+    return bool(one and two) and (one <= two or two <= one)
+
+
 def _closest(said: Subject, speaker: str, tasks: Sequence[Task], people: KnownPeople) -> Task | None:
     """The closest task; of equals the speaker's own, then the newest."""
     scored = [

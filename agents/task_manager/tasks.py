@@ -1,6 +1,6 @@
 """The tasks that are known."""
 
-from datetime import datetime, tzinfo
+from datetime import date, datetime, tzinfo
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -8,43 +8,31 @@ from pydantic import BaseModel, ConfigDict
 from agents.people import KnownPeople, Mention, same_name
 from agents.task_manager.extraction import TaskCandidate
 from agents.task_manager.patterns import ImpliedOwner
-from agents.task_manager.task_lookup import same_task
+from agents.task_manager.task_lookup import is_within, same_task
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.processing import Task, TaskStatus, TaskUpdate
 from language.dates.expressions import SpokenDate
 
-_MOST_KEPT = 250
 _STATUS = {"done": TaskStatus.DONE, "cancelled": TaskStatus.CANCELLED}
 
 
 class TaskList(BaseModel):
-    """An agent's memory of tasks; `reminded` are the reminders that have gone out, by what they were about."""
+    """Tasks that a fragment may be about: open ones, and those that were closed after it began."""
 
     model_config = ConfigDict(frozen=True)
     tasks: tuple[Task, ...] = ()
-    reminded: tuple[str, ...] = ()
 
     @property
     def open(self) -> tuple[Task, ...]:
         return tuple(task for task in self.tasks if task.status is TaskStatus.OPEN)
 
     def with_task(self, task: Task) -> Self:
-        """The book with this task in the place of its former self; of too many, closed ones go first."""
+        """The book with this task in the place of its former self."""
         tasks = [each for each in self.tasks if each.task_id != task.task_id]
         tasks.append(task)
         tasks.sort(key=lambda each: each.found_at)
-        while len(tasks) > _MOST_KEPT:
-            tasks.remove(next((each for each in tasks if each.status is not TaskStatus.OPEN), tasks[0]))
         return self.model_copy(update={"tasks": tuple(tasks)})
-
-    def without(self, user_id: str) -> Self:
-        """The book without the tasks that a user spoke of; others' tasks for them keep the name that was said."""
-        tasks = [task for task in self.tasks if task.asked_by != user_id]
-        gone = {task.task_id for task in self.tasks if task.asked_by == user_id}
-        left = [t.model_copy(update={"owner_id": None}) if t.owner_id == user_id else t for t in tasks]
-        reminded = tuple(about for about in self.reminded if about.split(" ", 1)[0] not in gone)
-        return self.model_copy(update={"tasks": tuple(left), "reminded": reminded})
 
 
 class TaskRecorder:
@@ -63,9 +51,13 @@ class TaskRecorder:
     def record(self, draft: TaskCandidate, message: DialogueMessage) -> None:
         """A task is new, or it is an old one with another date."""
         owner, owner_id = self._owner(draft.doer, message.user_id)
-        known = same_task(draft.text, owner, owner_id, self.book.open, self.people)
+        early = self._early(draft, message)
+        if early:
+            self._note("found", early)
+            return
+        known = same_task(draft.text, owner, owner_id, self._current(message), self.people)
         if known:
-            if draft.due and known.due != draft.due.at:
+            if draft.due and known.due != draft.due.at and known.status is TaskStatus.OPEN:
                 self.move(known, draft.due, message)
             return
         ordinal = sum(message.message_id in task.message_ids for task in self.book.tasks)
@@ -77,6 +69,7 @@ class TaskRecorder:
             asked_by=message.user_id,
             due=draft.due.at if draft.due else None,
             due_said=draft.due.text[:100] if draft.due else "",
+            due_on=_day(draft.due) if draft.due else None,
             found_at=message.time,
             changed_at=message.time,
             message_ids=(message.message_id,),
@@ -87,11 +80,28 @@ class TaskRecorder:
         self._note(as_what, self._changed(task, message, status=_STATUS[as_what]))
 
     def move(self, task: Task, to: SpokenDate, message: DialogueMessage) -> None:
-        self._note("moved", self._changed(task, message, due=to.at, due_said=to.text[:100]))
+        remind_at = to.at if task.remind_at and to.has_time else None
+        changes = {"due": to.at, "due_said": to.text[:100], "due_on": _day(to), "remind_at": remind_at}
+        self._note("moved", self._changed(task, message, **changes))
 
     def reassign(self, task: Task, to: Mention, message: DialogueMessage) -> None:
         if task.owner is None or not same_name(task.owner, to.name):
             self._note("reassigned", self._changed(task, message, owner=to.name, owner_id=to.user_id))
+
+    def _current(self, message: DialogueMessage) -> list[Task]:
+        """Open tasks, and those that have been closed since the message: it does not open them again."""
+        return [task for task in self.book.tasks if task.status is TaskStatus.OPEN or task.changed_at >= message.time]
+
+    def _early(self, draft: TaskCandidate, message: DialogueMessage) -> Task | None:
+        """The task that was made of these very words when the message came, a reminder or one on request."""
+        noted = {update.task.task_id for update in self.updates}
+        for task in self.book.tasks:
+            if message.message_id not in task.message_ids[:1] or task.task_id in noted:
+                continue
+            is_same_moment = draft.due is not None and draft.due.at == task.due
+            if is_same_moment or is_within(draft.text, task.text, self.people):
+                return task
+        return None
 
     def _owner(self, doer: Mention | ImpliedOwner, speaker: str) -> tuple[str | None, str | None]:
         if isinstance(doer, Mention):
@@ -105,3 +115,8 @@ class TaskRecorder:
     def _note(self, change: Literal["found", "done", "moved", "cancelled", "reassigned"], task: Task) -> None:
         self.book = self.book.with_task(task)
         self.updates.append(TaskUpdate(change=change, task=task))
+
+
+def _day(due: SpokenDate) -> date | None:
+    """The day of a date without a time."""
+    return None if due.has_time else due.at.date()

@@ -48,6 +48,7 @@ COMMANDS = {
     "history": Place(_WORK, "mindbus.cli.history"),
     "locks": Place(_WORK, "mindbus.cli.locks"),
     "counters": Place(_WORK, "mindbus.cli.counters"),
+    "tasks": Place(_WORK, "mindbus.cli.tasks"),
     "users": Place(_WORK, "mindbus.cli.user_records"),
     "user": Place(_OPERATION, "mindbus.cli.users"),
     "queues": Place(_OPERATION, "mindbus.cli.queues"),

@@ -101,6 +101,7 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
             failed = self._result(about, "failed", began)
             await in_id_scope(f"failed/{context.attempt}", lambda: self.bus.publish(failed, trace=context.trace_id))
             raise
+        await self.apply(complete, messages)
         await in_id_scope("orders", lambda: self._order(self.orders(complete, messages)))
         await self.after(fragment)
         return [
@@ -123,6 +124,9 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
         await self.state_store.forget(self.key(user_id), user_id, without_user)
         await self.forgotten(user_id)
         return Removed.of(counts)
+
+    async def apply(self, fragment: DialogueFragment, messages: Sequence[OutgoingMessage]) -> None:
+        """Override to apply the outcome elsewhere before it is published; repeated after a crash."""
 
     async def after(self, fragment: DialogueFragment) -> None:
         """Override for what follows a new state; repeated after a crash."""

@@ -4,8 +4,7 @@ import time
 from collections.abc import Callable
 
 from bus_schema.identities import is_user_id
-from bus_schema.replies import Code
-from bus_schema.users import GetUser, ListUsers, User
+from bus_schema.users import ListUsers, User
 from mindbus.bus.client import Client
 from mindbus.errors import BusUnavailable, MindBusError, Rejected, TemporaryFailure
 from mindbus.logs import logger
@@ -18,17 +17,20 @@ _PAGE = 200
 
 
 class UserDirectory:
-    """Users by id; a change is seen within `ttl_s`. Where storage is away, what was read before still holds."""
+    """Users by id; a change is seen within `ttl_s`. Where storage is away, what was read before still holds.
+
+    `zone_of` gives the zone of a user who has none.
+    """
 
     def __init__(
         self,
         bus: Client,
-        default_zone: str = "UTC",
+        zone_of: Callable[[str], str] = lambda _user_id: "UTC",
         *,
         ttl_s: float = _TTL_S,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._bus, self._default_zone, self._ttl_s, self._monotonic = bus, default_zone, ttl_s, monotonic
+        self._bus, self._zone_of, self._ttl_s, self._monotonic = bus, zone_of, ttl_s, monotonic
         self._users: dict[str, tuple[float, User | None]] = {}
         self._everybody: tuple[float, tuple[User, ...]] | None = None
 
@@ -39,12 +41,9 @@ class UserDirectory:
         if read_at is not None and now < read_at + self._ttl_s:
             return user
         try:
-            user = await request_in_scope(self._bus, GetUser(user_id=user_id), timeout_s=_TIMEOUT_S)
-        except Rejected as error:
-            if error.code is not Code.NOT_FOUND:
-                self._warn(error)
-            user = None
-        except (BusUnavailable, TemporaryFailure) as error:
+            page = await request_in_scope(self._bus, ListUsers(user_ids=(user_id,)), timeout_s=_TIMEOUT_S)
+            user = next(iter(page.items), None)
+        except (BusUnavailable, TemporaryFailure, Rejected) as error:
             self._warn(error)
         if len(self._users) >= _MAX_CACHED:
             self._users.clear()
@@ -55,22 +54,21 @@ class UserDirectory:
         """The user with a zone; one who is not known has the id as their name."""
         if not is_user_id(user_id):
             # A chat may have any id; nobody has a record under such a one.
-            return User.model_construct(user_id=user_id, name=user_id, zone=self._default_zone)
+            return User.model_construct(user_id=user_id, name=user_id, zone=self._zone_of(user_id))
         user = await self.find(user_id) or User(user_id=user_id, name=user_id)
-        return user if user.zone else user.model_copy(update={"zone": self._default_zone})
+        return user if user.zone else user.model_copy(update={"zone": self._zone_of(user_id)})
 
     async def all(self) -> tuple[User, ...]:
         """All users, in order of their ids."""
         now = self._monotonic()
         if self._everybody and now < self._everybody[0] + self._ttl_s:
             return self._everybody[1]
-        users: list[User] = []
         try:
-            async for user in items_of(self._bus, ListUsers(limit=_PAGE), timeout_s=_TIMEOUT_S):
-                users.append(user)
+            query = ListUsers(limit=_PAGE)
+            users: list[User] = [user async for user in items_of(self._bus, query, timeout_s=_TIMEOUT_S)]
         except (BusUnavailable, TemporaryFailure, Rejected) as error:
             self._warn(error)
-            users = list(self._everybody[1]) if self._everybody else users
+            users = list(self._everybody[1]) if self._everybody else []
         if self._everybody is None or list(self._everybody[1]) != users:
             self._everybody = (now, tuple(users))
         else:

@@ -37,6 +37,7 @@ from storage_service.tables import (
     TraceMemberRow,
     TraceRow,
 )
+from storage_service.tasks import TaskRow
 from storage_service.users import UserRow
 
 # Owner of the artifacts of an erased user: their id, type and size stay, so that no id is reused.
@@ -51,6 +52,7 @@ _MESSAGE_TABLES: Mapping[str, type[DeclarativeBase]] = {
     "events": TimelineRow,
     "agent_data": AgentDatumRow,
     "users": UserRow,
+    "tasks": TaskRow,
 }
 # Rows that refer to a manifest are deleted before it.
 _ARTIFACT_TABLES: Mapping[str, type[DeclarativeBase]] = {
@@ -101,8 +103,10 @@ class ErasedRows:
             "events": or_(TimelineRow.user_id == user_id, TimelineRow.trace_id == trace),
             "agent_data": _is_under(user_id),
             "users": UserRow.user_id == user_id,
+            "tasks": TaskRow.asked_by == user_id,
         }
         counts = {kind: await self._delete(_MESSAGE_TABLES[kind], which) for kind, which in conditions.items()}
+        await self.database.session.execute(update(TaskRow).where(TaskRow.owner_id == user_id).values(owner_id=None))
         condition = or_(ManifestRow.owner == f"user.{user_id}", ManifestRow.trace_id == trace)
         return counts | await self._forget_artifacts(condition, orphans)
 

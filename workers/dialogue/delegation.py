@@ -22,8 +22,10 @@ from agents.dialogue.delegation import (
     unknown_subagent,
     unreadable_call,
 )
+from agents.dialogue.task_tools import TASK_TOOLS
 from agents.models.conversation import last_complete, sanitise_text
 from agents.models.language_model import ModelMessage, Tool, ToolCall
+from agents.present import Present
 from agents.subagents.files import open_subagent
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, conversation_trace
 from bus_schema.history import ChatMessage, HistoryMessage, SubagentName, subagent_key
@@ -51,6 +53,7 @@ from mindbus.logs import logger
 from mindbus.registry import WorkerRegistry
 from mindbus.sdk.conversations import HistoryClient
 from mindbus.sdk.requests import in_id_scope
+from workers.dialogue.task_tools import TaskTools
 from workers.dialogue.transcript import ExchangeRecord
 
 # What the master needs of its own asker's patience for an answer of its own.
@@ -133,14 +136,16 @@ class DelegationRounds:
     """
 
     def __init__(
-        self, subagents: Subagents, histories: HistoryClient, record: ExchangeRecord, most_rounds: int
+        self, subagents: Subagents, histories: HistoryClient, record: ExchangeRecord, present: Present, most_rounds: int
     ) -> None:
         self._subagents, self._histories, self._record = subagents, histories, record
+        self._tasks = TaskTools(subagents.bus, subagents.clock, record.said, present)
         self._language = language_of(record.said.content or "")
         self._subagent_contexts: dict[str, list[ChatMessage]] = {}
         self._done_before: dict[str, str] = {}
-        self.tools: Sequence[Tool] = [delegation_tool(name, about) for name, about in subagents.known.items()]
-        self.most_rounds = most_rounds if self.tools else 0
+        delegations = [delegation_tool(name, about) for name, about in subagents.known.items()]
+        self.tools: Sequence[Tool] = [*delegations, *TASK_TOOLS]
+        self.most_rounds = most_rounds
 
     @property
     def completed(self) -> Sequence[DelegationRound]:
@@ -167,6 +172,8 @@ class DelegationRounds:
 
     async def _answer(self, place: str, call: ToolCall) -> str:
         """Result of one call, for the model."""
+        if call.name in self._tasks.names:
+            return await self._tasks.use(call, place)
         name = subagent_of(call.name)
         if name not in self._subagents.known:
             return unknown_subagent(name, self._subagents.known, self._language)

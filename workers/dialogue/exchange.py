@@ -155,16 +155,16 @@ class ExchangeProcessor:
         self, record: ExchangeRecord, remembered: Sequence[MemorySnippet], present: Present, on_piece: OnPiece
     ) -> str:
         pieces = []
-        async for piece in self.agent.answer(record.talk, remembered, self._help(record), present):
+        async for piece in self.agent.answer(record.talk, remembered, self._help(record, present), present):
             pieces.append(piece)
             await on_piece(piece)
         return sanitise_text("".join(pieces))[:MAX_MESSAGE_CHARS]
 
-    def _help(self, record: ExchangeRecord) -> DelegationRounds | None:
+    def _help(self, record: ExchangeRecord, present: Present) -> DelegationRounds | None:
         """An instruction says all that it takes to follow it."""
         if record.said.kind is MessageKind.HIDDEN:
             return None
-        return DelegationRounds(self.subagents, self.histories, record, self.most_rounds)
+        return DelegationRounds(self.subagents, self.histories, record, present, self.most_rounds)
 
     async def _kept(self, said: DialogueMessage, answer: DialogueMessage) -> DialogueExchange:
         try:

@@ -83,7 +83,7 @@ class DialogueWorker(Worker):
                 KemRecall(context.bus, settings.recall_timeout_s),
                 EpisodeRecall(context.bus, settings.recall_timeout_s),
             ),
-            UserDirectory(context.bus, open_preferences(settings.habits).default.zone),
+            UserDirectory(context.bus, open_preferences(settings.habits).zone_of),
             Subagents(known_subagents or {}, context.bus, context.clock, settings.subagent_timeout_s),
             settings.delegation_rounds,
             context.clock,

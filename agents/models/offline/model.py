@@ -23,6 +23,7 @@ from agents.models.language_model import (
 from agents.models.offline.phrases import phrase
 from agents.models.offline.replies import knows_answer, reply_to
 from agents.models.offline.source import heaviest, read_source
+from agents.models.offline.task_calls import next_task_call
 from agents.models.offline.tool_calls import next_delegation, next_tool
 from agents.models.offline.writer import TASKS, Writer
 from agents.models.prompt import Verdict
@@ -89,7 +90,8 @@ def next_call(messages: Sequence[ModelMessage], tools: Sequence[Tool]) -> ToolCa
     asked = conversation.parse_conversation(messages)
     _, since = conversation.since_user(messages)
     delegation = next_delegation(asked.words, since, tools)
-    return delegation or next_tool(asked.words, since, tools, is_known=knows_answer(asked))
+    task_call = next_task_call(asked.words, asked.present, since, tools)
+    return delegation or task_call or next_tool(asked.words, since, tools, is_known=knows_answer(asked))
 
 
 def answer(messages: Sequence[ModelMessage], schema: type[BaseModel] | None = None) -> str:

@@ -9,6 +9,8 @@ from agents.models.conversation import TALK, Conversation
 from agents.models.language_model import ModelMessage
 from agents.models.offline.phrases import phrase
 from agents.models.offline.present import answer_from_present
+from agents.models.offline.task_calls import NAMES as TASK_TOOL_NAMES
+from agents.models.offline.task_calls import is_about_nothing, without_ids
 from agents.models.offline.tool_calls import DELEGATE, SEARCH
 from agents.tone import analyse_tone
 from language.dates.expressions import dates_in
@@ -97,6 +99,8 @@ def _reported(results: Sequence[ModelMessage], language: Language) -> str:
         if name.startswith(DELEGATE):
             about = {"name": name.removeprefix(DELEGATE), "said": result.content}
             lines.append(phrase(language, "subagent_said", result.content, **about))
+        elif name in TASK_TOOL_NAMES:
+            lines += [] if is_about_nothing(result) else [without_ids(result.content)]
         elif name != SEARCH:
             lines.append(first_words(result.content, _REPORTED_WORDS))
     return "\n\n".join(lines)

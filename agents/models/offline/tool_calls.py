@@ -31,7 +31,7 @@ def next_delegation(said: str, since: Sequence[ModelMessage], tools: Sequence[To
     if called >= len(plan):
         return None
     name, task = plan[called]
-    return _call(f"{DELEGATE}{name}", f"call_{called}", task=task)
+    return tool_call(f"{DELEGATE}{name}", f"call_{called}", task=task)
 
 
 def next_tool(task: str, since: Sequence[ModelMessage], tools: Sequence[Tool], is_known: bool) -> ToolCall | None:
@@ -41,11 +41,11 @@ def next_tool(task: str, since: Sequence[ModelMessage], tools: Sequence[Tool], i
         return None
     artifact = _ARTIFACT.search(task)
     if artifact and "compute" in names and (arguments := _computation(task.replace(artifact[0], " "))):
-        return _call("compute", artifact_id=artifact[0], **arguments)
+        return tool_call("compute", artifact_id=artifact[0], **arguments)
     if artifact and "read_artifact" in names:
-        return _call("read_artifact", artifact_id=artifact[0])
+        return tool_call("read_artifact", artifact_id=artifact[0])
     if SEARCH in names and not is_known and task.rstrip('»" ').endswith("?"):
-        return _call(SEARCH, query=task[:_MOST_QUERY_CHARS])
+        return tool_call(SEARCH, query=task[:_MOST_QUERY_CHARS])
     return None
 
 
@@ -62,5 +62,6 @@ def _computation(text: str) -> dict[str, str] | None:
     return None
 
 
-def _call(name: str, call_id: str = "", **arguments: str) -> ToolCall:
+def tool_call(name: str, call_id: str = "", **arguments: object) -> ToolCall:
+    """A call with these arguments."""
     return ToolCall(id=call_id or f"call_{name}", name=name, arguments=json.dumps(arguments, ensure_ascii=False))

@@ -1,0 +1,187 @@
+"""Tools of the dialogue for the user's tasks: their schemas, the task that is meant, results in words."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agents.models.language_model import Tool, ToolCall
+from agents.people import KnownPeople
+from agents.task_manager.task_lookup import subject
+from bus_schema.processing import Task
+from language.dates.expressions import date_text
+from language.words import Language
+
+LIST, ADD, COMPLETE, MOVE, CANCEL = "list_tasks", "add_task", "complete_task", "move_task", "cancel_task"
+_NOBODY = KnownPeople()
+_MOST_LISTED = 30
+_MEANT = 0.5
+NOT_FOUND = {Language.ENGLISH: "No open task fits", Language.RUSSIAN: "Нет открытой задачи"}
+_PHRASES = {
+    Language.ENGLISH: {
+        "none": "No open tasks.",
+        "none_by": "Nothing is due by then.",
+        "listed": "Open tasks: {n}.",
+        "more": "… and {n} more.",
+        "late": "overdue",
+        "added": "Task added: {task}.",
+        "reminder": "I will remind you: {task}.",
+        "done": "Done: {task}.",
+        "moved": "Moved: {task}.",
+        "cancelled": "Cancelled: {task}.",
+        "missing": "No open task fits “{words}”.",
+        "several": "Several tasks fit “{words}”; which one is meant?",
+        "failed": "That did not work: {why}",
+        "quote": "“{text}”",
+    },
+    Language.RUSSIAN: {
+        "none": "Открытых задач нет.",
+        "none_by": "К этому сроку задач нет.",
+        "listed": "Открытых задач: {n}.",
+        "more": "… и ещё {n}.",
+        "late": "просрочено",
+        "added": "Задача добавлена: {task}.",
+        "reminder": "Напомню: {task}.",
+        "done": "Выполнено: {task}.",
+        "moved": "Перенесено: {task}.",
+        "cancelled": "Отменено: {task}.",
+        "missing": "Нет открытой задачи, подходящей к «{words}».",
+        "several": "К «{words}» подходит несколько задач; какая имеется в виду?",
+        "failed": "Не получилось: {why}",
+        "quote": "«{text}»",
+    },
+}
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+
+class ListArguments(_Arguments):
+    """List the user's open tasks: call it for any question about their tasks, plans, deadlines, what is due."""
+
+    due: Literal["today", "tomorrow", "week", "all"] = Field(
+        default="all", description="Due by the end of today, of tomorrow, of the next seven days; or all."
+    )
+
+
+class AddArguments(_Arguments):
+    """Add a task or a reminder for the user."""
+
+    text: str = Field(min_length=1, max_length=500, description="What is to be done, without the date.")
+    due: str | None = Field(
+        default=None,
+        max_length=100,
+        description="When, in the user's words or as ISO, such as 'tomorrow at 9'.",
+    )
+    owner: str | None = Field(default=None, max_length=100, description="Who is to do it; without it the user.")
+    remind: bool = Field(default=False, description="True where the user asks to be reminded at that minute.")
+
+
+class TaskArguments(_Arguments):
+    """The task that is meant."""
+
+    task: str = Field(min_length=1, max_length=500, description="The task's words, or its id from list_tasks.")
+
+
+class MoveArguments(TaskArguments):
+    """Move one of the user's tasks to another date."""
+
+    due: str = Field(min_length=1, max_length=100, description="The new date, in the user's words or ISO.")
+
+
+_ABOUT: dict[str, tuple[type[_Arguments], str]] = {
+    LIST: (ListArguments, str(ListArguments.__doc__)),
+    ADD: (AddArguments, str(AddArguments.__doc__)),
+    COMPLETE: (TaskArguments, "Mark one of the user's tasks as done, when they say that they have done it."),
+    MOVE: (MoveArguments, str(MoveArguments.__doc__)),
+    CANCEL: (TaskArguments, "Cancel one of the user's tasks, when they ask for it."),
+}
+TASK_TOOLS: tuple[Tool, ...] = tuple(
+    Tool(name=name, description=about, parameters=arguments.model_json_schema())
+    for name, (arguments, about) in _ABOUT.items()
+)
+
+
+class BadArguments(ValueError):
+    """The arguments of a call do not fit its tool."""
+
+
+def arguments_of(call: ToolCall) -> ListArguments | AddArguments | TaskArguments:
+    """The arguments of a call of a task tool. Raises BadArguments."""
+    kind, _about = _ABOUT[call.name]
+    try:
+        read = kind.model_validate(json.loads(call.arguments or "{}"))
+    except ValidationError as error:
+        flaws = "; ".join(f"{'.'.join(map(str, flaw['loc']))}: {flaw['msg']}" for flaw in error.errors())
+        raise BadArguments(flaws) from error
+    except ValueError as error:
+        raise BadArguments(f"the arguments are no JSON ({error})") from error
+    assert isinstance(read, ListArguments | AddArguments | TaskArguments)
+    return read
+
+
+def meant_tasks(words: str, tasks: Sequence[Task]) -> list[Task]:
+    """The tasks that words or an id may mean: one where it is clear."""
+    by_id = [task for task in tasks if task.task_id in words]
+    if by_id:
+        return by_id
+    wanted = subject(words, _NOBODY).stems
+    scored = [(_share(wanted, subject(task.text, _NOBODY).stems), task) for task in tasks]
+    best = max((score for score, _ in scored), default=0.0)
+    return [task for score, task in scored if score == best] if best >= _MEANT else []
+
+
+def _share(wanted: frozenset[str], known: frozenset[str]) -> float:
+    """Share of the words said that a task has, more where it says nothing else."""
+    return len(wanted & known) / len(wanted) + (wanted == known) if wanted else 0.0
+
+
+class TaskWords:
+    """Results of the tools in the user's language, on their clock."""
+
+    def __init__(self, language: Language, now: datetime, zone: str) -> None:
+        self._language, self._zone = language, ZoneInfo(zone)
+        self._now = now.astimezone(self._zone)
+
+    def due_before(self, due: str) -> datetime | None:
+        """The end of the days that a listing is about."""
+        days = {"today": 1, "tomorrow": 2, "week": 7}.get(due)
+        if days is None:
+            return None
+        midnight = self._now.replace(hour=0, minute=0, second=0, microsecond=0)
+        return midnight + timedelta(days=days)
+
+    def listed(self, tasks: Sequence[Task], due: str) -> str:
+        if not tasks:
+            return self.phrase("none" if due == "all" else "none_by")
+        lines = [self.phrase("listed", n=len(tasks))]
+        lines += [f"- {self.task(task)} [{task.task_id}]" for task in tasks[:_MOST_LISTED]]
+        if len(tasks) > _MOST_LISTED:
+            lines.append(self.phrase("more", n=len(tasks) - _MOST_LISTED))
+        return "\n".join(lines)
+
+    def task(self, task: Task) -> str:
+        """A task with its due date."""
+        text = self.phrase("quote", text=task.text)
+        if task.due is None:
+            return text
+        # A day is the same day wherever its reader is.
+        due = (
+            task.due
+            if task.due_on is None
+            else datetime(task.due_on.year, task.due_on.month, task.due_on.day, 23, 59, 59, tzinfo=self._zone)
+        )
+        late = f" ({self.phrase('late')})" if due < self._now else ""
+        return f"{text} — {date_text(due.astimezone(self._zone), self._now, self._language)}{late}"
+
+    def candidates(self, words: str, tasks: Sequence[Task]) -> str:
+        """The answer where no task is meant, or several are."""
+        head = self.phrase("several" if tasks else "missing", words=words)
+        return "\n".join([head, *(f"- {self.task(task)} [{task.task_id}]" for task in tasks[:_MOST_LISTED])])
+
+    def phrase(self, key: str, **values: object) -> str:
+        return _PHRASES[self._language][key].format(**values)

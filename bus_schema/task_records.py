@@ -1,0 +1,72 @@
+"""Tasks as storage keeps them: one row each, merged field by field; for the task manager."""
+
+from typing import Literal
+
+from pydantic import AwareDatetime, Field
+
+from bus_schema.identities import UserId
+from bus_schema.messages import Command, Nothing, Query, Value
+from bus_schema.processing import Task, TaskId, TaskStatus
+from bus_schema.tasks import TaskPage
+
+MAX_SAVED = 100
+MAX_USERS = 1000
+TaskField = Literal["text", "owner", "due", "status"]
+
+
+class TaskWrite(Value):
+    """Fields of a task as of the moment `at`: each replaces what was written as of an earlier moment.
+
+    `owner` comes with `owner_id`; `due` with `due_said`, `due_on`, `remind_at` and the next reminder. A new task is
+    inserted whole if it may be; messages are added to those there are.
+    """
+
+    task: Task
+    fields: tuple[TaskField, ...] = ("text", "owner", "due", "status")
+    at: AwareDatetime
+    next_reminder: AwareDatetime | None = None
+    insert: bool = True
+
+
+class SavedTasks(Value):
+    """The tasks after the write; one that does not exist is left out."""
+
+    items: tuple[Task, ...]
+
+
+class SaveTasks(Command[SavedTasks], domain="storage", action="save_tasks"):
+    """Merge tasks into those there are; repeating it changes nothing."""
+
+    writes: tuple[TaskWrite, ...] = Field(min_length=1, max_length=MAX_SAVED)
+
+
+class ListTaskRecords(Query[TaskPage], domain="storage", action="list_tasks"):
+    """Page through tasks by due date, those without one last; all conditions hold together.
+
+    `users` are owners or askers, none of them means anybody.
+    """
+
+    users: tuple[UserId, ...] = Field(default=(), max_length=MAX_USERS)
+    task_ids: tuple[TaskId, ...] = Field(default=(), max_length=MAX_SAVED)
+    owner_id: UserId | None = None
+    status: TaskStatus | None = None
+    due_before: AwareDatetime | None = None
+    changed_since: AwareDatetime | None = None
+    reminder_before: AwareDatetime | None = None
+    order: Literal["due", "newest"] = "due"
+    cursor: str | None = Field(default=None, max_length=256)
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class SettledReminder(Value):
+    """A reminder that has gone out, with the moment of the next one of the same task."""
+
+    task_id: TaskId
+    next_reminder: AwareDatetime | None = None
+
+
+class SettleReminders(Command[Nothing], domain="storage", action="settle_reminders"):
+    """Record reminders as sent, of tasks whose next reminder is not after `until`; of others it stays."""
+
+    until: AwareDatetime
+    items: tuple[SettledReminder, ...] = Field(min_length=1, max_length=200)

@@ -1,0 +1,89 @@
+"""Tasks on request: commands and queries that the task manager serves, and the event of every change."""
+
+from typing import Literal
+
+from pydantic import AwareDatetime, Field
+
+from bus_schema.dialogue import DialogueMessageId
+from bus_schema.identities import UserId
+from bus_schema.messages import Command, Event, Page, Query
+from bus_schema.processing import Task, TaskId, TaskStatus
+
+_SERVICE = "task_manager"
+MAX_WHEN_CHARS = 100
+
+
+class TaskPage(Page[Task]):
+    """Tasks in order of their due dates, those without one last."""
+
+
+class AddTask(Command[Task], domain="task", action="add", service=_SERVICE):
+    """Add a task that `user_id` asks for; `owner` is a name or a user id, by default the user.
+
+    `when` is a date as one says it, or as ISO, on the user's clock. With `remind` its owner is reminded at that minute,
+    quiet hours or not. `message_id` is the message that asks for it: a task that the agents have found in that message
+    is returned instead of a second one. The same `task_id` adds nothing twice.
+    """
+
+    user_id: UserId
+    text: str = Field(min_length=1, max_length=500)
+    owner: str | None = Field(default=None, min_length=1, max_length=100)
+    due: AwareDatetime | None = None
+    when: str | None = Field(default=None, min_length=1, max_length=MAX_WHEN_CHARS)
+    remind: bool = False
+    message_id: DialogueMessageId | None = None
+    task_id: TaskId | None = None
+
+
+class ListTasks(Query[TaskPage], domain="task", action="list", service=_SERVICE):
+    """Page through the tasks that a user owns or asked for; without a user everybody's, for operators."""
+
+    user_id: UserId | None = None
+    status: TaskStatus | None = None
+    owner: UserId | None = None
+    due_before: AwareDatetime | None = None
+    cursor: str | None = Field(default=None, max_length=256)
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class GetTask(Query[Task], domain="task", action="get", service=_SERVICE):
+    """Read a task; `user_id` is on whose behalf."""
+
+    task_id: TaskId
+    user_id: UserId | None = None
+
+
+class UpdateTask(Command[Task], domain="task", action="update", service=_SERVICE):
+    """Change the words, the owner or the due date of a task; what is not given stays."""
+
+    task_id: TaskId
+    user_id: UserId | None = None
+    text: str | None = Field(default=None, min_length=1, max_length=500)
+    owner: str | None = Field(default=None, min_length=1, max_length=100)
+    due: AwareDatetime | None = None
+    when: str | None = Field(default=None, min_length=1, max_length=MAX_WHEN_CHARS)
+
+
+class CompleteTask(Command[Task], domain="task", action="complete", service=_SERVICE):
+    """Mark a task as done."""
+
+    task_id: TaskId
+    user_id: UserId | None = None
+
+
+class CallOffTask(Command[Task], domain="task", action="cancel", service=_SERVICE):
+    """Call a task off."""
+
+    task_id: TaskId
+    user_id: UserId | None = None
+
+
+class TaskChanged(Event, topic="processed", name="task_changed"):
+    """A task was added or changed on request, or found in a message at once; `user_id` did it, if known.
+
+    What the agents find in a fragment is in `processed.tasks_found`.
+    """
+
+    user_id: UserId
+    change: Literal["found", "done", "moved", "cancelled", "reassigned", "reworded"]
+    task: Task

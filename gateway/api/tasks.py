@@ -1,0 +1,101 @@
+"""Tasks over HTTP: those that a user owns or asked for."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from bus_schema.dialogue import conversation_trace
+from bus_schema.identities import UserId
+from bus_schema.messages import Command
+from bus_schema.processing import Task, TaskId, TaskStatus
+from bus_schema.tasks import (
+    MAX_WHEN_CHARS,
+    AddTask,
+    CallOffTask,
+    CompleteTask,
+    GetTask,
+    ListTasks,
+    TaskPage,
+    UpdateTask,
+)
+from gateway.api.dependencies import BackendDependency
+from gateway.backend import Backend
+
+router = APIRouter(tags=["tasks"])
+
+
+class NewTask(BaseModel):
+    """A task to add; `when` is a date as one says it, or ISO, on the user's clock."""
+
+    model_config = ConfigDict(extra="forbid")
+    user: UserId
+    text: str = Field(min_length=1, max_length=500)
+    owner: str | None = Field(default=None, min_length=1, max_length=100)
+    due: AwareDatetime | None = None
+    when: str | None = Field(default=None, min_length=1, max_length=MAX_WHEN_CHARS)
+
+
+class TaskEdit(BaseModel):
+    """Changes of a task; `status` may be `done` or `cancelled`."""
+
+    model_config = ConfigDict(extra="forbid")
+    text: str | None = Field(default=None, min_length=1, max_length=500)
+    owner: str | None = Field(default=None, min_length=1, max_length=100)
+    due: AwareDatetime | None = None
+    when: str | None = Field(default=None, min_length=1, max_length=MAX_WHEN_CHARS)
+    status: TaskStatus | None = None
+
+
+class TaskFilter(BaseModel):
+    """Which of the user's tasks."""
+
+    user: UserId
+    status: TaskStatus | None = None
+    owner: UserId | None = None
+    due_before: AwareDatetime | None = None
+    cursor: str | None = Field(default=None, max_length=256)
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+@router.get("/tasks")
+async def tasks(wanted: Annotated[TaskFilter, Query()], backend: BackendDependency) -> TaskPage:
+    """A page of the user's tasks, by due date."""
+    query = ListTasks(user_id=wanted.user, **wanted.model_dump(exclude={"user"}))
+    return await read_tasks(backend, query, wanted.user)
+
+
+@router.post("/tasks", status_code=201)
+async def add(wanted: NewTask, backend: BackendDependency) -> Task:
+    """Add a task in the name of its user."""
+    command = AddTask(user_id=wanted.user, text=wanted.text, owner=wanted.owner, due=wanted.due, when=wanted.when)
+    return await request_task(backend, wanted.user, command)
+
+
+@router.get("/tasks/{task_id}")
+async def task(task_id: TaskId, user: UserId, backend: BackendDependency) -> Task:
+    """One task of the user's."""
+    return await request_task(backend, user, GetTask(task_id=task_id))
+
+
+@router.patch("/tasks/{task_id}")
+async def edit(task_id: TaskId, user: UserId, changes: TaskEdit, backend: BackendDependency) -> Task:
+    """Change a task in the name of a user: words, owner and date first, then its status."""
+    given = changes.model_dump(exclude={"status"}, exclude_none=True)
+    command: Command[Task] = UpdateTask(task_id=task_id, **given) if given else GetTask(task_id=task_id)
+    result = await request_task(backend, user, command)
+    if changes.status is TaskStatus.DONE:
+        return await request_task(backend, user, CompleteTask(task_id=task_id))
+    if changes.status is TaskStatus.CANCELLED:
+        return await request_task(backend, user, CallOffTask(task_id=task_id))
+    return result
+
+
+async def read_tasks(backend: Backend, query: ListTasks, user_id: str) -> TaskPage:
+    """A page of tasks in a user's name. Raises ReplyError, BusUnavailable."""
+    return await backend.bus.acting_as(f"user.{user_id}").request(query, trace=conversation_trace(user_id))
+
+
+async def request_task(backend: Backend, user_id: str, command: Command[Task]) -> Task:
+    """Result of a command on a task in a user's name. Raises ReplyError, BusUnavailable."""
+    return await backend.bus.acting_as(f"user.{user_id}").request(command, trace=conversation_trace(user_id))

@@ -1,0 +1,177 @@
+"""Tasks on request, over the bus: whose they are, what changes, what is found twice."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bus_schema.agent_data import GetAgentData, PutAgentData
+from bus_schema.conversations import SaveMessage
+from bus_schema.dialogue import EndDialogue, conversation_trace
+from bus_schema.processing import TaskStatus
+from bus_schema.replies import Code
+from bus_schema.tasks import AddTask, CallOffTask, CompleteTask, GetTask, ListTasks, UpdateTask
+from bus_schema.users import PutUser, User
+from mindbus.errors import ReplyError
+from mindbus.testing.wait import until
+from tests.dialogue_kit import Runtime, dialogue_settings, runtime
+
+pytestmark = [pytest.mark.rabbit, pytest.mark.timeout(180)]
+MOSCOW = "Europe/Moscow"
+
+
+async def open_texts(talk: Runtime, user_id: str) -> list[str]:
+    page = await talk.bus.request(ListTasks(user_id=user_id, status=TaskStatus.OPEN, limit=200))
+    return [task.text for task in page.items]
+
+
+async def add_people(talk: Runtime) -> None:
+    for user_id, name in (("anna", "Анна"), ("boris", "Борис")):
+        await talk.bus.request(PutUser(user=User(user_id=user_id, name=name, zone=MOSCOW, language="ru")))
+
+
+async def test_tasks_are_added_changed_and_closed_by_those_concerned(amqp_url: str, tmp_path: Path) -> None:
+    async with runtime(dialogue_settings(amqp_url, tmp_path), "storage", "task_manager", "tracker") as talk:
+        await add_people(talk)
+        anna, boris = talk.bus.acting_as("user.anna"), talk.bus.acting_as("user.boris")
+        task = await anna.request(
+            AddTask(user_id="anna", text="Проверить договор", owner="Борис", when="2030-05-06T15:00")
+        )
+        again = await anna.request(AddTask(user_id="anna", text="Проверить договор", task_id=task.task_id))
+
+        assert (task.owner, task.owner_id, task.asked_by, task.message_ids) == ("Борис", "boris", "anna", ())
+        assert task.due == datetime(2030, 5, 6, 12, tzinfo=UTC), "the user's zone"
+        assert again == task
+        moved = await boris.request(UpdateTask(task_id=task.task_id, when="2030-05-07"))
+        assert str(moved.due_on) == "2030-05-07"
+        done = await boris.request(CompleteTask(task_id=task.task_id))
+        assert done.status is TaskStatus.DONE
+        assert (await boris.request(CompleteTask(task_id=task.task_id))).changed_at == done.changed_at
+        cake = await anna.request(AddTask(user_id="anna", text="Заказать торт"))
+        assert (await anna.request(CallOffTask(task_id=cake.task_id))).status is TaskStatus.CANCELLED
+
+        changed = await talk.until_on_timeline("processed.task_changed", 5)
+        assert [(each.data or {})["change"] for each in changed] == ["found", "moved", "done", "found", "cancelled"]
+        told = [each.data or {} for each in await talk.until_on_timeline("notification_generated", 3)]
+        assert {(each["to_user"], each["about"].split()[-1]) for each in told} == {
+            ("boris", "found"),
+            ("anna", "moved"),
+            ("anna", "done"),
+        }
+
+
+async def test_nobody_sees_or_changes_the_tasks_of_others(amqp_url: str, tmp_path: Path) -> None:
+    async with runtime(dialogue_settings(amqp_url, tmp_path), "storage", "task_manager") as talk:
+        await add_people(talk)
+        anna, boris, olga = (talk.bus.acting_as(f"user.{name}") for name in ("anna", "boris", "olga"))
+        task = await anna.request(AddTask(user_id="anna", text="Проверить договор", owner="boris"))
+
+        assert [each.task_id for each in (await boris.request(ListTasks(owner="boris"))).items] == [task.task_id]
+        assert (await olga.request(ListTasks())).items == ()
+        for refused in (GetTask(task_id=task.task_id), CompleteTask(task_id=task.task_id)):
+            with pytest.raises(ReplyError) as error:
+                await olga.request(refused)
+            assert error.value.code is Code.NOT_FOUND
+        with pytest.raises(ReplyError) as error:
+            await talk.bus.acting_as("agent.critic").request(ListTasks())
+        assert error.value.code is Code.UNAUTHORIZED
+        with pytest.raises(ReplyError, match="Friday 15:00"):
+            await anna.request(UpdateTask(task_id=task.task_id, when="когда-нибудь"))
+
+
+async def test_a_reminder_is_one_task_whoever_hears_it_and_comes_at_once(amqp_url: str, tmp_path: Path) -> None:
+    quiet = 'default: {quiet_from: "00:00", quiet_until: "23:59", gap_minutes: 0}\nusers: {}\n'
+    settings = dialogue_settings(amqp_url, tmp_path)
+    (tmp_path / "habits.yaml").write_text(quiet, encoding="utf-8")
+    async with runtime(settings) as talk:
+        await talk.bus.request(PutUser(user=User(user_id="anna", name="Анна", zone=MOSCOW, language="ru")))
+        await talk.say("anna", "Напомни через 3 секунды выключить чайник")
+
+        async def is_there() -> bool:
+            return await open_texts(talk, "anna") == ["Выключить чайник"]
+
+        await until(is_there, 10, "the reminder, before any fragment")
+        await talk.until_on_timeline("notification_sent", 1)
+        said = [message.content or "" for message in await talk.history("anna")]
+        assert any("Вы просили напомнить: «Выключить чайник»." in text for text in said), "in quiet hours too"
+
+        await talk.bus.request(EndDialogue(user_id="anna"), trace=conversation_trace("anna"))
+        await talk.until_on_timeline("agent_result", 3)
+        assert await open_texts(talk, "anna") == ["Выключить чайник"]
+
+
+async def test_a_task_that_was_done_meanwhile_is_not_found_again(amqp_url: str, tmp_path: Path) -> None:
+    async with runtime(dialogue_settings(amqp_url, tmp_path)) as talk:
+        await talk.say("anna", "Remind me tomorrow at 9am to call mom")
+
+        async def is_there() -> bool:
+            return await open_texts(talk, "anna") == ["Call mom"]
+
+        await until(is_there, 10, "the reminder")
+        (task,) = (await talk.bus.request(ListTasks(user_id="anna"))).items
+        await talk.bus.request(CompleteTask(task_id=task.task_id, user_id="anna"))
+        await talk.bus.request(EndDialogue(user_id="anna"), trace=conversation_trace("anna"))
+        await talk.until_on_timeline("agent_result", 3)
+
+        assert await open_texts(talk, "anna") == []
+
+
+async def test_the_tasks_of_an_older_version_become_records(amqp_url: str, tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    old = {
+        "task_id": "task_old",
+        "text": "Send the proposal",
+        "owner": "Anna",
+        "owner_id": "anna",
+        "asked_by": "anna",
+        "due": (now + timedelta(days=3)).replace(hour=23, minute=59, second=59, microsecond=0).isoformat(),
+        "due_said": "by Friday",
+        "status": "open",
+        "found_at": now.isoformat(),
+        "changed_at": now.isoformat(),
+        "message_ids": ["msg_1"],
+    }
+    state = {"state": {"book": {"tasks": [old], "reminded": []}, "heard": []}, "turns": [], "owed": []}
+    settings = dialogue_settings(amqp_url, tmp_path)
+    async with runtime(settings, "storage") as talk:
+        await talk.bus.request(
+            PutAgentData(agent="task_manager", namespace="notes", key="team", value=json.loads(json.dumps(state)))
+        )
+    async with runtime(settings, "storage", "task_manager") as talk:
+
+        async def is_moved() -> bool:
+            return await open_texts(talk, "anna") == ["Send the proposal"]
+
+        await until(is_moved, 20, "the task")
+        (task,) = (await talk.bus.request(ListTasks(user_id="anna"))).items
+        assert task.due_on == (now + timedelta(days=3)).date()
+
+        async def is_gone() -> bool:
+            query = GetAgentData(agent="task_manager", namespace="notes", key="team")
+            return (await talk.bus.request(query)).items == ()
+
+        await until(is_gone, 20, "the old value goes")
+
+
+async def test_a_message_of_the_assistant_makes_no_reminder(amqp_url: str, tmp_path: Path) -> None:
+    async with runtime(dialogue_settings(amqp_url, tmp_path), "storage", "task_manager", "tracker") as talk:
+        trace = conversation_trace("anna")
+        for number, role in enumerate(("assistant", "user")):
+            said = SaveMessage.model_validate(
+                {
+                    "message_id": f"msg_{number}",
+                    "user_id": "anna",
+                    "role": role,
+                    "content": f"Remind me in {number + 5} minutes to stretch",
+                    "time": datetime.now(UTC),
+                }
+            )
+            await talk.bus.request(said, trace=trace)
+
+        async def is_there() -> bool:
+            return bool(await open_texts(talk, "anna"))
+
+        await until(is_there, 10, "the user's")
+        (task,) = (await talk.bus.request(ListTasks(user_id="anna"))).items
+        assert task.message_ids == ("msg_1",)
