@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from agents.due import Due, NoDate, parse_due
 from agents.people import KnownPeople
 from agents.task_manager.agent import TaskNotifications
-from agents.task_manager.due import Due, NoDate, parse_due
 from agents.task_manager.task_lookup import is_within
 from bus_schema.dialogue import conversation_trace
 from bus_schema.ids import derived

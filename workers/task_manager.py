@@ -12,8 +12,8 @@ from agents.models.selection import model_of
 from agents.people import KnownPeople
 from agents.people_directory import open_people_directory
 from agents.present import Present
+from agents.reminders import digest_of, find_reminders, is_at_minute, reader_of, reminder_of
 from agents.task_manager.agent import TaskManager
-from agents.task_manager.reminders import digest_of, find_reminders, is_at_minute, reader_of, reminder_of
 from agents.task_manager.task_lookup import is_within
 from agents.task_manager.tasks import TaskList
 from bus_schema.conversations import MessageStored

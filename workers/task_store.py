@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 from zoneinfo import ZoneInfo
 
 from agents.context.preferences import PreferencesFile
-from agents.task_manager.reminders import MORNING, ReaderClock, next_reminder, reader_of
+from agents.reminders import MORNING, ReaderClock, next_reminder, reader_of
 from bus_schema.processing import Task, TaskStatus
 from bus_schema.task_records import (
     MAX_SAVED,

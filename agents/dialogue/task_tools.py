@@ -11,15 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agents.models.language_model import Tool, ToolCall
 from agents.people import KnownPeople
 from agents.task_manager.task_lookup import subject
+from agents.task_tool_names import ADD, CANCEL, COMPLETE, LIST, MOVE, NOT_FOUND
 from bus_schema.processing import Task
 from language.dates.expressions import date_text
 from language.words import Language
 
-LIST, ADD, COMPLETE, MOVE, CANCEL = "list_tasks", "add_task", "complete_task", "move_task", "cancel_task"
 _NOBODY = KnownPeople()
 _MOST_LISTED = 30
 _MEANT = 0.5
-NOT_FOUND = {Language.ENGLISH: "No open task fits", Language.RUSSIAN: "Нет открытой задачи"}
 _PHRASES = {
     Language.ENGLISH: {
         "none": "No open tasks.",
@@ -32,7 +31,7 @@ _PHRASES = {
         "done": "Done: {task}.",
         "moved": "Moved: {task}.",
         "cancelled": "Cancelled: {task}.",
-        "missing": "No open task fits “{words}”.",
+        "missing": f"{NOT_FOUND[Language.ENGLISH]} “{{words}}”.",
         "several": "Several tasks fit “{words}”; which one is meant?",
         "failed": "That did not work: {why}",
         "quote": "“{text}”",
@@ -48,7 +47,7 @@ _PHRASES = {
         "done": "Выполнено: {task}.",
         "moved": "Перенесено: {task}.",
         "cancelled": "Отменено: {task}.",
-        "missing": "Нет открытой задачи, подходящей к «{words}».",
+        "missing": f"{NOT_FOUND[Language.RUSSIAN]}, подходящей к «{{words}}».",
         "several": "К «{words}» подходит несколько задач; какая имеется в виду?",
         "failed": "Не получилось: {why}",
         "quote": "«{text}»",

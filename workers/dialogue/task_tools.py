@@ -4,8 +4,6 @@ from collections.abc import Callable
 from datetime import datetime
 
 from agents.dialogue.task_tools import (
-    CANCEL,
-    COMPLETE,
     TASK_TOOLS,
     AddArguments,
     BadArguments,
@@ -18,6 +16,7 @@ from agents.dialogue.task_tools import (
 )
 from agents.models.language_model import ToolCall
 from agents.present import Present
+from agents.task_tool_names import CANCEL, COMPLETE
 from bus_schema.dialogue import DialogueMessage, conversation_trace
 from bus_schema.ids import derived
 from bus_schema.messages import Command

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Sequence
 
-from agents.dialogue.task_tools import ADD, CANCEL, COMPLETE, LIST, MOVE, NOT_FOUND
+from agents.due import NoDate, parse_due, split_due
 from agents.models.language_model import ModelMessage, Tool, ToolCall
 from agents.models.offline.tool_calls import tool_call
 from agents.present import Present
-from agents.task_manager.due import NoDate, parse_due, split_due
-from agents.task_manager.reminders import find_reminders
+from agents.reminders import find_reminders
+from agents.task_tool_names import ADD, CANCEL, COMPLETE, LIST, MOVE, NOT_FOUND
 
 NAMES = frozenset({LIST, ADD, COMPLETE, MOVE, CANCEL})
 _PLEASE = r"^\W*(?:(?:пожалуйста|please|can\s+you|could\s+you|можешь|а|и|so|and)\b\W*)*"

@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agents.task_manager.due import NoDate, parse_due
-from agents.task_manager.reminders import (
+from agents.due import NoDate, parse_due
+from agents.reminders import (
     ReaderClock,
     digest_of,
     find_reminders,
