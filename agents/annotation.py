@@ -8,18 +8,19 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from agents.context_manager.extraction import extract_facts
 from agents.context_manager.knowledge import FactBase, FactRecorder
+from agents.message_mood import message_mood
 from agents.people import KnownPeople
-from agents.task_manager.agent import extract_by_rules
+from agents.task_manager.message_tasks import extract_by_rules
 from agents.task_manager.tasks import TaskList, TaskRecorder
-from agents.tone import analyse_tone
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.identities import UserId
-from bus_schema.processing import FactKind, Task, Tone
+from bus_schema.processing import FactKind, Task, TaskUpdate, Tone
 from language.dates.expressions import END_OF_DAY
 from language.words import Language
 
 _NOBODY = KnownPeople()
 _JUST_BEFORE = timedelta(minutes=1)
+_SAID = "msg_said"
 
 
 def _sayable(text: str) -> str:
@@ -76,16 +77,23 @@ def annotate(message: SpokenMessage, people: KnownPeople = _NOBODY, language: La
     if message.context and message.context.strip():
         extract_by_rules([_as_heard(message, message.context, "msg_before", _JUST_BEFORE)], tasks, language)
         tasks.updates.clear()
-    heard = _as_heard(message, message.text, "msg_said")
+    heard = _as_heard(message, message.text, _SAID)
     extract_by_rules([heard], tasks, language)
     facts = FactRecorder(FactBase(), _zone(message))
     extract_facts(heard, facts, people, language)
     return Annotation(
-        tasks=[_task(each.task, message.user) for each in tasks.updates if each.change in ("found", "reassigned")],
+        tasks=[_task(each.task, message.user) for each in _found(tasks)],
         facts=[AnnotatedFact(text=each.text, kind=each.kind) for each in facts.knowledge.facts],
-        mood=analyse_tone(message.text).value,
+        mood=message_mood(message.text, language).value,
         changes=list(_changes(tasks)),
     )
+
+
+def _found(tasks: TaskRecorder) -> Iterator[TaskUpdate]:
+    """Tasks of the message itself, not those of what was said before it."""
+    for update in tasks.updates:
+        if update.change in ("found", "reassigned") and update.task.message_ids[0] == _SAID:
+            yield update
 
 
 def _zone(message: SpokenMessage) -> tzinfo:

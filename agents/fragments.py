@@ -19,6 +19,8 @@ _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)]|\[[ xX]?\])\s+")
 _HEADING = re.compile(
     r"\b(?:todo|to-do|to do|action items?|tasks?|next steps|задачи|план|дела|сделать|поручения)\b", re.IGNORECASE
 )
+# In chat a sentence begins with a small letter as well.
+_CHAT_END = re.compile(r"(?<=[^\W\d_][?!])\s+(?=[^\W\d])|(?<=[^\W\d_]{5}\.)\s+(?=[^\W\d_]{2})")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _ENOUGH = 0.6
 _EVENLY: Mapping[str, float] = {}
@@ -44,7 +46,8 @@ def message_sentences(text: str, language: Language | None = None) -> Iterator[M
         bullet = _BULLET.match(line)
         said = line[bullet.end() :] if bullet else line
         for sentence in sentences(said):
-            yield MessageSentence(sentence, language, is_item=bool(bullet) and is_under_heading)
+            for part in _CHAT_END.split(sentence):
+                yield MessageSentence(part, language, is_item=bool(bullet) and is_under_heading)
         if line.strip() and not bullet:
             is_under_heading = line.rstrip().endswith(":") and bool(_HEADING.search(line))
 

@@ -8,10 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
 from agents.fragments import ProcessingResult, links_to, quotes_message
+from agents.message_mood import message_mood
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, build_prompt
 from agents.models.structured import try_complete_as
-from agents.tone import ToneAnalysis, analyse_tone, combine_tones
+from agents.tone import ToneAnalysis, combine_tones
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.notification import NotificationGenerated, Urgency
@@ -102,7 +103,7 @@ class MoodWatcher:
         return history, outcome
 
     async def _tone(self, messages: Sequence[DialogueMessage]) -> ToneAnalysis:
-        by_lexicon = combine_tones(analyse_tone(message.content or "") for message in messages)
+        by_lexicon = combine_tones(message_mood(message.content or "") for message in messages)
         guide = shipped_guide(AGENT, language_of(" ".join(message.content or "" for message in messages)))
         materials = [Material(message.message_id, "message", message.content or "") for message in messages]
         asked = build_prompt("mood", "write", guide.system, "Judge the tone as JSON.", materials)

@@ -1,16 +1,20 @@
 """Recognition of people's names in any grammatical case."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from language.names import given_names
+from language.russian import nominative, word_forms
 
 _NAME = re.compile(r"(?<![\w@])@?[A-ZА-ЯЁ][\w-]*[^\W_]|(?<![\w.])@[\w.-]*[^\W_]")
 # The name to call them by, their user id where they are known.
 _Meant = tuple[str, str | None]
 _CYRILLIC = re.compile(r"[А-Яа-яЁё]")
+_OPENING = " \t\"'«“„(*_[—–-•"
+# Share of a word's uses as a name from which it is one: where a sentence begins, and inside it.
+_LIKELY_SHARE, _POSSIBLE_SHARE = 0.25, 0.005
 # Павел, but Павла: these lose a vowel.
 _FLEETING = {"павел": "павл", "лев": "льв", "пётр": "петр", "петр": "петр"}
 _CONSONANT = ("", "а", "у", "ом", "ем", "е")
@@ -66,15 +70,28 @@ class KnownPeople:
         return self._ids.get(user_id.lower(), (user_id, None))[0]
 
     def _found(self, text: str) -> Iterator[Mention]:
+        last: Mention | None = None
         for match in _NAME.finditer(text):
             word = match[0].removeprefix("@").lower()
             known = self._ids.get(word) if match[0].startswith("@") else None
-            meant = known or self._of(_plain(word)) or self._of(_plain(word.split("-")[0]))
-            if meant:
-                yield Mention(match.start(), match.end(), *meant)
+            begins = not text[: match.start()].strip(_OPENING) or text[: match.start()].rstrip()[-1:] in ".!?:\n"
+            meant = known or self._of(word, begins=begins) or self._of(word.split("-")[0], begins=begins)
+            if last and text[last.end : match.start()] == " " and (second := _second_name(word)):
+                # «Анна Сергеевна», «Иван Петров»: one person.
+                name = last.name if second.lower() in last.name.lower() else f"{last.name} {second}"
+                last = Mention(last.start, match.end(), name, last.user_id)
+                continue
+            if last:
+                yield last
+            last = Mention(match.start(), match.end(), *meant) if meant else None
+        if last:
+            yield last
 
-    def _of(self, form: str) -> _Meant | None:
-        return self._forms.get(form) or _everybody().get(form)
+    def _of(self, word: str, *, begins: bool) -> _Meant | None:
+        form = _plain(word)
+        if known := self._forms.get(form):
+            return known
+        return _russian_name(word, begins) if _is_cyrillic(word) else _everybody().get(form)
 
 
 def same_name(one: str, other: str) -> bool:
@@ -106,12 +123,42 @@ def _plain(name: str) -> str:
     return name.replace("ё", "е")
 
 
+def _russian_name(word: str, begins: bool) -> _Meant | None:
+    """A given name by the dictionary; one that is rather another word, like «Свет», is none where a sentence begins."""
+    share = sum(form.score for form in word_forms(word) if form.has("Name") and form.is_known)
+    if share < (_LIKELY_SHARE if begins and word not in _common_names() else _POSSIBLE_SHARE):
+        return None
+    return name_in(word), None
+
+
+def name_in(word: str, cases: Collection[str] = ("nomn",)) -> str:
+    """The nominative of a given name that stands in one of these cases, as far as the dictionary has it so."""
+    readings = [form for form in word_forms(word) if form.has("Name")]
+    fitting = [form for form in readings if form.has("sing") and not form.grammemes.isdisjoint(cases)]
+    other = [form for form in readings if form.has("sing")]
+    ranked = sorted([*fitting, *other, *readings], key=lambda form: form.lemma not in _common_names())
+    nominatives = [form for form in fitting if form.has("nomn")] if "nomn" in cases else []
+    lemma = next(iter([*nominatives, *ranked]), None)
+    return "-".join(part.capitalize() for part in (lemma.lemma if lemma else word).split("-"))
+
+
+@cache
+def _common_names() -> frozenset[str]:
+    """Names that many people have: of two that a form may be of, the one that is meant."""
+    return frozenset(name.lower() for name in given_names("ru"))
+
+
+def _second_name(word: str) -> str:
+    """The nominative of a patronymic or a surname; empty for other words."""
+    kind = (
+        next((kind for form in word_forms(word) for kind in ("Patr", "Surn") if form.has(kind)), "")
+        if (_is_cyrillic(word))
+        else ""
+    )
+    return nominative(word, kind).capitalize() if kind else ""
+
+
 @cache
 def _everybody() -> Mapping[str, _Meant]:
-    """The forms of all given names; one that is a name of its own, like «Валерия», is nobody's case."""
-    forms: dict[str, _Meant] = {}
-    given_all = (*given_names("en"), *given_names("ru"))
-    for given in given_all:
-        for form in forms_of(given):
-            forms.setdefault(form, (given, None))
-    return forms | {_plain(given.lower()): (given, None) for given in given_all}
+    """The forms of English given names."""
+    return {form: (given, None) for given in given_names("en") for form in forms_of(given)}

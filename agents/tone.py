@@ -4,73 +4,101 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
+from importlib import resources
 
+from language.russian import word_forms
 from language.sentences import sentences
-from language.words import stem, words
+from language.words import has_cyrillic, words
 
-_WORDS = {
-    3: """
-    amazing awesome brilliant delighted ecstatic excellent fantastic incredible love loved overjoyed perfect superb
-    thrilled wonderful великолепно восторг восторге восхитительно гениально гордость горжусь идеально люблю обожаю
-    отлично превосходно прекрасно потрясающе счастлив счастлива счастье супер ура восхищён восхищена блестяще круто
-    """,
-    2: """
-    beautiful celebrate cheerful enjoy enjoyed excited fun glad good-natured grateful great happy hooray impressed
-    inspired joy lovely nice pleased proud relieved smile smiling success successful win yay весело благодарен
-    благодарна благодарность вдохновляет доволен довольна довольны замечательно здорово классно молодец молодцы
-    нравится понравилось порадовал порадовала победа победили рад рада рады радость радует радостно спасибо удача
-    успех успешно справились справился справилась хвалит хвалят шикарно приятно красота повезло улыбка легче
-    """,
-    1: """
-    better calm comfortable confident easy fine fond good helpful hope hopeful interesting like liked ok okay
-    optimistic promising ready relaxed smooth smoothly thank thanks well works working бодро вовремя выспался
-    выспалась готово интересно лучше надеюсь неплохо нормально окей оптимизм получилось получается полезно спокойно
-    удобно уверен уверена уютно хорошо хороший хорошая хорошие ценю
-    """,
-    -1: """
-    anxious behind boring busy concern concerned confused delay delayed difficult doubt doubts hard issue late
-    lonely miss missed nervous problem problems sorry stuck tense tired tricky unclear unsure worried worries worry
-    worse боюсь волнуюсь волнует грустно жаль жалко задержка мешает непонятно нервничаю опаздываем опоздали одиноко
-    переживаю плохо плохой плохая проблема проблемы путаница скучно сложно сомневаюсь сомнения сомнение стыдно
-    тревожно тревога тревожит встревожен трудно тяжело устал устала устали хуже страшно медленно ошибка неудобно
-    неприятно скучаю обидно
-    """,
-    -2: """
-    afraid angry annoyed annoying bad broken complain complained complaint cry crying disappointed disappointing
-    exhausted fail failed failing failure frustrated frustrating ill irritated lost mad mess overwhelmed pain ruined
-    sad scared sick stress stressed stressful stupid terrified ugly unfair unhappy upset useless waste wrong бардак
-    бесит бесят беспокоит боль больно виноват виновата враньё выгорел выгорела горе достало достали злит злюсь зол
-    зла измотан измотана измучен кошмар ломается накипело напрягает напряжение недоволен недовольна недовольны
-    несправедливо обидел обидели отстой паника паникую плачу провал провалили раздражает раздражён раздражена
-    разочарован разочарована расстроен расстроена рухнуло сломалось сломался сорвали срыв стресс тошно бесполезно
-    хамит хамство жалоба жалуется жалуются безнадёжно
-    """,
-    -3: """
-    awful catastrophe depressed despair desperate devastated disaster disgusting furious hate hated hell hopeless
-    horrible miserable nightmare outrageous panic terrible unacceptable unbearable worst взбешён взбешена
-    возмутительно депрессия катастрофа мерзко мерзость невыносимо ненавижу омерзительно отвратительно отчаяние
-    отчаянии позор ужас ужасно ужасный ужасная ужасные худший ад
-    """,
-}  # fmt: skip
+
+def _listed(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+# English words of feeling that the lexicon of VADER lacks, or weighs as if they were said of things.
+_ENGLISH = {
+    2.0: "relieved grin grinning beaming chuffed buzzing stoked celebrate enjoyed excited hooray yay smiling "
+    "pumped smashing blessed gobsmacked yippee",
+    1.0: "helpful calm optimistic smoothly works working confident",
+    -1.0: "problem problems tricky unclear unsure drags stuck meh bleak flat delayed",
+    -2.0: "worried worry worries worrying anxious tired lonely tense nervous bored homesick afraid nightmare "
+    "gutted knackered shattered rubbish overwhelmed exhausted burnt burned livid fuming pants naff grim drained "
+    "snowed swamped upset broken annoying complain complained wrong",
+}
+# What VADER counts as feeling is in everyday talk of work courtesy or matter of fact.
+_MATTER_OF_FACT = _listed(
+    """
+    please thanks thank thankful ok okay help helps helped helping free share shared sharing yes sure ready party
+    parties care cares interest interested interesting well true no agree agreed agreement agreeing play played
+    playing fire drop dropped cut pay stop stopped sorry number miss missed missing cancel cancelled canceled leave
+    left lost block blocked error errors debt emergency chance number welcome save saved saving safe safely safety
+    secure security support supported clear cleared clean cleaner easy easier trust kind energy energetic certain
+    accept accepted active top original special holiday holidays vacation value valuable positive negative credit
+    solution solved solve strong stronger luck original grand like likes liked want wanted hope hopes greet greeting
+    greetings dear friend friends kill fight fighting charge charged poison crash alarm alarms drunk hospital sick
+    ill illness injury injured accident weak wait waiting demand demands risk risks shortage warning warnings attack
+    pressure problem problems issue faults fault damage damaged lol haha hahaha laugh laughs laughing laughed joke
+    joking shed grand ramp king winner dead deadline death dies die died dying kid cancelling isolated harm harmed
+    dump dumped fail-safe bug bugs suspended dirty dirtier
+    """
+)
+_LEAST_VALENCE = 1.7
+# VADER's scale ends at 4, this one at 3.
+_MOST_VALENCE = 3.0
 EMOJI = {
     **dict.fromkeys("😀😃😄😁😊🙂😍🥰😘🤗🎉🥳👍💪❤🧡💛💚💙💜🙌👏🔥✨😎🚀🏆☀", 2.0),
     **dict.fromkeys("😕😟🙁☹😔😞😒😩😫😓😬🤦😰😥", -2.0),
     **dict.fromkeys("😢😭😡😠🤬😱💔👎🤮😤", -3.0),
 }
 _PHRASES = {
-    3: "жду не дождусь | гора с плеч",
-    2: "well done | good job | good work | good news | looking forward | look forward | can't wait | так держать | "
-    "на высоте",
-    1: "no problem | not bad | без проблем | ничего страшного | не переживай | по плану",
-    -1: "no idea | с ума сойти",
-    -2: "giving up | give up | fell apart | falling apart | falls apart | falling behind | на нервах | "
-    "не годится | всё плохо | в шоке | в тупике",
+    3: "жду не дождусь | гора с плеч | камень с души | на седьмом небе | вне себя от (?:радости|счастья) | "
+    "over the moon | on cloud nine | weight off (?:my|our) (?:shoulders|mind) | made my (?:day|week|year) | "
+    "walking on air | on top of the world | best (?:day|news|week|thing|birthday|present|weekend|night)",
+    2: "лучш(?:ий|ая|ее) (?:день|вечер|новость|подарок|выходные) | на душе (?:тепло|легко|светло|хорошо) | можно "
+    "выдохнуть | "
+    "нет слов от | pinching myself | pinch myself | got the (?:job|keys|offer|part|grant|flat|house) | "
+    "passed (?:my|the|her|his) (?:[a-z]+ )?(?:test|exam|exams|finals|driving test) | she said yes | he said yes |"
+    " all clear | well done | good job | good work | good news | looking forward | look forward | can't wait | "
+    "так держать | "
+    "на высоте | не нарад(?:уюсь|уется|овался|овалась) | душа по[её]т | от (?:радости|счастья) | день удался | "
+    "жизнь налаживается | как гора с плеч | "
+    "ни одной? (?:бага|ошибки|замечания|жалобы) | отлегло | can't complain | can't stop (?:smiling|grinning|"
+    "laughing) | slept like a (?:baby|log) | "
+    "so good | nailed it | we did it | i did it | happy tears | couldn't be happier | never been happier | such "
+    "a relief",
+    1: "no problem | not bad | без проблем | ничего страшного | не переживай | по плану | mustn't grumble",
+    0: "good morning | good afternoon | good evening | good night | sounds good | nice one | no worries | good "
+    "one | good point | "
+    "good luck | рад знакомству | рада знакомству | всего хорошего ",
+    -1: "с ума сойти | don't like | didn't like | doesn't like",
+    -2: "голова кругом | голова идёт кругом | не задал(?:ся|ось|ась) | опять двадцать пять | ничего не вышло | "
+    "всё зря | "
+    "end of my rope | can do one | over it | (?:i|we|really|so) miss (?:him|her|you|them|home|it|my) | let me go "
+    "| made redundant | laid off | "
+    "got sacked | broke up with me | dumped me | finest hour | nobody (?:listens|cares|asked|helps) | giving up |"
+    " give up | fell apart | falling apart | falls apart | falling behind | на нервах | "
+    "не годится | всё плохо | в шоке | в тупике | до сл[её]з | не могу спать | спать не могу | места себе не "
+    "нахо(?:жу|дит|дил|дила) | "
+    "на душе (?:кошки|тяжело|паршиво|мерзко|пусто) | кошки скребут | из рук валится | как на иголках | глаза на "
+    "мокром месте | "
+    "(?:не|ничего не) хочется | пропало (?:всякое )?желание | всё равно всем | (?:feel|feeling|felt) (?:so |"
+    "really |a bit |very |pretty )?"
+    "(?:low|down|rough|flat|empty|numb|lost|rubbish|awful|off|alone|left out|useless|guilty|sick|small|old) | "
+    "could cry | want to cry | "
+    "in tears | in bits | in pieces | on edge | at a loss | can't sleep | couldn't sleep | didn't sleep | no "
+    "energy | let (?:me|us) down | "
+    "can't cope | can't face | not (?:ok|okay|coping|great|fine) | doing my head in | dreading | wish i hadn't",
     -3: "fed up | can't stand it | can't stand this | can't take it | can't take this | burned out | burnt out | "
     "at my limit | sick of | нет сил | сил нет | сил больше нет | сыт по горло | сыта по горло | всё пропало | "
-    "опускаются руки | руки опускаются | не могу больше | больше не могу | в ярости | хуже некуда",
+    "опускаются руки | руки опускаются | не могу больше | больше не могу | в ярости | хуже некуда | had enough | "
+    "wits' end | last straw | sick to death | had it up to here | worst (?:day|week|news|night|thing) | хоть "
+    "(?:вой|плачь|волком) | "
+    "сил никаких | никаких сил | ненавижу всё | жить не хочется | на пределе | всё достал[оаи] | end of my "
+    "tether | could scream",
 }
-_FACES = {r"(?<![\w:;])\){2,}|(?<=[^\W\d])\)+(?=\s|$)|[:;=]-?[)D]": 1.5, r"\({2,}|[:;=]-?\(": -1.5}
+_TEARS = "😢😭"
+_FACES = {r"(?<![\w:;])\){2,}|(?<=[^\W\d])\)+(?=\s|$)": 0.5, r"[:;=]-?[)D]": 1.5, r"\({2,}|[:;=]-?\(": -1.5}
 # A "not" reaches no further than its clause.
 _CLAUSE = re.compile(r"[,;:—–]")
 _REACH_WORDS = 3
@@ -80,10 +108,6 @@ _MOST_EXCLAMATIONS = 3
 # How much feeling it takes to sound half as strong as can be.
 _SCALE = 8.0
 _MOST_EVIDENCE = 8
-
-
-def _listed(words: str) -> frozenset[str]:
-    return frozenset(words.split())
 
 
 # Said of nothing good or bad by itself, it makes what follows stronger or weaker.
@@ -113,20 +137,62 @@ NEGATIONS = _listed(
 def phrases() -> tuple[tuple[re.Pattern[str], float], ...]:
     """Phrases that carry feeling as a whole, with their weights."""
     spoken = {
-        rf"\b{phrase.strip().replace('ё', '[её]')}\b": float(weight)
+        rf"\b(?:{_with_yo(phrase.strip())})\b": float(weight)
         for weight, listed in _PHRASES.items()
-        for phrase in listed.split("|")
+        for phrase in listed.split(" | ")
     }
     return tuple((re.compile(pattern, re.IGNORECASE), weight) for pattern, weight in (spoken | _FACES).items())
 
 
 @cache
-def weights() -> dict[str, float]:
-    """Weight of feeling by stem, from −3 to 3."""
-    return {stem(word): float(weight) for weight, words in _WORDS.items() for word in words.split()}
+def english_weights() -> dict[str, float]:
+    """Weight of feeling by word: the lexicon of VADER (Hutto and Gilbert 2014), as far as it is one of feelings."""
+    from vader.data.lexicon import LEXICON
+
+    found = {
+        word: max(-_MOST_VALENCE, min(_MOST_VALENCE, valence))
+        for word, valence in LEXICON.items()
+        if word.isalpha() and abs(valence) >= _LEAST_VALENCE and word not in _MATTER_OF_FACT
+    }
+    return found | {word: weight for weight, words in _ENGLISH.items() for word in words.split()}
+
+
+@cache
+def russian_weights() -> dict[str, float]:
+    """Weight of feeling by dictionary form, from −3 to 3."""
+    text = (resources.files("language") / "data" / "valence_ru.txt").read_text(encoding="utf-8")
+    weights: dict[str, float] = {}
+    weight = 0.0
+    for line in text.splitlines():
+        if line.startswith("["):
+            weight = float(line.strip("[]"))
+        elif not line.startswith("#"):
+            weights.update(dict.fromkeys(line.split(), weight))
+    return weights
+
+
+@lru_cache(maxsize=4096)
+def weight_of(word: str) -> float:
+    """Weight of feeling of a word in any of its forms, 0 where it has none."""
+    lowered = word.lower().replace("ё", "е").replace("’", "'")
+    if not has_cyrillic(lowered):
+        return english_weights().get(lowered, 0.0)
+    lexicon = russian_weights()
+    if lowered in lexicon:
+        return lexicon[lowered]
+    first = word_forms(word.lower())
+    lemmas = (form.lemma.replace("ё", "е") for form in first if form.score >= _LIKELY_READING)
+    return next((lexicon[lemma] for lemma in lemmas if lemma in lexicon), 0.0)
+
+
+def _with_yo(phrase: str) -> str:
+    """A pattern in which «ё» is written or not."""
+    return phrase if "[её]" in phrase else phrase.replace("ё", "[её]")
 
 
 _STRONGER, _WEAKER, _SHOUTED = 1.5, 0.5, 1.4
+_LIKELY_READING = 0.2
+_FELT = 0.4
 
 
 @dataclass(frozen=True)
@@ -145,6 +211,11 @@ def analyse_tone(text: str) -> ToneAnalysis:
     return ToneAnalysis(round(value, 3), tuple(evidence)[:_MOST_EVIDENCE])
 
 
+def is_felt(text: str) -> bool:
+    """Whether a text tells of an opinion or a feeling rather than a state of things."""
+    return abs(analyse_tone(text).value) >= _FELT
+
+
 def combine_tones(tones: Iterable[ToneAnalysis]) -> ToneAnalysis:
     """The tone of several texts by one person: later ones count for more, plain ones for less."""
     weighed = [((1 + 0.1 * place) * (1.0 if tone.evidence else 0.25), tone) for place, tone in enumerate(tones)]
@@ -161,10 +232,13 @@ def _heard(sentence: str) -> Iterable[tuple[str, float]]:
     louder = _EXCLAIMED ** min(sentence.count("!"), _MOST_EXCLAMATIONS)
     rest = sentence
     for pattern, weight in phrases():
-        for found in pattern.finditer(sentence):
-            yield found[0].strip(), weight * louder
+        if weight:
+            yield from ((found[0].strip(), weight * louder) for found in pattern.finditer(sentence))
         rest = pattern.sub(" , ", rest)
-    yield from ((mark, EMOJI[mark]) for mark in sentence if mark in EMOJI)
+    marks = [mark for mark in sentence if mark in EMOJI]
+    # Tears beside a heart are of joy.
+    is_joy = any(EMOJI[mark] > 0 for mark in marks)
+    yield from ((mark, abs(EMOJI[mark]) if is_joy and mark in _TEARS else EMOJI[mark]) for mark in marks)
     for clause in _CLAUSE.split(rest):
         spoken = words(clause)
         yield from ((spoken[at], weight * louder) for at, weight in _weighed(spoken))
@@ -172,7 +246,7 @@ def _heard(sentence: str) -> Iterable[tuple[str, float]]:
 
 def _weighed(spoken: list[str]) -> Iterable[tuple[int, float]]:
     for at, word in enumerate(spoken):
-        weight = weights().get(stem(word), 0.0)
+        weight = weight_of(word)
         if not weight or _only_strengthens(spoken, at):
             continue
         before = [each.lower().replace("’", "'") for each in spoken[max(0, at - _REACH_WORDS) : at]]
@@ -182,7 +256,7 @@ def _weighed(spoken: list[str]) -> Iterable[tuple[int, float]]:
 def _only_strengthens(spoken: list[str], at: int) -> bool:
     """«Ужасно рада» is glad, not awful."""
     following = spoken[at + 1] if at + 1 < len(spoken) else ""
-    return spoken[at].lower() in STRONGER and bool(weights().get(stem(following)))
+    return spoken[at].lower() in STRONGER and bool(following and weight_of(following))
 
 
 def _coloured(before: list[str]) -> float:

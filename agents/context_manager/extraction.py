@@ -9,11 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
 from agents.context_manager.knowledge import FactRecorder
+from agents.context_manager.statements import statement_kind
 from agents.fragments import MessageSentence, is_supported, message_sentences, quoted_message
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, build_prompt
 from agents.models.structured import try_complete_as
 from agents.people import KnownPeople
+from agents.syntax.clauses import read_sentence
 from agents.task_manager.extraction import find_tasks
 from agents.task_manager.status_reports import find_reports
 from bus_schema.dialogue import DialogueMessage
@@ -29,42 +31,7 @@ _SMALL_TALK = re.compile(
     r"hi|hello|hey|thanks|thank you|good (?:morning|evening|afternoon)|ok|okay|bye|sure)\b[^.!?]{0,30}[.!?)]*$",
     re.IGNORECASE,
 )
-_FIGURE = re.compile(r"\d")
-_INSIDE_NAME = re.compile(r"(?<=[^\W\d] )[A-ZА-ЯЁ][\w-]+|[«“\"][^»”\"]{2,40}[»”\"]|\b[A-Z]{2,}\b")
-
-
-def _any_of(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(rf"\b(?:{each})\b" for each in alternatives), re.IGNORECASE)
-
-
-_DECISION = _any_of(
-    r"решили|решено|решила?|договорились|выбрали|выбираем|утвердили|утверждено|согласовали|остановились на",
-    r"приняли решение|будем использовать|использовать будем|переходим на|перешли на|отказались|отказываемся",
-    r"передумали|больше не (?:используем|будем|делаем|работаем)",
-    r"decided|agreed (?:to|on|that|with)|chose|have chosen|approved|settled on|going with|go with|opted for|signed off",
-    r"will use|switching to|switched to|moving to|changed our mind|no longer use|won't use|stop using",
-)
-_PREFERENCE = _any_of(
-    r"предпочитаю|я (?:\w+ )?(?:люблю|не люблю|не ем|не пью|терпеть не могу)",
-    r"мне (?:\w+ )?(?:удобн\w+|нравится|проще)|у меня аллергия|обращай\w+ ко мне",
-    r"(?:зови|называй|пиши|звони)(?:те)? (?:мне|меня)",
-    r"I (?:really |always |usually )?(?:prefer|like|love|enjoy|don't (?:like|eat|drink)|do not like|hate|can't stand)",
-    r"works best for me|is best for me|I'm allergic|I am allergic|I'm (?:a )?(?:vegetarian|vegan)|call me",
-)
-_ROLE = _any_of(
-    r"отвеча(?:ю|ет|ют) за|руковожу|руководит|возглавля\w+|я работаю|работает (?:у нас )?\w+ом|курирую|курирует",
-    r"мой (?:начальник|руководитель|коллега|заместитель)|моя (?:начальница|коллега|помощница)",
-    r"наш[аеи]? (?:\w+ )?(?:директор|дизайнер|разработчик|юрист|подрядчик|клиент|заказчик|менеджер|бухгалтер|аналитик)",
-    r"(?:am|is|are|'m|'s|'re) (?:now )?(?:responsible for|in charge of)|works? as|I lead|leads the|heads the|runs the",
-    r"reports to|my (?:boss|manager|assistant|colleague|deputy)",
-    r"our (?:new )?(?:\w+ )?(?:director|designer|developer|lawyer|contractor|client|customer|manager|accountant)",
-)
-_UNCERTAIN = _any_of(
-    r"возможно|может|наверное|наверно|кажется|думаю|вроде|если|бы|хотел|хотела|хочу|надеюсь|предлагаю|давайте|мечтаю",
-    r"не знаю|maybe|perhaps|might|probably|i (?:think|guess)|if|would|could|wish|hope|wonder|suggest|let's|not sure",
-)
-
-
+_POSSESSIVE = re.compile(r"\b(?:his|her|their|its|его|её|ее|их)\b", re.IGNORECASE)
 _PROJECT = re.compile(
     r"\b(?:проект(?:а|е|у|ом)?|project)\s+(?:[«“\"]([^»”\"]{2,60})[»”\"]|([A-ZА-ЯЁ][\w-]+(?: [A-ZА-ЯЁ][\w-]+)?))"
 )
@@ -96,33 +63,20 @@ def find_statement(sentence: MessageSentence, said_at: datetime, people: KnownPe
     text = sentence.text.strip()
     if sentence.is_question or _SMALL_TALK.match(text) or len(terms(text)) < _FEWEST_TERMS:
         return None
-    kind = _kind(text)
-    if kind is None and not _UNCERTAIN.search(text) and _informs(sentence, said_at, people):
-        kind = FactKind.FACT
-    if kind is FactKind.DECISION and _UNCERTAIN.search(text):
+    kind = statement_kind(read_sentence(sentence, said_at, people), sentence.language)
+    if kind is FactKind.FACT and not _stands_alone(sentence, said_at, people):
         return None
     return FactStatement(first_words(text, _LONGEST_WORDS), kind) if kind else None
 
 
-def _kind(text: str) -> FactKind | None:
-    if _DECISION.search(text):
-        return FactKind.DECISION
-    if _PREFERENCE.search(text):
-        return FactKind.PREFERENCE
-    return FactKind.ROLE if _ROLE.search(text) else None
-
-
-def _informs(sentence: MessageSentence, said_at: datetime, people: KnownPeople) -> bool:
-    """Check that a sentence stands alone, carries information, and is neither a task nor a report on one."""
+def _stands_alone(sentence: MessageSentence, said_at: datetime, people: KnownPeople) -> bool:
+    """Check that a sentence says of what it speaks, and is neither a task nor a report on one."""
     text = sentence.text
-    holds = _FIGURE.search(text) or _INSIDE_NAME.search(text) or dates_in(text, said_at)
-    if not holds or leans_back(text) or len(words(text)) < 3:
-        return False
-    if find_tasks(sentence, said_at, people):
+    if leans_back(_POSSESSIVE.sub("", text)) or len(words(text)) < 2 or find_tasks(sentence, said_at, people):
         return False
     # "Sent the contract" is over once it is said; "the release is moved to May" is to be remembered.
-    is_dated = _FIGURE.search(text) or dates_in(text, said_at)
-    return bool(is_dated) or not find_reports(sentence, said_at, people)
+    reports = [report for report in find_reports(sentence, said_at, people) if not report.is_implied]
+    return not reports or any(character.isdigit() for character in text) or bool(dates_in(text, said_at))
 
 
 class ExtractedFact(BaseModel):

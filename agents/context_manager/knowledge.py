@@ -10,14 +10,14 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict
 
 from agents.fragments import numbers_in
-from agents.task_manager.english import bases
-from agents.task_manager.russian_verbs import infinitive_of
+from agents.syntax.verbs import bases
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.processing import Fact, FactKind, FactUpdate
 from language.dates.expressions import dates_in, without_dates
+from language.russian import word_forms
 from language.word_lists import MEASURES
-from language.words import is_meaningful, stem, words
+from language.words import has_cyrillic, is_meaningful, stem, words
 
 _MOST_KEPT = 200
 _SAME = 0.75
@@ -146,7 +146,10 @@ def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
 
 def _is_verb(word: str) -> bool:
     """Check whether a word can only be a verb: in English "the release" and "to release" are one word."""
-    return infinitive_of(word) is not None or bases().get(word.lower(), word.lower()) != word.lower()
+    if has_cyrillic(word):
+        first = word_forms(word.lower())[0]
+        return any(first.has(kind) for kind in ("VERB", "PRTS", "GRND"))
+    return bases().get(word.lower(), word.lower()) != word.lower()
 
 
 class FactRecorder:

@@ -1,64 +1,37 @@
-"""Extraction of tasks from sentences by the patterns of each language."""
+"""Extraction of tasks from sentences: the acts of their clauses, with owner and due date."""
 
-import importlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
 
 from agents.fragments import MessageSentence
 from agents.people import KnownPeople, Mention
-from agents.task_manager.patterns import (
+from agents.syntax import english, russian
+from agents.syntax.clauses import (
+    Act,
+    ClauseSpan,
+    Doer,
     ImpliedOwner,
-    PatternMatch,
-    TaskPattern,
-    find_patterns,
-    mask_names,
-    task_pattern,
+    Sentence,
+    capitalised,
+    read_sentence,
+    with_shared_dates,
+    without_spans,
 )
-from agents.task_manager.russian_verbs import infinitive_of
-from language.dates.expressions import SpokenDate, dates_in, shifted, without_dates
+from language.dates.expressions import SpokenDate, without_dates
 from language.words import Language, terms
 
 _LONGEST_CHARS = 200
-_SEPARATOR = re.compile(r",?\s+(?:and|but|then|while|и|а|но|потом|затем)\s+|[,;]\s*|\s[—–]\s", re.IGNORECASE)
-_CLAUSE = re.compile(r"[,;:—]")
-_EDGES = " \t,;:.!?—–-…\"'«»()"
-_NEGATED = re.compile(r"(?:\bне|n't|\bnot)\s+$", re.IGNORECASE)
+_LONGEST_PLAN_WORDS = 15
 _LETTERS = re.compile(r"[^\W\d]{2}")
-_WHOLE_LINE = task_pattern(r"^", ImpliedOwner.SPEAKER)
-
-
-@dataclass(frozen=True)
-class LanguagePatterns:
-    """Patterns of one language."""
-
-    cues: Sequence[TaskPattern]
-    afterthought: TaskPattern
-    hedges: re.Pattern[str]
-    distant_hedges: re.Pattern[str]
-    openings: re.Pattern[str]
-    asides: re.Pattern[str]
-    reasons: re.Pattern[str]
-    and_also: re.Pattern[str]
-
-
-@cache
-def task_patterns(language: Language) -> LanguagePatterns:
-    """Compiled patterns of a language; those of Russian take 0.3 s, so they are made when a text needs them."""
-    name = "russian" if language is Language.RUSSIAN else "english"
-    module = importlib.import_module(f"agents.task_manager.{name}")
-    texts = (
-        module.HEDGES,
-        module.DISTANT_HEDGES,
-        module.EMPTY_OPENINGS,
-        module.ASIDES,
-        module.REASONS,
-        module.AND_ALSO,
-    )
-    compiled = (re.compile(pattern, re.IGNORECASE) for pattern in texts)
-    return LanguagePatterns(module.CUES, module.AFTERTHOUGHT, *compiled)
+# "TODO:", «Катя:»: whose the rest of the line is.
+_HEADING = re.compile(r"^\W*(?:(?:todo|to do|to-do|action item|task|задача|сделать|план)s?\s*:\s*)", re.IGNORECASE)
+_REASONS = re.compile(
+    r",?\s+(?:because|since|otherwise|so that|as soon as|once|unless|потому что|так как|поскольку|иначе|а то|"
+    r"чтобы)\b.*$",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -66,115 +39,117 @@ class TaskCandidate:
     """A task in the making: the doer is a mention of somebody, the speaker, or nobody in particular."""
 
     text: str
-    doer: Mention | ImpliedOwner
+    doer: Doer
     due: SpokenDate | None
     said: str
+    # Without an object of its own: it is of what was said before.
+    leans: bool = False
 
 
-def find_tasks(sentence: MessageSentence, said_at: datetime, people: KnownPeople) -> list[TaskCandidate]:
+@dataclass(frozen=True)
+class PrecedingText:
+    """What was said before a sentence in the same message: its last words, and who was spoken to."""
+
+    text: str = ""
+    addressee: Mention | None = None
+
+
+NOTHING_BEFORE = PrecedingText()
+
+
+def find_tasks(
+    sentence: MessageSentence, said_at: datetime, people: KnownPeople, before: PrecedingText = NOTHING_BEFORE
+) -> list[TaskCandidate]:
     """Every task that a sentence speaks of, in order."""
-    return list(_Sentence(sentence, said_at, people).drafts())
+    heading = _HEADING.match(sentence.text)
+    rest = sentence.text[heading.end() :] if heading else ""
+    told = replace(sentence, text=rest, is_item=True) if rest else sentence
+    read = read_sentence(told, said_at, people)
+    spans = _find_clauses(read, sentence.language, before.addressee)
+    acts = _complete(with_shared_dates(spans, read.dates), read, before)
+    candidates = [each for act in acts if (each := _candidate(act, read))]
+    if not candidates and told.is_item:
+        candidates = _whole(read, told)
+    return candidates
 
 
-class _Sentence:
-    def __init__(self, sentence: MessageSentence, said_at: datetime, people: KnownPeople) -> None:
-        self._sentence, self._text, self._is_item = sentence, sentence.text, sentence.is_item
-        self._speech = task_patterns(sentence.language)
-        self._mentions = people.mentions(self._text)
-        self._dates = dates_in(self._text, said_at)
-
-    def drafts(self) -> Iterator[TaskCandidate]:
-        found = find_patterns(mask_names(self._text, self._mentions), (self._speech.afterthought, *self._speech.cues))
-        if not found and self._is_item:
-            found = find_patterns(self._text, (_WHOLE_LINE,))[:1]
-        begin = 0
-        told: list[TaskCandidate] = []
-        for number, hit in enumerate(found):
-            end, following = self._border(hit, found[number + 1] if number + 1 < len(found) else None)
-            who = hit.named(self._mentions)
-            if hit.pattern is self._speech.afterthought and told and who:
-                told[-1] = replace(told[-1], doer=who)
-            elif not self._is_no_task(hit, begin):
-                told.extend(self._clause(hit, begin, end))
-            begin = following
-        yield from told
-
-    def _clause(self, hit: PatternMatch, begin: int, end: int) -> Iterator[TaskCandidate]:
-        """Tasks of one match: the announced one, then others of the same person ("… and send it by Friday")."""
-        has_work = "work" in hit.match.re.groupindex
-        cuts = [] if has_work else list(self._speech.and_also.finditer(self._text, hit.match.end(), end))
-        starts, ends = [begin, *(cut.end() for cut in cuts)], [*(cut.start() for cut in cuts), end]
-        for number, (start, stop) in enumerate(zip(starts, ends, strict=True)):
-            dates = [each for each in self._dates if start <= each.start and each.end <= stop]
-            if hit.pattern.weak and not dates and not self._is_item:
-                continue
-            who = hit.named(self._mentions)
-            work = self._also(start, stop, dates) if number else self._work(hit, start, stop, dates, who)
-            least = 1 if dates or who or has_work else 2
-            if len(terms(work)) >= least and _LETTERS.search(work):
-                said = self._text[start:stop].strip(_EDGES)
-                yield TaskCandidate(_capitalised(work), who or self._unnamed(hit), _deadline(dates), said)
-
-    def _unnamed(self, hit: PatternMatch) -> ImpliedOwner:
-        return ImpliedOwner.SPEAKER if self._is_item else hit.pattern.doer
-
-    def _border(self, hit: PatternMatch, following: PatternMatch | None) -> tuple[int, int]:
-        """End of this match's clause, start of the next one's."""
-        if following is None:
-            return len(self._text), len(self._text)
-        separators = list(_SEPARATOR.finditer(self._text, hit.match.end(), following.start))
-        last = separators[-1] if separators else None
-        return (last.start(), last.end()) if last else (following.start, following.start)
-
-    def _is_no_task(self, hit: PatternMatch, begin: int) -> bool:
-        if self._sentence.is_question and not hit.pattern.asks:
-            return True
-        before = self._text[begin : hit.start]
-        clause = _CLAUSE.split(before)[-1]
-        is_hedged = self._speech.hedges.search(clause) or self._speech.distant_hedges.search(before)
-        return bool(is_hedged) or bool(_NEGATED.search(before))
-
-    def _work(self, hit: PatternMatch, begin: int, end: int, dates: Sequence[SpokenDate], who: Mention | None) -> str:
-        groups = hit.match.re.groupindex
-        if "work" in groups and hit.group("work"):
-            return self._cleaned(self._between(hit.match.start("work"), hit.match.end("work"), dates, who))
-        after = self._between(hit.match.end(), end, dates, who)
-        if "verb" not in groups:
-            return self._cleaned(after)
-        verb = hit.group("verb")
-        before = self._between(begin, hit.start, dates, who)
-        few = self._between(*hit.match.span("few"), dates, who) if "few" in groups else ""
-        infinitive = infinitive_of(verb) or verb.lower()
-        parts = (infinitive, _uncapitalised(self._cleaned(_CLAUSE.split(before)[-1])), few, after)
-        return self._cleaned(" ".join(part for part in parts if part.strip(_EDGES)))
-
-    def _also(self, start: int, end: int, dates: Sequence[SpokenDate]) -> str:
-        verb, _, rest = self._between(start, end, dates, None).partition(" ")
-        return self._cleaned(f"{infinitive_of(verb) or verb} {rest}")
-
-    def _between(self, start: int, end: int, dates: Sequence[SpokenDate], who: Mention | None) -> str:
-        """A part of the sentence without its dates, without the doer's name."""
-        inside = [shifted(each, -start) for each in dates if start <= each.start and each.end <= end]
-        text = self._text[start:end]
-        if who and start <= who.start and who.end <= end:
-            text = text[: who.start - start] + " " * (who.end - who.start) + text[who.end - start :]
-        return without_dates(text, inside)
-
-    def _cleaned(self, work: str) -> str:
-        text = " ".join(work.split()).strip(_EDGES)
-        text = self._speech.reasons.sub("", text)
-        for _ in range(3):
-            text = self._speech.openings.sub("", self._speech.asides.sub("", text)).strip(_EDGES)
-        return text
+def find_plan(sentence: MessageSentence, said_at: datetime, people: KnownPeople) -> TaskCandidate | None:
+    """What a sentence says of a day ahead, or only names to be done: no task, unless it changes."""
+    if sentence.is_question:
+        return None
+    read = read_sentence(sentence, said_at, people)
+    ahead = [date for date in read.dates if date.at > said_at]
+    work = without_dates(read.text, read.dates)
+    grammar = russian if sentence.language is Language.RUSSIAN else english
+    if len(read.words) > _LONGEST_PLAN_WORDS or not terms(work) or not (ahead or grammar.names_act(read)):
+        return None
+    return TaskCandidate(capitalised(work)[:_LONGEST_CHARS], ImpliedOwner.SPEAKER, _deadline(ahead), sentence.text)
 
 
-def _capitalised(text: str) -> str:
-    return text[:1].upper() + text[1:_LONGEST_CHARS]
+def preceding_text(sentence: MessageSentence, said_at: datetime, people: KnownPeople) -> PrecedingText:
+    """A sentence as what follows it leans on it."""
+    read = read_sentence(sentence, said_at, people)
+    addressee = (russian if sentence.language is Language.RUSSIAN else english).find_addressee(read)
+    return PrecedingText(sentence.text, addressee)
 
 
-def _uncapitalised(text: str) -> str:
-    """The text with a small first letter, except of an abbreviation."""
-    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+def _find_clauses(read: Sentence, language: Language, addressee: Mention | None) -> list[ClauseSpan]:
+    return (russian.find_clauses if language is Language.RUSSIAN else english.find_clauses)(read, addressee)
+
+
+def _complete(spans: Sequence[ClauseSpan], read: Sentence, before: PrecedingText) -> list[Act]:
+    """Acts with what they leave out: «за мной отчёт, отдам в четверг» is one; "I'll pay it" says what before."""
+    acts: list[Act] = []
+    told = before.text
+    for span in spans:
+        act, last = span.act, acts[-1] if acts else None
+        if act is None:
+            told = read.text[span.start : span.end]
+            continue
+        if act.is_nominal and not act.has_object and last:
+            # «…, это на Косте» names the doer of what was said just before.
+            acts[-1] = replace(last, doer=act.doer, dates=last.dates or act.dates)
+        elif not act.has_object and last and _leans(act, last):
+            acts[-1] = replace(
+                act, work=f"{act.work} {last.work}" if last.is_nominal else last.work, dates=act.dates or last.dates
+            )
+        elif not act.has_object and last and last.doer is ImpliedOwner.NOBODY and act.doer is not ImpliedOwner.NOBODY:
+            # "The order is due on Friday, Beth can do it".
+            acts[-1] = replace(last, doer=act.doer, dates=last.dates or act.dates)
+        elif not act.has_object and not last and told:
+            acts.append(replace(act, work=" — ".join(filter(None, (act.work, _without_dates(told, read))))))
+        else:
+            acts.append(act)
+        told = ""
+    return acts
+
+
+def _leans(act: Act, last: Act) -> bool:
+    return last.doer in (act.doer, ImpliedOwner.NOBODY) and last.is_nominal and not (act.dates and last.dates)
+
+
+def _without_dates(text: str, read: Sentence) -> str:
+    at = read.text.find(text)
+    spans = [(date.start - at, date.end - at) for date in read.dates] if at >= 0 else []
+    return without_spans(text, 0, len(text), spans)
+
+
+def _candidate(act: Act, read: Sentence) -> TaskCandidate | None:
+    work = _REASONS.sub("", act.work).strip()
+    least = 1 if act.dates or isinstance(act.doer, Mention) or act.is_nominal else 2
+    if len(terms(work)) < least or not _LETTERS.search(work):
+        return None
+    said = read.text[act.start : act.end]
+    doer = ImpliedOwner.SPEAKER if read.is_item and act.doer is ImpliedOwner.NOBODY else act.doer
+    return TaskCandidate(capitalised(work)[:_LONGEST_CHARS], doer, _deadline(act.dates), said, leans=not act.has_object)
+
+
+def _whole(read: Sentence, sentence: MessageSentence) -> list[TaskCandidate]:
+    """A line of a list of things to do, whatever it says."""
+    work = without_spans(read.text, 0, len(read.text), [(date.start, date.end) for date in read.dates])
+    return [
+        TaskCandidate(capitalised(work)[:_LONGEST_CHARS], ImpliedOwner.SPEAKER, _deadline(read.dates), sentence.text)
+    ]
 
 
 def _deadline(dates: Sequence[SpokenDate]) -> SpokenDate | None:

@@ -11,8 +11,8 @@ from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, build_prompt
 from agents.models.structured import try_complete_as
 from agents.people import Mention, same_name
+from agents.syntax.clauses import ImpliedOwner
 from agents.task_manager.extraction import TaskCandidate
-from agents.task_manager.patterns import ImpliedOwner
 from agents.task_manager.tasks import TaskRecorder
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.processing import Task

@@ -1,14 +1,16 @@
 """Matching of statements with known tasks by verb and object."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 from agents.people import KnownPeople, same_name
-from agents.task_manager.english import bases
-from agents.task_manager.russian_verbs import infinitive_of
+from agents.syntax.verbs import base_of, bases, is_base
 from bus_schema.processing import Task
-from language.words import is_meaningful, stem, words
+from language.russian import fold_yo, word_forms
+from language.words import has_cyrillic, is_meaningful, stem, words
 
 # What is said of any task, so that it tells none from another.
 _GENERIC_WORDS = """
@@ -28,11 +30,30 @@ _FINISHING_WORDS = """
     отправить прислать выслать сдать опубликовать выложить закрыть запустить выпустить показать разослать переслать
     скинуть передать
     """
-_GENERIC = frozenset(map(stem, _GENERIC_WORDS.split()))
-_MAKING = frozenset(map(stem, _MAKING_WORDS.split()))
-_FINISHING = frozenset(map(stem, _FINISHING_WORDS.split()))
 _CLOSE_ENOUGH = 0.5
 _SAME_WORK = 0.75
+# So long after a task was spoken of may "make it Thursday" mean it.
+_JUST_BEFORE = timedelta(minutes=30)
+_BACKWARDS = re.compile(
+    r"\b(?:it|this|that|them|её|ее|его|их|это|этого|этим|туда|there|him|her|he|she|они|она|он)\b", re.IGNORECASE
+)
+_FEW_WORDS = 9
+_SHORT = 4
+
+
+def _root(word: str) -> str:
+    """The stem of a word's dictionary form."""
+    if has_cyrillic(word):
+        forms = word_forms(word.lower())
+        lemma = next((form.lemma for form in forms if form.has("VERB") or form.has("INFN")), forms[0].lemma)
+        return stem(lemma)
+    base = base_of(word.lower())
+    return stem(base)
+
+
+_GENERIC = frozenset(stem(word) for word in _GENERIC_WORDS.split())
+_MAKING = frozenset(stem(word) for word in _MAKING_WORDS.split())
+_FINISHING = frozenset(stem(word) for word in _FINISHING_WORDS.split())
 
 
 @dataclass(frozen=True)
@@ -41,6 +62,7 @@ class Subject:
 
     verbs: frozenset[str]
     objects: tuple[str, ...]
+    names: frozenset[str] = frozenset()
 
     @property
     def stems(self) -> frozenset[str]:
@@ -61,21 +83,39 @@ class Subject:
         named = max(len(shared) / len(set(task.objects)), 0.9 * len(shared) / len(set(self.objects)))
         return named + 0.01 * len(self.verbs & task.verbs)
 
+    def nearness(self, task: "Subject") -> float:
+        """How many words a statement shares with a task that was spoken of just before."""
+        objects = sum(any(_same_root(each, other) for other in set(task.objects)) for each in set(self.objects))
+        is_same_verb = bool(self.verbs & task.verbs) and bool(objects or not self.objects or not task.objects)
+        return objects + 0.9 * is_same_verb + 0.6 * len(self.names & task.names)
+
+
+def _same_root(one: str, other: str) -> bool:
+    """Check for one word, or its short form: «преза», «презентация»."""
+    short, long = sorted((one, other), key=len)
+    return one == other or (
+        _SHORT <= len(short) <= _SHORT + 1 and len(long) > len(short) + 2 and long.startswith(short)
+    )
+
 
 @lru_cache(maxsize=4096)
 def subject(text: str, people: KnownPeople) -> Subject:
-    names = {text[each.start : each.end].lower() for each in people.mentions(text)}
+    mentions = people.mentions(text)
+    names = {word.lower() for each in mentions for word in text[each.start : each.end].split()}
     verbs, objects = set[str](), []
     for place, word in enumerate(words(text)):
-        base = _verb(word, is_first=not place)
-        root = stem(base or word)
-        if word.lower() in names or not is_meaningful(word) or root in _GENERIC:
+        lowered = word.lower()
+        is_short_name = word.isupper() and len(word) > 1
+        if lowered in names or not (is_meaningful(word) or is_short_name):
             continue
-        if base:
+        root = stem(_verb(word, is_first=not place) or word)
+        if root in _GENERIC:
+            continue
+        if _verb(word, is_first=not place):
             verbs.add(root)
         else:
             objects.append(root)
-    return Subject(frozenset(verbs), tuple(objects))
+    return Subject(frozenset(verbs), tuple(objects), frozenset(stem(each.name) for each in mentions))
 
 
 def done_task(about: str, speaker: str, tasks: Sequence[Task], people: KnownPeople) -> Task | None:
@@ -96,6 +136,40 @@ def done_task(about: str, speaker: str, tasks: Sequence[Task], people: KnownPeop
 def spoken_of(about: str, speaker: str, tasks: Sequence[Task], people: KnownPeople) -> Task | None:
     """The task that is moved, given away, called off."""
     return _closest(subject(about, people), speaker, tasks, people)
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A sentence that may be about a task of a moment ago.
+
+    One that `is_sure` tells of a change, so it may name little; one that does not `lean` has to name what it is of.
+    """
+
+    text: str
+    is_sure: bool = False
+    leans: bool = True
+
+
+def just_spoken_of(hint: Hint, speaker: str, now: datetime, tasks: Sequence[Task], people: KnownPeople) -> Task | None:
+    """The task of a moment ago that a sentence means: it shares a word with it, or points back and names nothing."""
+    recent = [
+        task
+        for task in tasks
+        if timedelta(0) <= now - task.changed_at <= _JUST_BEFORE and speaker in (task.asked_by, task.owner_id)
+    ]
+    said = subject(hint.text, people)
+    near = max(recent, key=lambda task: (said.nearness(subject(task.text, people)), task.changed_at), default=None)
+    return near if near and is_meant(near.text, hint, people) else None
+
+
+def is_meant(task: str, hint: Hint, people: KnownPeople) -> bool:
+    """Whether a sentence is about a task of a moment ago."""
+    said = subject(hint.text, people)
+    if said.nearness(subject(task, people)) >= _CLOSE_ENOUGH:
+        return True
+    is_short = len(words(hint.text)) <= _FEW_WORDS
+    points_back = bool(_BACKWARDS.search(hint.text)) and len(said.objects) <= 2
+    return hint.leans and is_short and (points_back or len(said.objects) <= hint.is_sure)
 
 
 def same_task(
@@ -137,8 +211,14 @@ def _may_be_one(owner: str | None, owner_id: str | None, task: Task) -> bool:
     return owner is None or task.owner is None or same_name(owner, task.owner)
 
 
+@lru_cache(maxsize=4096)
 def _verb(word: str, *, is_first: bool) -> str | None:
     """The dictionary form of a verb; in English "the report" is none, unless it opens: "report the figures"."""
-    russian = infinitive_of(word)
-    english = bases().get(word.lower())
-    return russian or (english if is_first or english != word.lower() else None)
+    lowered = word.lower()
+    if has_cyrillic(word):
+        first = word_forms(lowered)[0]
+        is_verb = any(first.has(kind) for kind in ("VERB", "INFN", "PRTS", "GRND"))
+        return fold_yo(first.lemma) if is_verb else None
+    if is_base(lowered) or lowered not in bases():
+        return lowered if is_first and is_base(lowered) else None
+    return bases()[lowered]

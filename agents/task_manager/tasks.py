@@ -1,13 +1,14 @@
 """The tasks that are known."""
 
+from dataclasses import replace
 from datetime import date, datetime, tzinfo
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
 from agents.people import KnownPeople, Mention, same_name
+from agents.syntax.clauses import ImpliedOwner
 from agents.task_manager.extraction import TaskCandidate
-from agents.task_manager.patterns import ImpliedOwner
 from agents.task_manager.task_lookup import is_within, same_task
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.ids import derived
@@ -42,24 +43,26 @@ class TaskRecorder:
         self.book = book
         self.updates: list[TaskUpdate] = []
         self.people = people
+        # What was said of days ahead without anything to do: tasks once it changes.
+        self.plans: list[tuple[TaskCandidate, DialogueMessage]] = []
         self._zone = zone
 
     def said_at(self, message: DialogueMessage) -> datetime:
         """The moment on the clock of those who speak."""
         return message.time.astimezone(self._zone)
 
-    def record(self, draft: TaskCandidate, message: DialogueMessage) -> None:
+    def record(self, draft: TaskCandidate, message: DialogueMessage) -> Task:
         """A task is new, or it is an old one with another date."""
         owner, owner_id = self._owner(draft.doer, message.user_id)
         early = self._early(draft, message)
         if early:
             self._note("found", early)
-            return
+            return early
         known = same_task(draft.text, owner, owner_id, self._current(message), self.people)
         if known:
             if draft.due and known.due != draft.due.at and known.status is TaskStatus.OPEN:
                 self.move(known, draft.due, message)
-            return
+            return known
         ordinal = sum(message.message_id in task.message_ids for task in self.book.tasks)
         task = Task(
             task_id=f"task_{derived(message.message_id, 'task', ordinal)}",
@@ -75,11 +78,18 @@ class TaskRecorder:
             message_ids=(message.message_id,),
         )
         self._note("found", task)
+        return task
 
     def close(self, task: Task, as_what: Literal["done", "cancelled"], message: DialogueMessage) -> None:
         self._note(as_what, self._changed(task, message, status=_STATUS[as_what]))
 
     def move(self, task: Task, to: SpokenDate, message: DialogueMessage) -> None:
+        """A time alone is one of the day that the task was due."""
+        if task.due and not to.has_day:
+            day = task.due.astimezone(self._zone)
+            to = replace(to, at=day.replace(hour=to.at.hour, minute=to.at.minute, second=to.at.second))
+        if to.at == task.due:
+            return
         remind_at = to.at if task.remind_at and to.has_time else None
         changes = {"due": to.at, "due_said": to.text[:100], "due_on": _day(to), "remind_at": remind_at}
         self._note("moved", self._changed(task, message, **changes))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dateutil.relativedelta import MO, relativedelta
 
-from language.dates.vocabulary import COUNTS, MONTHS, PARTS_OF_DAY, RU_ORDINALS, UNITS, WEEKDAYS, either
+from language.dates.vocabulary import COUNTS, MONTHS, PARTS_OF_DAY, RU_MONTHS, RU_ORDINALS, UNITS, WEEKDAYS, either
 
 Match = re.Match[str]
 # A day, a time of day or an exact moment such as "in two hours"; None where the words only look like a date.
@@ -174,11 +174,12 @@ DAYS = (
     _means("(?:later )?this week|(?:на|до) (?:этой|текущей) неделе|за (?:эту )?неделю", _ENDS["week"]),
     _means("next month|в следующем месяце", _ENDS["next month"]),
     _means("this month|в (?:этом|текущем) месяце", _ENDS["month"]),
-    _means("tomorrow|завтра", _ENDS["tomorrow"]),
-    _means("today|tonight|сегодня", lambda today: today),
+    _means("tomorrow|tmrw|tmr|завтра", _ENDS["tomorrow"]),
+    _means("today|tonight|сегодня|с[её]дня", lambda today: today),
     _rule(
         r"\bthe (\d{1,2})(?:st|nd|rd|th)\b(?! (?:of|floor|time|version|century))"
-        r"|\b(?:до|к|на|по)? ?(\d{1,2})(?:-?го|-?му)? числ[ау]\b|\b(?:до|к|с|на) (\d{1,2})-(?:го|му|е)\b(?! год)",
+        r"|\b(?:до|к|на|по)? ?(\d{1,2})(?:-?го|-?му)? числ[ау]\b|\b(?:до|к|с|на) (\d{1,2})-?(?:го|му|е)\b(?! год)"
+        rf"|\b(\d{{1,2}})-?го\b(?! (?:год|{either(RU_MONTHS)}))",
         _day_of_month,
     ),
     _rule(r"(?<![\d.])(?P<day>\d{1,2})\.(?P<month>\d\d)\.(?P<year>\d{4}|\d\d)(?![\d.])", _date),
@@ -215,4 +216,6 @@ TIMES = (
     ),
     _rule(r"\b(?:at|by|before|until) (?P<hour>\d{1,2})(?= (?:today|tomorrow|on|sharp)\b|[,.;!?)]|$)", _clock),
     _rule(r"\b(?:к|до) (?P<hour>1[0-9]|2[0-3]|[7-9])(?=[,.;!?)]|$)", _clock),
+    # «В 9 позвонить»: an hour where a verb, nothing or a stop follows; «в 5 раз» is none.
+    _rule(r"\bв (?P<hour>1?[0-9]|2[0-3])(?=[,.;!?)]|$|\s+\w+(?:ть|ти|чь|[аяуео]ю|[жшчлд]у)(?:ся|сь)?\b)", _clock),
 )

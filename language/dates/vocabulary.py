@@ -20,7 +20,7 @@ EN_MONTHS = tuple(numbered("January|February|March|April|May|June|July|August|Se
 RU_MONTHS = tuple(numbered("января|февраля|марта|апреля|мая|июня|июля|августа|сентября|октября|ноября|декабря"))
 WEEKDAYS = {
     **{name.lower(): number for names in (EN_WEEKDAYS, RU_WEEKDAYS) for number, name in enumerate(names)},
-    **numbered("mon | tues, tue | wed | thurs, thur, thu | fri"),
+    **numbered("mon | tues, tue | weds, wed | thurs, thur, thu | fri"),
     **numbered(
         "понедельника, понедельнику, понедельником | вторника, вторнику, вторником | среды, среде, среду, средой | "
         "четверга, четвергу, четвергом | пятницы, пятнице, пятницу, пятницей | "

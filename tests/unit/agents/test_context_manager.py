@@ -223,8 +223,8 @@ def read(**changes: object) -> ExtractedFact:
     fields: dict[str, object] = {
         "kind": "role",
         "message_id": "msg_1_0",
-        "quote": "договоры ведут соседи по этажу",
-        "text": "Договоры ведут соседи по этажу",
+        "quote": "договоры раньше вели соседи по этажу",
+        "text": "Договоры раньше вели соседи по этажу",
         "supersedes": None,
     }
     return ExtractedFact.model_validate(fields | changes)
@@ -233,8 +233,8 @@ def read(**changes: object) -> ExtractedFact:
 async def test_a_model_finds_what_the_rules_miss() -> None:
     memory = Memory(ScriptedModel(ExtractedFacts(items=[read()])))
 
-    assert await memory.hears("anna", "Кстати, договоры ведут соседи по этажу.") == [
-        ("found", "Договоры ведут соседи по этажу")
+    assert await memory.hears("anna", "Кстати, договоры раньше вели соседи по этажу.") == [
+        ("found", "Договоры раньше вели соседи по этажу")
     ]
 
 
@@ -251,7 +251,7 @@ async def test_a_model_finds_what_the_rules_miss() -> None:
 async def test_what_no_message_bears_out_is_dropped(answer: ExtractedFacts | str | ModelUnavailable) -> None:
     memory = Memory(ScriptedModel(answer))
 
-    assert await memory.hears("anna", "Кстати, договоры ведут соседи по этажу.") == []
+    assert await memory.hears("anna", "Кстати, договоры раньше вели соседи по этажу.") == []
 
 
 async def test_a_model_that_repeats_the_rules_adds_nothing() -> None:

@@ -1,0 +1,247 @@
+"""Acts that English clauses speak of: requests, promises, duties, plans, by word order and closed word classes."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agents.people import Mention
+from agents.syntax.clauses import Act, ClauseSpan, Doer, ImpliedOwner, Sentence, Word, dates_within, without_spans
+from agents.syntax.english_clauses import EnglishClauses, MaskedWords
+from agents.syntax.english_frames import AFTERTHOUGHT, FRAMES, Frame
+from agents.syntax.english_words import (
+    ADVERBS,
+    ANYBODY,
+    COORDINATING,
+    DETERMINERS,
+    FINITE,
+    NAME,
+    NO_ORDER,
+    OBJECTS,
+    OPENERS,
+    POLITE,
+    POLITELY,
+    PRONOUNS,
+    STATES,
+    SUBORDINATING,
+    UNREAL,
+)
+from agents.syntax.verbs import base_of, is_base, is_past
+
+
+def find_clauses(sentence: Sentence, addressee: Doer | None = None) -> list[ClauseSpan]:
+    """Clauses of a sentence with their acts, in order; requests without a doer are the addressee's."""
+    return _Reader(sentence, addressee).clauses()
+
+
+def names_act(sentence: Sentence) -> bool:
+    """Whether a sentence begins with a verb and tells nothing: "book the dentist"."""
+    return bool(sentence.words) and is_base(sentence.words[0].lower)
+
+
+def find_addressee(sentence: Sentence) -> Mention | None:
+    """Who is spoken to by name."""
+    reader = _Reader(sentence, None)
+    reader.clauses()
+    return reader.addressee if isinstance(reader.addressee, Mention) else None
+
+
+class _Reader(EnglishClauses):
+    """One pass over the clauses of a sentence."""
+
+    def clauses(self) -> list[ClauseSpan]:
+        parts = list(self._split())
+        spans: list[ClauseSpan] = []
+        hedged = False
+        for words, joint in parts:
+            words = self._without_address(words, parts)
+            if not words:
+                continue
+            start, end = words[0].start, words[-1].end
+            act = None if hedged and joint != "." else self._act(words, joint)
+            first = words[0].lower
+            if first in ("if", "suppose", "imagine", "unless"):
+                hedged = self._hypothetical(words)
+            if act and act.needs_date and not act.dates and not self._sentence.is_item:
+                act = None
+            spans.append(ClauseSpan(start, end, act))
+        to = self.addressee
+        if isinstance(to, Mention):
+            spans = [
+                replace(s, act=replace(s.act, doer=to))
+                if s.act and s.act.doer is ImpliedOwner.NOBODY and s.act.is_request
+                else s
+                for s in spans
+            ]
+        return spans
+
+    # Names
+
+    # Clauses
+
+    def _hypothetical(self, words: Sequence[Word]) -> bool:
+        return any(
+            is_past(w.lower) or w.lower in ("could", "had", "were", "was", "ever", "have", "get", "find", "can")
+            for w in words
+        )
+
+    # Acts
+
+    def _act(self, words: Sequence[Word], joint: str) -> Act | None:
+        if words[0].lower in SUBORDINATING:
+            return None
+        free = [word for word in words if not word.is_date and not word.is_quoted and word.lower not in POLITE]
+        if not free:
+            return None
+        masked = MaskedWords(free)
+        if UNREAL.search(masked.text) and not POLITELY.match(masked.text):
+            return None
+        dates = dates_within(self._sentence.dates, words[0].start, words[-1].end)
+        for frame in (AFTERTHOUGHT, *FRAMES):
+            match = frame.pattern.match(masked.text)
+            if match and (frame.asks or not self._sentence.is_question):
+                act = self._offrame(frame, masked, match, words)
+                if act:
+                    self._doer = act.doer
+                    return replace(act, dates=dates, needs_date=frame.weak)
+        if not self._sentence.is_question and self._is_order(free, words):
+            act = self._made(words, self._asked(joint), free[0], [])
+            return replace(act, dates=dates, is_request=True)
+        return None
+
+    def _offrame(self, frame: Frame, masked: "MaskedWords", match: re.Match[str], words: Sequence[Word]) -> Act | None:
+        groups = match.groupdict()
+        doer = self._doer_of(frame, masked, match)
+        if doer is None:
+            return None
+        start, end = words[0].start, words[-1].end
+        is_request = frame.asks or doer is ImpliedOwner.NOBODY
+        if frame is AFTERTHOUGHT:
+            return Act(start, end, doer, "", has_object=False, is_nominal=True)
+        if groups.get("verb"):
+            verb = masked.word_at(match.start("verb"))
+            if frame.weak and base_of(match["verb"]) == match["verb"]:
+                return None  # "everything", "morning"
+            if (
+                verb is None
+                or {match["verb"], base_of(match["verb"])} & STATES - {"see" if match["verb"] == "seeing" else ""}
+                or match["verb"] in ADVERBS | DETERMINERS | PRONOUNS
+                or verb.mention
+            ):
+                return None
+            dropped = [word for word in words if word.start < verb.start and not word.is_date]
+            if groups.get("object"):
+                first = masked.word_at(match.start("object"))
+                dropped = [word for word in dropped if first is None or word.start < first.start]
+                last = masked.word_at(match.start("verb") - 3)
+                dropped += [last] if last and last.lower == "to" else []
+            return replace(self._made(words, doer, verb, dropped), is_request=is_request)
+        begin, stop = (match.start("work"), match.end("work")) if "work" in groups else (match.end(), len(masked.text))
+        kept = list(masked.between(begin, stop))
+        if groups.get("tail"):
+            kept += masked.between(match.start("tail"), match.end("tail"))
+        work = self._phrase(kept)
+        if groups.get("tail") and kept and kept[-1].lower.endswith("ing"):
+            work = f"{base_of(kept[-1].lower)} {self._phrase(kept[:-1])}"
+        has_object = any(self._is_thing(word.lower) for word in kept)
+        return (
+            Act(start, end, doer, work, has_object=has_object, is_nominal=True, is_request=is_request) if work else None
+        )
+
+    def _phrase(self, kept: Sequence[Word]) -> str:
+        if not kept:
+            return ""
+        others = [
+            w for w in self._words if kept[0].start <= w.start < kept[-1].end and all(w.start != k.start for k in kept)
+        ]
+        return without_spans(self._text, kept[0].start, kept[-1].end, self._dropped(self._words, others))
+
+    def _doer_of(self, frame: Frame, masked: "MaskedWords", match: re.Match[str]) -> Doer | None:
+        groups = match.groupdict()
+        if groups.get("called"):
+            called = masked.word_at(match.start("called"))
+            return called.mention if called else None
+        who = groups.get("for") or groups.get("who")
+        if who is None:
+            if re.match(r"(?:will|must|should|needs|has|is) ", match[0]) and isinstance(self._called, Mention):
+                return self._called  # "Anna, our lawyer, will…"
+            return (
+                ImpliedOwner.SPEAKER
+                if frame.default is ImpliedOwner.SPEAKER and "forget" not in match[0]
+                else (self.addressee or frame.default)
+            )
+        if who.startswith(NAME):
+            word = masked.word_at(match.start("for" if groups.get("for") else "who"))
+            return word.mention if word else None
+        if who in ("i", "me", "mine", "my", "us") and (who != "us" or groups.get("for")):
+            return ImpliedOwner.SPEAKER
+        return self.addressee or ImpliedOwner.NOBODY if who in ("you", "u", "yours") else ImpliedOwner.NOBODY
+
+    def _asked(self, joint: str) -> Doer:
+        """Whom an order is for: the addressee, or whoever did the last thing: "I'll draft it and send it"."""
+        if joint in ("and", "then") and self._doer is not None:
+            return self._doer
+        if "note to self" in self._text.lower():
+            return ImpliedOwner.SPEAKER
+        return self.addressee or ImpliedOwner.NOBODY
+
+    def _is_order(self, free: Sequence[Word], words: Sequence[Word]) -> bool:
+        """Check for a verb in its base form at the beginning, with its object behind it and no subject."""
+        first, following = free[0].lower, free[1] if len(free) > 1 else None
+        if free[0].mention or not _may_order(first) or any(_is_finite(word) for word in free[1:]):
+            return False
+        if following is None:
+            return is_base(first) and len(words) > 1
+        after = free[2].lower if len(free) > 2 else ""
+        if is_past(following.lower) or (first == "let" and following.lower in ("me", "us")):
+            return False
+        if _is_third_person(following.lower) and after in DETERMINERS:
+            return False  # "rent goes up in May"
+        return is_base(first) or following.lower in OBJECTS
+
+    # Words of the act
+
+    def _dropped(self, words: Sequence[Word], dropped: Sequence[Word]) -> list[tuple[int, int]]:
+        spans = [(word.start, word.end) for word in dropped]
+        for at, word in enumerate(words):
+            if word.is_date or word.lower in ("please", "pls", "plz"):
+                spans.append((word.start, word.end))
+                lead = words[at - 1] if at else None
+                if (
+                    word.is_date
+                    and lead
+                    and lead.lower in ("by", "before", "until", "till", "on", "at", "for", "due", "from", "this")
+                ):
+                    spans.append((lead.start, lead.end))
+        return spans
+
+    def _made(self, words: Sequence[Word], doer: Doer, verb: Word, dropped: Sequence[Word]) -> Act:
+        spans = self._dropped(words, [*dropped, verb])
+        base = base_of(verb.lower)
+        rest = without_spans(self._text, words[0].start, words[-1].end, spans)
+        left = [w for w in words if w.start > verb.start or (w not in dropped and w is not verb)]
+        has_object = any(self._is_thing(w.lower) or bool(w.mention) for w in left if not w.is_date)
+        return Act(words[0].start, words[-1].end, doer, f"{base} {rest}".strip(), has_object=has_object)
+
+    def _is_thing(self, word: str) -> bool:
+        word = word.lower()
+        return word not in PRONOUNS | DETERMINERS | ADVERBS | OPENERS | FINITE | COORDINATING | {
+            "of",
+            "by",
+            "so",
+            "too",
+            "again",
+        }
+
+
+def _may_order(word: str) -> bool:
+    """Check that a word may be a verb in its base form."""
+    closed = NO_ORDER | PRONOUNS | FINITE | DETERMINERS | SUBORDINATING | ADVERBS | OPENERS | ANYBODY
+    return word.isalpha() and word not in closed and not is_past(word) and not word.endswith(("ing", "ly"))
+
+
+def _is_finite(word: Word) -> bool:
+    return word.lower in FINITE or (re.search(r"'(?:s|re|ll|ve)$", word.lower) is not None and not word.mention)
+
+
+def _is_third_person(word: str) -> bool:
+    return word.endswith("s") and is_base(word.removesuffix("s").removesuffix("e"))

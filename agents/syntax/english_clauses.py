@@ -1,0 +1,175 @@
+"""Clauses of an English sentence, its people, and who is spoken to in it."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from agents.people import Mention
+from agents.syntax.clauses import Doer, Sentence, Word
+from agents.syntax.english_words import (
+    ADVERBS,
+    ANYBODY,
+    BREAKING,
+    CONTRACTIONS,
+    COORDINATING,
+    DETERMINERS,
+    FINITE,
+    MOMENTS,
+    NAME,
+    NO_ORDER,
+    OPENERS,
+    PRONOUNS,
+    SUBORDINATING,
+)
+from agents.syntax.verbs import bases, is_base, is_past
+
+
+class MaskedWords:
+    """Words as one text in small letters, with marks for names and contractions as they are written with care."""
+
+    def __init__(self, words: Sequence[Word]) -> None:
+        self._starts: list[tuple[int, Word]] = []
+        text = ""
+        for at, word in enumerate(words):
+            text += " " if text else ""
+            self._starts.append((len(text), word))
+            following = words[at + 1].lower if at + 1 < len(words) else ""
+            text += _mark(word, following)
+        self.text = text
+
+    def word_at(self, place: int) -> Word | None:
+        return next((word for start, word in reversed(self._starts) if start <= place), None)
+
+    def between(self, begin: int, stop: int) -> list[Word]:
+        return [word for start, word in self._starts if begin <= start < stop]
+
+
+def _mark(word: Word, following: str) -> str:
+    if word.mention:
+        tail = "'s" if word.lower.endswith(("'s", "’s")) else ""
+        return f"{NAME}{tail}"
+    if word.lower == "ill" and is_base(following):
+        return "i'll"
+    return CONTRACTIONS.get(word.lower, word.lower)
+
+
+class EnglishClauses:
+    """Splits a sentence into clauses; names and addresses hold for what follows."""
+
+    def __init__(self, sentence: Sentence, addressee: Doer | None) -> None:
+        self._sentence, self._text = sentence, sentence.text
+        self.addressee = addressee
+        self._words = self._with_names()
+        self._doer: Doer | None = None
+        self._called: Mention | None = None
+
+    def _with_names(self) -> list[Word]:
+        """Words, where those that are written and stand as names count as people."""
+        words = list(self._sentence.words)
+        for at, word in enumerate(words):
+            if word.mention or word.is_date or word.is_quoted or not self._may_be_name(words, at):
+                continue
+            bare = re.sub(r"['’]s?$", "", word.text)
+            words[at] = replace(word, mention=Mention(word.start, word.start + len(bare), bare))
+        return words
+
+    def _may_be_name(self, words: Sequence[Word], at: int) -> bool:
+        word = words[at]
+        bare = re.sub(r"['’]s?$", "", word.text)
+        if (
+            not re.fullmatch(r"[A-Z][a-z]+(?:-[A-Z][a-z]+)?", bare)
+            or word.lower in PRONOUNS | FINITE | DETERMINERS | OPENERS
+        ):
+            return False
+        if (
+            word.lower in COORDINATING | SUBORDINATING | NO_ORDER | ANYBODY
+            or "n't" in word.lower
+            or (is_past(bare.lower()) and bare.lower() in bases())
+        ):
+            return False
+        opens = not self._text[: word.start].strip(" \"'“‘(-–—") or self._text[: word.start].rstrip()[-1:] in ".!?:"
+        return not opens or (not is_base(bare.lower()) and self._acts_as_person(words, at))
+
+    def _acts_as_person(self, words: Sequence[Word], at: int) -> bool:
+        """Check what follows a capitalised word at the beginning: only people are spoken to or are to do things."""
+        following = self._text[words[at].end : words[at].end + 1]
+        after = words[at + 1].lower if at + 1 < len(words) else ""
+        return (
+            following == ","
+            or after in ("can", "could", "please", "pls", "you", "will", "to", "needs", "has", "is")
+            or words[at].lower.endswith("'s")
+        )
+
+    def _split(self) -> Iterator[tuple[list[Word], str]]:
+        part: list[Word] = []
+        joint, last_end = "", 0
+        words = self._words
+        for at, word in enumerate(words):
+            gap = self._text[last_end : word.start]
+            is_stop = bool(re.search(r"[,;:()!?…—–]|\s-\s|\.\s", gap))
+            joins = word.lower in COORDINATING and not word.is_quoted and self._begins_clause(words, at + 1)
+            names_moment = [each.lower for each in words[at : at + 2]] in MOMENTS and self._begins_clause(words, at + 2)
+            subordinates = self._subordinates(words, at)
+            if part and (is_stop or joins or names_moment or subordinates):
+                yield part, joint
+                part, joint = [], gap.strip() or word.lower
+            if not part and word.lower in COORDINATING:
+                joint = word.lower
+                last_end = word.end
+                continue
+            part.append(word)
+            last_end = word.end
+        if part:
+            yield part, joint
+
+    def _subordinates(self, words: Sequence[Word], at: int) -> bool:
+        """Check whether a conjunction begins a clause; in "it would be good if you came" it asks."""
+        polite = at > 1 and words[at].lower == "if" and words[at - 2].lower in ("be", "mind")
+        return (
+            words[at].lower in BREAKING
+            and not words[at].is_quoted
+            and not polite
+            and self._begins_clause(words, at + 1)
+        )
+
+    def _begins_clause(self, words: Sequence[Word], at: int) -> bool:
+        """Check whether a clause begins at a word: a subject, or a verb whose subject is the one before."""
+        rest = [word for word in words[at : at + 3] if word.lower not in ADVERBS]
+        if not rest:
+            return False
+        first, following = rest[0], rest[1].lower if len(rest) > 1 else ""
+        is_subject = first.lower in PRONOUNS | ANYBODY or re.match(r"(?:i|we|you|he|she|they|it)'", first.lower)
+        names = bool(first.mention) and (
+            following in FINITE | {"to", "can", "please", "pls", "needs", "you"} or first.lower.endswith("'s")
+        )
+        is_verb = (is_base(first.lower) and not first.is_date) or first.lower in (
+            "can",
+            "could",
+            "please",
+            "pls",
+            "will",
+            "gotta",
+        )
+        return (
+            bool(is_subject)
+            or names
+            or is_verb
+            or (first.lower in ("the", "my", "our") and bool({each.lower for each in words[at : at + 6]} & FINITE))
+        )
+
+    def _without_address(self, words: list[Word], parts: Sequence[tuple[list[Word], str]]) -> list[Word]:
+        """The clause without openers and without the name of whoever is spoken to, who is remembered."""
+        while words and words[0].lower in OPENERS and not words[0].mention:
+            words = words[1:]
+        free = [word for word in words if not word.is_date]
+        if len(free) == 1 and free[0].mention and not free[0].lower.endswith("'s") and len(parts) > 1:
+            self.addressee = self._called = free[0].mention
+            return [word for word in words if word.is_date]
+        last = words[-1] if words else None
+        if last and last.mention and len(words) > 2:
+            before = words[-2]
+            gap = self._text[before.end : last.start]
+            if before.is_date or "," in gap:
+                self.addressee = last.mention
+                words = words[:-1]
+        return words

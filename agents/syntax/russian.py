@@ -1,0 +1,113 @@
+"""Acts that Russian clauses speak of: requests, promises, duties, plans, by the morphology of their words."""
+
+from dataclasses import replace
+
+from agents.people import Mention
+from agents.syntax.clauses import Act, ClauseSpan, Doer, ImpliedOwner, Sentence, dates_within
+from agents.syntax.russian_clauses import RussianClause
+from agents.syntax.russian_duties import DutyReader
+from agents.syntax.russian_words import ASKING, DATIVE, HEDGES, NEED, WISHING, mention_in, verb_of
+
+
+def find_clauses(sentence: Sentence, addressee: Doer | None = None) -> list[ClauseSpan]:
+    """Clauses of a sentence with their acts, in order; requests without a doer are the addressee's."""
+    return _Reader(sentence, addressee).clauses()
+
+
+def names_act(sentence: Sentence) -> bool:
+    """Whether a sentence has an infinitive and no finite verb: «записаться к врачу»."""
+    verbs = [form for word in sentence.words if (form := verb_of(word))]
+    return bool(verbs) and all(form.has("INFN") for form in verbs)
+
+
+def find_addressee(sentence: Sentence) -> Mention | None:
+    """Who is spoken to by name."""
+    found = _Reader(sentence, None)
+    found.clauses()
+    return found.addressee if isinstance(found.addressee, Mention) else None
+
+
+class _Reader(DutyReader):
+    """One pass over the clauses of a sentence."""
+
+    def clauses(self) -> list[ClauseSpan]:
+        spans: list[ClauseSpan] = []
+        clauses = list(self._split())
+        for clause in clauses:
+            self._find_address(clause)
+        is_conditional = any(self._is_condition(clause) for clause in clauses)
+        last: Act | None = None
+        for clause in clauses:
+            act = self._act_of(clause, last)
+            if clause.is_subordinate and act and spans:
+                act, spans[-1] = self._told(act, spans[-1])
+            if act and is_conditional and act.doer is ImpliedOwner.SPEAKER and not act.dates:
+                act = None
+            last = act
+            is_vague = act and act.needs_date and not act.dates and not self._sentence.is_item
+            spans.append(ClauseSpan(clause.start, clause.end, None if is_vague else act, clause.is_subordinate))
+        return self._with_addressee(spans)
+
+    def _act_of(self, clause: RussianClause, last: Act | None) -> Act | None:
+        """The act of a clause; a subordinate one has one only after a wish: «нужно, чтобы Рома съездил»."""
+        is_wished = clause.words[0].lower in ("чтобы", "чтоб") and self._wants
+        self._wants = bool(clause.lowers() & NEED) or any(form.lemma in WISHING for _, form in self._verbs(clause))
+        if not clause.free or (clause.is_subordinate and not is_wished):
+            return None
+        return self._act(clause) or (None if clause.is_subordinate else self._gapped(clause, last))
+
+    def _gapped(self, clause: RussianClause, last: Act | None) -> Act | None:
+        """«В понедельник отчёт сдать, в среду презентацию»: another day and thing for the same person."""
+        dates = dates_within(self._sentence.dates, clause.start, clause.end)
+        opens_with_date = clause.free[0].start > clause.words[0].start
+        if last is None or not last.dates or not dates or not opens_with_date or self._verbs(clause):
+            return None
+        act = replace(self._nominal(clause, last.doer, []), dates=dates, is_nominal=False)
+        return act if act.has_object else None
+
+    def _told(self, act: Act, before: ClauseSpan) -> tuple[Act, ClauseSpan]:
+        """«Передай Гузель, чтобы принесла справку»: whoever is told is to do it."""
+        if before.act is None or before.act.work.split(" ")[0] not in ASKING:
+            return act, before
+        told = next((w for w in self._sentence.words if w.mention and before.start <= w.start < before.end), None)
+        if told and act.doer is ImpliedOwner.NOBODY:
+            act = replace(act, doer=mention_in(told, ("datv", "accs")))
+        return act, replace(before, act=None, is_subordinate=True)
+
+    def _with_addressee(self, spans: list[ClauseSpan]) -> list[ClauseSpan]:
+        """An address at the end holds for what was said before it: «…надо внести, Жень»."""
+        to = self.addressee
+        if not isinstance(to, Mention):
+            return spans
+        return [
+            replace(span, act=replace(span.act, doer=to)) if span.act and span.act.doer is ImpliedOwner.NOBODY else span
+            for span in spans
+        ]
+
+    def _act(self, clause: RussianClause) -> Act | None:
+        lowers = clause.lowers()
+        if lowers & HEDGES and not lowers & NEED:
+            return None
+        if lowers & {"бы", "б"} and not lowers & (NEED | set(DATIVE)) and not self._is_wish(clause):
+            return None
+        dates = dates_within(self._sentence.dates, clause.start, clause.end)
+        for way in (
+            self._reminder, self._commission, self._asked_for, self._wished, self._let, self._request,
+            self._duty, self._wanted_thing, self._promise,
+            self._assignment, self._expected, self._taken, self._infinitive, self._named_place,
+        ):  # fmt: skip
+            act = way(clause)
+            if act:
+                return replace(act, dates=dates)
+        return None
+
+    def _is_condition(self, clause: RussianClause) -> bool:
+        """«Если успею»: whether it comes to it is not known."""
+        return (
+            clause.is_subordinate
+            and clause.words[0].lower == "если"
+            and any(
+                (form := verb_of(word)) and (form.has("1per") or form.lemma in ("получиться", "повезти", "быть"))
+                for word in clause.free
+            )
+        )
