@@ -15,7 +15,7 @@ from language.words import Language
 _NOBODY = KnownPeople()
 _ANY_TIME = datetime(2000, 1, 3, 12, tzinfo=UTC)
 # A request or a fact in words that carry feeling is mostly none of the speaker's.
-_MATTER_SHARE = 0.3
+_MATTER_SHARE = 0.25
 _QUESTION_SHARE = 0.5
 _STATED_SHARE = 0.5
 _IRONIC = -0.5

@@ -124,6 +124,11 @@ def capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def uncapitalised(text: str) -> str:
+    """The text with a small first letter, except of an abbreviation."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+
+
 def with_shared_dates(clauses: Sequence[ClauseSpan], dates: Sequence[SpokenDate]) -> list[ClauseSpan]:
     """The clauses, where an act without a date has that of a neighbour that tells of no other work.
 

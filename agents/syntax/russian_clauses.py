@@ -135,7 +135,8 @@ class ClauseReader:
     def _called(self, word: Word) -> Mention | None:
         """The person whom a word that stands alone calls."""
         if word.mention:
-            return word.mention if not has_cyrillic(word.text) or is_nominative(word) else None
+            is_short = any(form.has("Name", "gent", "plur") for form in word_forms(word.text.lower()))  # «Серёж»
+            return word.mention if not has_cyrillic(word.text) or is_nominative(word) or is_short else None
         forms = word_forms(word.text.lower()) if has_cyrillic(word.text) else ()
         named = sum(
             form.score

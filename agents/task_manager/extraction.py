@@ -16,6 +16,7 @@ from agents.syntax.clauses import (
     Sentence,
     capitalised,
     read_sentence,
+    uncapitalised,
     with_shared_dates,
     without_spans,
 )
@@ -111,7 +112,9 @@ def _complete(spans: Sequence[ClauseSpan], read: Sentence, before: PrecedingText
             acts[-1] = replace(last, doer=act.doer, dates=last.dates or act.dates)
         elif not act.has_object and last and _leans(act, last):
             acts[-1] = replace(
-                act, work=f"{act.work} {last.work}" if last.is_nominal else last.work, dates=act.dates or last.dates
+                act,
+                work=f"{act.work.split()[0]} {uncapitalised(last.work)}" if last.is_nominal else last.work,
+                dates=act.dates or last.dates,
             )
         elif not act.has_object and last and last.doer is ImpliedOwner.NOBODY and act.doer is not ImpliedOwner.NOBODY:
             # "The order is due on Friday, Beth can do it".

@@ -232,7 +232,6 @@ DEVELOPMENT = (
     ),
 )
 
-# Written after the rules; at first sight these found 24 of 37 with 2 false ones, then they learned from it.
 HELD_OUT = (
     Talk(
         "ru: стройка",
@@ -408,130 +407,6 @@ HELD_OUT = (
             "I thought I had to call a cab but we got a ride.",
             "He said he'd do it if he can.",
             "I could use a holiday.",
-        ),
-    ),
-)
-
-# Written last; at first sight the rules found 20 of 24 with 1 false one, then a few words were added to their lists.
-FRESH = (
-    Talk(
-        "ru: ресторан",
-        (
-            "Вчера была проверка, замечаний почти нет.",
-            "Надо заменить вытяжку до конца апреля, так сказал инспектор.",
-            "Поставщику овощей позвоню в пятницу утром.",
-            "Шеф-повар Артём составит новое меню к 1 апреля.",
-            "Гости хвалят десерты, особенно медовик.",
-        ),
-        (
-            Expected("заменить вытяжку", None, "04-30"),
-            Expected("позвонить поставщику", due="03-13 10:00"),
-            Expected("составить меню", "Артём", "04-01"),
-        ),
-    ),
-    Talk(
-        "ru: школа",
-        (
-            "Родительское собрание прошло спокойно.",
-            "Галина, подготовь, пожалуйста, список на экскурсию до четверга.",
-            "Мне нужно проверить контрольные и выставить оценки к понедельнику.",
-            "Интересно, успеем ли мы отремонтировать спортзал?",
-            "Методичку сдадим на следующей неделе.",
-        ),
-        (
-            Expected("список экскурсию", "Галина", "03-12"),
-            Expected("проверить контрольные"),
-            Expected("выставить оценки", due="03-16"),
-            Expected("сдать методичку", None, "03-20"),
-        ),
-    ),
-    Talk(
-        "ru: переезд",
-        (
-            "Мы переезжаем в новый офис 6 апреля.",
-            "Олегу надо найти грузчиков, а Вике — упаковать архив.",
-            "Договор аренды подпишу завтра.",
-            "Интернет провели, кондиционеры пока не работают.",
-            "Было бы здорово посадить цветы.",
-        ),
-        (
-            Expected("найти грузчиков", "Олег"),
-            Expected("упаковать архив", "Вика"),
-            Expected("подписать договор", due="03-12"),
-        ),
-    ),
-    Talk(
-        "ru: поддержка",
-        (
-            "За ночь пришло сорок обращений, половина про оплату.",
-            "Ответим всем до обеда.",
-            "Попросила Антона разобраться с возвратами сегодня.",
-            "Если клиент снова напишет, я эскалирую.",
-            "Шаблоны ответов обновлены.",
-        ),
-        (
-            Expected("ответить", None, "03-11 13:00"),
-            Expected("разобраться возвратами", "Антон", "03-11"),
-        ),
-    ),
-    Talk(
-        "en: restaurant",
-        (
-            "We had the inspection yesterday, almost no remarks.",
-            "The extractor hood has to be replaced by the end of April, says the inspector.",
-            "I'll call the vegetable supplier on Friday morning.",
-            "Arthur, our chef, will write a new menu by April 1.",
-            "Guests love the desserts.",
-        ),
-        (
-            Expected("extractor hood", None, "04-30"),
-            Expected("call vegetable supplier", due="03-13 10:00"),
-            Expected("write menu", "Arthur", "04-01"),
-        ),
-    ),
-    Talk(
-        "en: school",
-        (
-            "The parents' evening was calm.",
-            "Gail, please prepare the list for the trip by Thursday.",
-            "I need to mark the tests and enter the grades by Monday.",
-            "I wonder whether we will manage to renovate the gym.",
-            "We'll hand in the syllabus next week.",
-        ),
-        (
-            Expected("prepare list", "Gail", "03-12"),
-            Expected("mark tests"),
-            Expected("enter grades", due="03-16"),
-            Expected("hand syllabus", None, "03-20"),
-        ),
-    ),
-    Talk(
-        "en: moving",
-        (
-            "We are moving to the new office on 6 April.",
-            "Oleg has to find movers and Vicky should pack the archive.",
-            "I'm signing the lease tomorrow.",
-            "The internet is there, the air conditioning still isn't.",
-            "It would be lovely to have some plants.",
-        ),
-        (
-            Expected("find movers", "Oleg"),
-            Expected("pack archive", "Vicky"),
-            Expected("lease", due="03-12"),
-        ),
-    ),
-    Talk(
-        "en: support",
-        (
-            "Forty tickets came in overnight, half of them about payments.",
-            "We'll answer all of them before noon.",
-            "I asked Anthony to look into the refunds today.",
-            "If the customer writes again I'll escalate.",
-            "The reply templates are updated.",
-        ),
-        (
-            Expected("answer", None, "03-11 12:00"),
-            Expected("look refunds", "Anthony", "03-11"),
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""What the rules find in talk of tasks: measured on conversations, claim by claim."""
+"""Tasks that the rules find in conversations."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from agents.task_manager.extraction import TaskCandidate, find_tasks
 from agents.task_manager.status_reports import find_reports
 from language.words import stem, words
 from tests.fragments import MORNING
-from tests.unit.agents.task_talk import DEVELOPMENT, FRESH, HELD_OUT, Expected, Talk
+from tests.unit.agents.task_talk import DEVELOPMENT, HELD_OUT, Expected, Talk
 
 PEOPLE = KnownPeople([Person("boris", ("Борис", "Боря")), Person("kate", ("Kate",))])
 
@@ -54,15 +54,6 @@ def test_every_task_is_found_with_its_owner_and_its_date_and_nothing_else(talk: 
         assert meant, f"no task: {draft}"
         assert draft, f"missed: {meant}"
         assert (owner_of(draft), due_of(draft)) == (meant.owner, meant.due), draft.text
-
-
-def test_on_talk_that_the_rules_were_not_made_for_they_are_nearly_as_good() -> None:
-    pairs = [pair for talk in FRESH for pair in compared(talk)]
-    found = [(draft, meant) for draft, meant in pairs if draft and meant]
-
-    assert len(found) / sum(draft is not None for draft, _ in pairs) >= 0.95
-    assert len(found) / sum(meant is not None for _, meant in pairs) >= 0.95
-    assert all((owner_of(draft), due_of(draft)) == (meant.owner, meant.due) for draft, meant in found)
 
 
 @pytest.mark.parametrize(

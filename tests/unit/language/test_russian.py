@@ -1,51 +1,41 @@
-"""Forms of Russian verbs."""
+"""Readings of Russian words."""
 
 import subprocess
 import sys
 
 import pytest
 
-from language.russian import fold_yo, verb_forms
+from language.russian import fold_yo, nominative, word_forms
 
 
 @pytest.mark.parametrize(
-    ("infinitive", "first", "third", "plural", "imperatives"),
+    ("word", "lemma", "grammemes"),
     [
-        ("отправить", "отправлю", "отправит", "отправим", ("отправь", "отправьте")),
-        ("созвониться", "созвонюсь", "созвонится", "созвонимся", ("созвонись", "созвонитесь")),
-        ("передать", "передам", "передаст", "передадим", ("передай", "передайте")),
-        ("заехать", "заеду", "заедет", "заедем", ("заезжай", "заезжайте")),
-        ("писать", "пишу", "пишет", "пишем", ("пиши", "пишите")),
+        ("напомни", "напомнить", ("VERB", "impr")),
+        ("Отправлю", "отправить", ("VERB", "futr", "1per", "sing")),
+        ("надо", "надо", ("PRED",)),
+        ("Гульнаре", "гульнара", ("Name", "datv")),
+        ("подписан", "подписать", ("PRTS", "past")),
     ],
 )
-def test_a_verb_has_the_forms_that_promise_and_ask(
-    infinitive: str, first: str, third: str, plural: str, imperatives: tuple[str, ...]
-) -> None:
-    (verb,) = verb_forms([infinitive])
+def test_a_word_has_its_dictionary_form_and_its_grammemes(word: str, lemma: str, grammemes: tuple[str, ...]) -> None:
+    first = word_forms(word)[0]
 
-    assert (verb.first, verb.third, verb.plural, verb.imperatives) == (first, third, plural, imperatives)
+    assert first.lemma == lemma
+    assert first.has(*grammemes)
+
+
+def test_what_is_no_russian_word_has_a_reading_too() -> None:
+    assert word_forms("Kubernetes")
+    assert not word_forms("пжл")[0].has("VERB")
 
 
 @pytest.mark.parametrize(
-    ("infinitive", "pasts", "participles"),
-    [
-        ("найти", {"нашёл", "нашла", "нашло", "нашли"}, {"найден", "найдена", "найдено", "найдены"}),
-        ("помочь", {"помог", "помогла", "помогло", "помогли"}, set()),
-        ("спланировать", {"спланировал", "спланировала", "спланировало", "спланировали"}, {
-            "спланирован", "спланирована", "спланировано", "спланированы",
-        }),
-    ],
-)  # fmt: skip
-def test_a_verb_has_the_forms_that_report(infinitive: str, pasts: set[str], participles: set[str]) -> None:
-    (verb,) = verb_forms([infinitive])
-
-    assert set(verb.pasts) == pasts
-    assert set(verb.participles) == participles
-
-
-def test_what_is_no_verb_is_refused() -> None:
-    with pytest.raises(ValueError, match="берёза"):
-        verb_forms(["берёза"])
+    ("word", "grammeme", "expected"),
+    [("Сергеевны", "Patr", "сергеевна"), ("Эльдару", "Name", "эльдар"), ("слово", "Name", "слово")],
+)
+def test_names_are_put_into_the_nominative(word: str, grammeme: str, expected: str) -> None:
+    assert nominative(word, grammeme) == expected
 
 
 def test_yo_is_written_or_not() -> None:
@@ -56,10 +46,9 @@ def test_an_english_text_does_not_load_the_dictionary() -> None:
     program = """
 import sys
 from datetime import UTC, datetime
-from agents.task_manager.status_reports import find_reports
-from agents.task_manager.extraction import task_patterns
-from language.words import Language
-task_patterns(Language.ENGLISH)
+from agents.annotation import SpokenMessage, annotate
+message = SpokenMessage(text="I'll send Kate the invoice tomorrow.", user="anna", at=datetime.now(UTC))
+assert annotate(message).tasks
 assert "pymorphy3" not in sys.modules
 """
 
