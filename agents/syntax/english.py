@@ -39,7 +39,7 @@ def names_act(sentence: Sentence) -> bool:
 
 
 def find_addressee(sentence: Sentence) -> Mention | None:
-    """Who is spoken to by name."""
+    """The person who is spoken to by name."""
     reader = _Reader(sentence, None)
     reader.clauses()
     return reader.addressee if isinstance(reader.addressee, Mention) else None

@@ -21,7 +21,7 @@ def names_act(sentence: Sentence) -> bool:
 
 
 def find_addressee(sentence: Sentence) -> Mention | None:
-    """Who is spoken to by name."""
+    """The person who is spoken to by name."""
     found = _Reader(sentence, None)
     found.clauses()
     return found.addressee if isinstance(found.addressee, Mention) else None

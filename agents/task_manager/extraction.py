@@ -75,7 +75,7 @@ def find_tasks(
 
 
 def find_plan(sentence: MessageSentence, said_at: datetime, people: KnownPeople) -> TaskCandidate | None:
-    """What a sentence says of a day ahead, or only names to be done: no task, unless it changes."""
+    """A plan: talk of a day ahead, or a verb alone; no task, unless it changes."""
     if sentence.is_question:
         return None
     read = read_sentence(sentence, said_at, people)

@@ -200,7 +200,7 @@ _INSTEAD = re.compile(r"(?:вместо|instead of)\s+$", re.IGNORECASE)
 
 
 def _heir(sentence: str, people: KnownPeople) -> Mention | None:
-    """Whoever has a task from now on."""
+    """The person who has a task from now on."""
     found = _HANDED.search(sentence)
     if not found:
         return None
