@@ -95,7 +95,7 @@ def _irony(text: str, tone: ToneAnalysis) -> str:
 
 
 def _share(sentence: MessageSentence, tone: ToneAnalysis) -> float:
-    """How much of a tone is the speaker's mood: little in requests, facts, wishes and agreement."""
+    """Share of a tone that is the speaker's mood: little in requests, facts, wishes and agreement."""
     text = sentence.text
     if _UNREAL.search(text) or _asks(sentence):
         return _MATTER_SHARE

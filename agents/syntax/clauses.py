@@ -19,7 +19,7 @@ _EDGES = " \t,;:.!?—–-…\"'»)"
 
 
 class ImpliedOwner(Enum):
-    """Whose task it is, where nobody is named."""
+    """The owner of a task where nobody is named."""
 
     SPEAKER = "speaker"
     NOBODY = "nobody"

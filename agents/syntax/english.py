@@ -177,7 +177,7 @@ class _Reader(EnglishClauses):
         return self.addressee or ImpliedOwner.NOBODY if who in ("you", "u", "yours") else ImpliedOwner.NOBODY
 
     def _asked(self, joint: str) -> Doer:
-        """Whom an order is for: the addressee, or whoever did the last thing: "I'll draft it and send it"."""
+        """The addressee of an order, or whoever does the thing before it: "I'll draft it and send it"."""
         if joint in ("and", "then") and self._doer is not None:
             return self._doer
         if "note to self" in self._text.lower():

@@ -81,7 +81,7 @@ class DutyReader(RequestReader):
         return None
 
     def _promise(self, clause: RussianClause) -> Act | None:
-        """What somebody says that they or a named person will do."""
+        """A promise of the speaker, or one of a named person."""
         if self._sentence.is_question:
             return None
         for at, form in self._verbs(clause):

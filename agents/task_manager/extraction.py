@@ -49,7 +49,7 @@ class TaskCandidate:
 
 @dataclass(frozen=True)
 class PrecedingText:
-    """What was said before a sentence in the same message: its last words, and who was spoken to."""
+    """The sentence before in the same message, and the person it speaks to."""
 
     text: str = ""
     addressee: Mention | None = None

@@ -158,7 +158,7 @@ def _latest(dates: Sequence[SpokenDate]) -> SpokenDate | None:
 
 
 def _shift(sentence: str) -> timedelta | None:
-    """How much later something is: «на час позже», "back a day"."""
+    """Time by which something is later: «на час позже», "back a day"."""
     for match in _RELATIVE.finditer(sentence):
         way = (match["after"] or match["way"] or "").lower()
         count = (match["count"] or "1").lower()

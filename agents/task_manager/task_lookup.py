@@ -84,7 +84,7 @@ class Subject:
         return named + 0.01 * len(self.verbs & task.verbs)
 
     def nearness(self, task: "Subject") -> float:
-        """How many words a statement shares with a task that was spoken of just before."""
+        """Number of words shared with a task that was spoken of just before."""
         objects = sum(any(_same_root(each, other) for other in set(task.objects)) for each in set(self.objects))
         is_same_verb = bool(self.verbs & task.verbs) and bool(objects or not self.objects or not task.objects)
         return objects + 0.9 * is_same_verb + 0.6 * len(self.names & task.names)
