@@ -8,9 +8,9 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from agents.context_manager.extraction import extract_facts
 from agents.context_manager.knowledge import FactBase, FactRecorder
-from agents.message_mood import message_mood
+from agents.mood_watcher import message_mood
 from agents.people import KnownPeople
-from agents.task_manager.message_tasks import extract_by_rules
+from agents.task_manager.agent import extract_by_rules
 from agents.task_manager.tasks import TaskList, TaskRecorder
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.identities import UserId

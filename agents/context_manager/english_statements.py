@@ -3,7 +3,7 @@
 import re
 
 from agents.syntax.clauses import Sentence, Word
-from agents.syntax.verbs import bases, is_base, is_past
+from agents.syntax.english_grammar import bases, is_base, is_past
 from agents.tone import is_felt
 
 

@@ -10,7 +10,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict
 
 from agents.fragments import numbers_in
-from agents.syntax.verbs import bases
+from agents.syntax.english_grammar import bases
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.processing import Fact, FactKind, FactUpdate

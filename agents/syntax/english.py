@@ -7,13 +7,14 @@ from dataclasses import replace
 from agents.people import Mention
 from agents.syntax.clauses import Act, ClauseSpan, Doer, ImpliedOwner, Sentence, Word, dates_within, without_spans
 from agents.syntax.english_clauses import EnglishClauses, MaskedWords
-from agents.syntax.english_frames import AFTERTHOUGHT, FRAMES, Frame
-from agents.syntax.english_words import (
+from agents.syntax.english_grammar import (
     ADVERBS,
+    AFTERTHOUGHT,
     ANYBODY,
     COORDINATING,
     DETERMINERS,
     FINITE,
+    FRAMES,
     NAME,
     NO_ORDER,
     OBJECTS,
@@ -24,8 +25,11 @@ from agents.syntax.english_words import (
     STATES,
     SUBORDINATING,
     UNREAL,
+    Frame,
+    base_of,
+    is_base,
+    is_past,
 )
-from agents.syntax.verbs import base_of, is_base, is_past
 
 
 def find_clauses(sentence: Sentence, addressee: Doer | None = None) -> list[ClauseSpan]:

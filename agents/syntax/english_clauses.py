@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agents.people import Mention
 from agents.syntax.clauses import Doer, Sentence, Word
-from agents.syntax.english_words import (
+from agents.syntax.english_grammar import (
     ADVERBS,
     ANYBODY,
     BREAKING,
@@ -20,8 +20,10 @@ from agents.syntax.english_words import (
     OPENERS,
     PRONOUNS,
     SUBORDINATING,
+    bases,
+    is_base,
+    is_past,
 )
-from agents.syntax.verbs import bases, is_base, is_past
 
 
 class MaskedWords:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from agents.fragments import MessageSentence
 from agents.people import KnownPeople, Mention
-from agents.syntax.verbs import is_past
+from agents.syntax.english_grammar import is_past
 from language.dates.expressions import END_OF_DAY, SpokenDate, dates_in, without_dates
 from language.russian import WordForm, word_forms
 from language.words import has_cyrillic, words
