@@ -1,4 +1,4 @@
-"""English words and clauses: closed classes, verbs of everyday work with their forms, word orders that speak of work."""
+"""English words and clauses: closed classes, verbs of everyday work, word orders that speak of work."""
 
 import re
 from dataclasses import dataclass
