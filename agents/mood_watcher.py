@@ -29,6 +29,7 @@ _ANY_TIME = datetime(2000, 1, 3, 12, tzinfo=UTC)
 _MATTER_SHARE = 0.25
 _QUESTION_SHARE = 0.5
 _STATED_SHARE = 0.5
+_WEAK_SHARE = 0.7
 _IRONIC = -0.5
 _OVERJOYED_VALUE = 0.4
 # One weak word is not yet a mood.
@@ -59,7 +60,8 @@ _IRONY = re.compile(
     r"wonderful|perfect|fab|"
     r"super|cheers|thanks|nice),? (?:another|now|so|for (?:nothing|another|telling|letting|leaving|ruining|the "
     r"warning)|just)\b.*|yeah,? (?:right|great|cool)|"
-    r"love (?:that|it when|how|being)|so much for|nothing like|gotta love|good to know)\b|"
+    r"love (?:that|it when|how|being)|so much for|typical\b|thanks a (?:bunch|million|lot) for|nothing like|"
+    r"gotta love|good to know)\b|"
     r"\b(?:living the dream|what could go wrong|lucky me|aren't i lucky|счастье-то какое|жизнь удалась|как "
     r"всегда вовремя|"
     r"всю жизнь мечтал[аи]?|кто бы сомневался|just what i (?:needed|wanted))\b",
@@ -116,7 +118,9 @@ def _share(sentence: MessageSentence, tone: ToneAnalysis) -> float:
     if kind:
         return _MATTER_SHARE if kind.kind in (FactKind.PREFERENCE, FactKind.ROLE) else _STATED_SHARE
     is_weak = abs(tone.value) < _WEAK and len(tone.evidence) == 1
-    return _QUESTION_SHARE if sentence.is_question or is_weak else 1.0
+    if is_weak:
+        return _WEAK_SHARE
+    return _QUESTION_SHARE if sentence.is_question else 1.0
 
 
 def _asks(sentence: MessageSentence) -> bool:

@@ -21,7 +21,7 @@ _ENGLISH = {
     2.0: "relieved grin grinning beaming chuffed buzzing stoked celebrate enjoyed excited hooray yay smiling "
     "pumped smashing blessed gobsmacked yippee",
     1.0: "helpful calm optimistic smoothly works working confident",
-    -1.0: "problem problems tricky unclear unsure drags stuck meh bleak flat delayed",
+    -1.0: "problem tricky unclear unsure drags stuck meh bleak flat delayed",
     -2.0: "worried worry worries worrying anxious tired lonely tense nervous bored homesick afraid nightmare "
     "gutted knackered shattered rubbish overwhelmed exhausted burnt burned livid fuming pants naff grim drained "
     "snowed swamped upset broken annoying complain complained wrong",
@@ -37,13 +37,13 @@ _MATTER_OF_FACT = _listed(
     accept accepted active top original special holiday holidays vacation value valuable positive negative credit
     solution solved solve strong stronger luck original grand like likes liked want wanted hope hopes greet greeting
     greetings dear friend friends kill fight fighting charge charged poison crash alarm alarms drunk hospital sick
-    ill illness injury injured accident weak wait waiting demand demands risk risks shortage warning warnings attack
-    pressure problem problems issue faults fault damage damaged lol haha hahaha laugh laughs laughing laughed joke
-    joking shed grand ramp king winner dead deadline death dies die died dying kid cancelling isolated harm harmed
-    dump dumped fail-safe bug bugs suspended dirty dirtier
+    ill illness injury injured accident weak wait waiting demand demands risk risks delay delays shortage warning
+    warnings attack pressure problem problems issue faults fault damage damaged lol haha hahaha laugh laughs
+    laughing laughed joke joking shed grand ramp king winner dead deadline death dies die died dying kid cancelling
+    isolated harm harmed dump dumped fail-safe bug bugs suspended dirty dirtier
     """
 )
-_LEAST_VALENCE = 1.7
+_LEAST_VALENCE = 1.5
 # VADER's scale ends at 4, this one at 3.
 _MOST_VALENCE = 3.0
 EMOJI = {
@@ -57,7 +57,8 @@ _PHRASES = {
     "walking on air | on top of the world | best (?:day|news|week|thing|birthday|present|weekend|night)",
     2: "лучш(?:ий|ая|ее) (?:день|вечер|новость|подарок|выходные) | на душе (?:тепло|легко|светло|хорошо) | можно "
     "выдохнуть | "
-    "нет слов от | pinching myself | pinch myself | got the (?:job|keys|offer|part|grant|flat|house) | "
+    "нет слов от | made me (?:smile|laugh|happy) | feel human again | pinching myself | pinch myself | got the "
+    "(?:job|keys|offer|part|grant|flat|house) | "
     "passed (?:my|the|her|his) (?:[a-z]+ )?(?:test|exam|exams|finals|driving test) | she said yes | he said yes |"
     " all clear | well done | good job | good work | good news | looking forward | look forward | can't wait | "
     "так держать | "
@@ -88,7 +89,10 @@ _PHRASES = {
     "could cry | want to cry | "
     "in tears | in bits | in pieces | on edge | at a loss | can't sleep | couldn't sleep | didn't sleep | no "
     "energy | let (?:me|us) down | "
-    "can't cope | can't face | not (?:ok|okay|coping|great|fine) | doing my head in | dreading | wish i hadn't",
+    "can't cope | (?:i'm|so) done with | can't do this | could do without | (?:so|pretty|really|bit) down | "
+    "(?:nothing's|everything's|nothing is|everything is) going (?:right|wrong) | (?:no one|nobody) (?:turned up|"
+    "came|showed up|remembered) | heart's not in it | can't face | not (?:ok|okay|coping|great|fine) | doing my "
+    "head in | dreading | wish i hadn't",
     -3: "fed up | can't stand it | can't stand this | can't take it | can't take this | burned out | burnt out | "
     "at my limit | sick of | нет сил | сил нет | сил больше нет | сыт по горло | сыта по горло | всё пропало | "
     "опускаются руки | руки опускаются | не могу больше | больше не могу | в ярости | хуже некуда | had enough | "

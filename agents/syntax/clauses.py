@@ -107,7 +107,7 @@ def read_sentence(sentence: MessageSentence, said_at: datetime, people: KnownPeo
 
 
 def dates_within(dates: Iterable[SpokenDate], start: int, end: int) -> tuple[SpokenDate, ...]:
-    return tuple(date for date in dates if start <= date.start < end)
+    return tuple(date for date in dates if date.start < end and date.end > start)
 
 
 def without_spans(text: str, start: int, end: int, spans: Iterable[tuple[int, int]]) -> str:

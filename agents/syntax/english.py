@@ -93,7 +93,11 @@ class _Reader(EnglishClauses):
     def _act(self, words: Sequence[Word], joint: str) -> Act | None:
         if words[0].lower in SUBORDINATING:
             return None
-        free = [word for word in words if not word.is_date and not word.is_quoted and word.lower not in POLITE]
+        free = [
+            word
+            for at, word in enumerate(words)
+            if not (word.is_date or word.is_quoted or word.lower in POLITE or _leads_to_date(words, at))
+        ]
         if not free:
             return None
         masked = MaskedWords(free)
@@ -249,3 +253,8 @@ def _is_finite(word: Word) -> bool:
 
 def _is_third_person(word: str) -> bool:
     return word.endswith("s") and is_base(word.removesuffix("s").removesuffix("e"))
+
+
+def _leads_to_date(words: Sequence[Word], at: int) -> bool:
+    """Check for the "by" of "by Friday I want…"."""
+    return at == 0 and len(words) > 1 and words[1].is_date and words[0].lower in ("by", "on", "before", "from", "until")

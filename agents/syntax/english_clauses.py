@@ -10,7 +10,6 @@ from agents.syntax.english_grammar import (
     ADVERBS,
     ANYBODY,
     BREAKING,
-    CONTRACTIONS,
     COORDINATING,
     DETERMINERS,
     FINITE,
@@ -24,6 +23,13 @@ from agents.syntax.english_grammar import (
     is_base,
     is_past,
 )
+
+_CONTRACTIONS = {
+    "im": "i'm", "ive": "i've", "id": "i'd", "dont": "don't", "cant": "can't", "wont": "won't", "didnt": "didn't",
+    "doesnt": "doesn't", "isnt": "isn't", "thats": "that's", "lets": "let's", "youre": "you're", "u": "you", "r": "are",
+    "wouldve": "would've", "shouldve": "should've", "gotta": "gotta", "tryna": "trying to", "wanna": "want to",
+    "gonna": "gonna", "needa": "need to", "cannot": "can't", "todo": "todo",
+}  # fmt: skip
 
 
 class MaskedWords:
@@ -52,7 +58,7 @@ def _mark(word: Word, following: str) -> str:
         return f"{NAME}{tail}"
     if word.lower == "ill" and is_base(following):
         return "i'll"
-    return CONTRACTIONS.get(word.lower, word.lower)
+    return _CONTRACTIONS.get(word.lower, word.lower)
 
 
 class EnglishClauses:
@@ -126,7 +132,7 @@ class EnglishClauses:
 
     def _subordinates(self, words: Sequence[Word], at: int) -> bool:
         """Check whether a conjunction begins a clause; in "it would be good if you came" it asks."""
-        polite = at > 1 and words[at].lower == "if" and words[at - 2].lower in ("be", "mind")
+        polite = at > 1 and words[at].lower == "if" and words[at - 2].lower in ("be", "mind", "love", "appreciate")
         return (
             words[at].lower in BREAKING
             and not words[at].is_quoted

@@ -17,10 +17,9 @@ SUBORDINATING = _listed(
     "before after cos cause like"
 )
 BREAKING = _listed("if because since when while so cos cause unless")
-HEDGES = _listed("if unless whether maybe perhaps possibly might suppose imagine wish probably hopefully wonder")
 OPENERS = _listed(
-    "ok okay so and but well hey hi hello right yes yeah yep oh also then just please pls plz plss actually anyway btw "
-    "fyi lads guys folks team everyone everybody all girls boys peeps still now first finally really sorry cheers "
+    "ok okay so and but well hey hi hello right yes yeah yep oh also then just please pls plz plss actually anyway "
+    "btw fyi lads guys folks team everyone everybody all girls boys peeps still now first finally really sorry cheers "
     "thanks haha lol hmm morning evening afternoon dear quick reminder note self todo asap pleeease"
 )
 ADVERBS = _listed(
@@ -32,16 +31,10 @@ ANYBODY = _listed("someone somebody anyone anybody everyone everybody whoever")
 # "The second they do": when.
 MOMENTS = [["the", "second"], ["the", "minute"], ["the", "moment"]]
 POLITE = _listed("please pls plz plss pleeease")
-CONTRACTIONS = {
-    "im": "i'm", "ive": "i've", "id": "i'd", "dont": "don't", "cant": "can't", "wont": "won't", "didnt": "didn't",
-    "doesnt": "doesn't", "isnt": "isn't", "thats": "that's", "lets": "let's", "youre": "you're", "u": "you", "r": "are",
-    "wouldve": "would've", "shouldve": "should've", "gotta": "gotta", "tryna": "trying to", "wanna": "want to",
-    "gonna": "gonna", "needa": "need to", "cannot": "can't", "todo": "todo",
-}  # fmt: skip
 DETERMINERS = _listed(
-    "a an the my your his her its our their this that these those some any every each all another both no me us "
-    "him them "
-    "it up off out in on over back down round around away together through for to at with into two three four five six"
+    "a an the my your his her its our their this that these those some any every each all another both no me us him "
+    "them it up off out in on over back down round around away together through for to at with into two three four "
+    "five six"
 )
 FINITE = _listed(
     "is are was were am has have had will would can could should must may might shall do does did isn't aren't wasn't "
@@ -51,8 +44,8 @@ FINITE = _listed(
 # Verbs of states and of talk, which nobody is asked or promises to do.
 STATES = _listed(
     "be not never know think say admit miss love need want like wait confess understand hope guess wish feel mean bet "
-    "see have hate believe suppose imagine doubt seem sound agree reckon wonder remember survive manage live "
-    "fancy swear thank enjoy laugh cry die kill stop stay keep sleep happen work"
+    "see have hate believe suppose imagine doubt seem sound agree reckon wonder remember survive manage live fancy "
+    "swear thank enjoy laugh cry die kill stop stay keep sleep happen work"
 )
 # With these an order begins that is none: they begin a statement whose subject is left out, or a greeting.
 UNREAL = re.compile(
@@ -60,14 +53,16 @@ UNREAL = re.compile(
     r"suppose|imagine"
     r"|wish |used to |wonder|probably |whether |i'd (?!better|like to))"
 )
-POLITELY = re.compile(r"(?:would|it'd|it would) be|would (?:you|someone|anyone)|i(?: have|'ve)? promised")
+POLITELY = re.compile(
+    r"(?:would|it'd|it would|i'd) (?:be|love it|appreciate it)|would (?:you|someone|anyone|love it|appreciate it)"
+    r"|i(?: have|'ve)? (?:promised|said|told)|\ue000 (?:says|said|promised|reckons)"
+)
 NO_ORDER = STATES - {"have"} | _listed(
-    "look work best worst good bad great nice lovely new old same last next every what how why where who love "
-    "thanks had got went "
-    "lost found saw been going feeling being having trying looking turns guess happy merry welcome god omg wow nope no "
-    "not never nothing none yes maybe one two three four five more most less much many lots loads sure fair true false "
-    "home work day week month year time today tomorrow night morning lunch dinner half top well done come came "
-    "bloody absolutely totally so too very pretty quite rather even only"
+    "look work best worst good bad great nice lovely new old same last next every what how why where who love thanks "
+    "had got went lost found saw been going feeling being having trying looking turns guess happy merry welcome god "
+    "omg wow nope no not never nothing none yes maybe one two three four five more most less much many lots loads "
+    "sure fair true false home work day week month year time today tomorrow night morning lunch dinner half top well "
+    "done come came bloody absolutely totally so too very pretty quite rather even only"
 )
 MODAL = (
     r"(?:(?:'ll|will|shall|must|should|'d better|better|'m gonna|gonna|'m going to|am going to|going to|is going to"
@@ -91,54 +86,53 @@ OBJECTS = _listed("a an the my your his her its our their this that these those 
 
 
 _REGULAR = """
-    accept add adjust advise aggregate agree align allocate amend analyse analyze announce answer apply approach
-    approve archive arrange ask assemble assess assign attach attend audit authorise authorize backup bake benchmark
-    bill block brainstorm brief brush bump calibrate call calm cancel capture carry change charge chase check chuck
-    circulate clarify classify clean clear close coach collect comment compare compile complete compose conduct
-    configure confirm connect contact convert cook coordinate copy correct count cover create credit cycle decide
-    define delegate delete deliver demo deploy describe design develop diagnose dig digitise digitize discuss dispatch
-    distribute divide document double-check download draft drag drain dry dump dust edit eliminate email embed empty
-    enable enter escalate escort establish estimate evaluate examine exchange execute expand explain explore export
-    extend fax fetch figure file fill film filter finalise finalize finish fix fold follow format formulate forward
-    fund gather google grease grit handle help highlight hire hoover host identify illustrate implement import improve
-    inform inspect install integrate interview investigate invite invoice iron issue jet join jot kick knock label
-    launch lease lift link list load lock look mail maintain manage mark measure mend mention merge message migrate
-    monitor mount move mow mute name negotiate notify nudge obtain offer onboard open optimise optimize order organise
-    organize outline pack paint park pass patch peel phone photograph pick pilot ping place plant plaster polish post
-    pour pray prepare present press print prioritise prioritize process procure profile promote propose provide
-    publish pull pump purchase push query quote raise rake rank rate reach recheck recommend reconcile record recruit
-    redesign reduce refactor refill refine refresh refuel refund register reheat release relocate remind remove rename
-    renew rent repair replace reply report request reschedule research reserve reset resolve restart restock restore
-    return review revise rework rinse rota rotate route sand save schedule scope score screen scrub seal search secure
-    select separate serve settle shake share sharpen shorten shortlist simplify simulate sketch skip slide soak solve
-    sort source specify spin spray stack staff stamp start stir stock store study summarise summarize supply support
-    survey swing switch sync talk tape test text tick tidy tighten time toast tow trace track train transfer translate
-    transport triage tune turn type unblock unload unlock unpack untangle update upgrade upload vacuum validate verify
-    visit wait walk warm warn wash water weed weigh wind wipe wire zip
+    accept add adjust advise aggregate agree align amend analyse analyze announce answer apply approach approve archive
+    arrange ask assemble assess assign attach attend audit authorise authorize backup bake bill block brainstorm brief
+    brush bump call calm cancel capture carry change charge chase check chuck circulate clarify classify clean clear
+    close coach collect comment compare compile complete compose conduct configure confirm connect contact convert cook
+    coordinate copy correct count cover create credit cycle decide define delegate delete deliver demo deploy describe
+    design develop diagnose dig discuss dispatch distribute divide document double-check download draft drag drain dry
+    dump dust edit eliminate email embed empty enable enter escalate escort establish estimate evaluate examine
+    exchange execute expand explain explore export extend fax fetch figure file fill film filter finalise finalize
+    finish fix fold follow format forward fund gather google grease handle help highlight hire hoover host identify
+    implement import improve inform inspect install integrate interview investigate invite invoice iron issue join jot
+    kick knock label launch lease lift link list load lock look mail maintain manage mark measure mend mention merge
+    message migrate monitor mount move mow name negotiate notify nudge obtain offer onboard open optimise optimize
+    order organise organize outline pack paint park pass patch peel phone photograph pick pilot ping place plant
+    plaster polish post pour pray prepare present press print prioritise prioritize process procure profile promote
+    propose provide publish pull pump purchase push query quote raise rake rank rate reach recheck recommend record
+    recruit redesign reduce refactor refill refine refresh refuel refund register reheat release relocate remind remove
+    rename renew rent repair replace reply report request reschedule research reserve reset resolve restart restock
+    restore return review revise rework rinse rotate route sand save schedule scope score screen scrub seal search
+    secure select separate serve settle shake share sharpen shorten shortlist simplify skip slide soak solve sort
+    source specify spin spray stack staff stamp start stir stock store study summarise summarize supply support survey
+    swing switch sync talk tape test text tick tidy tighten time toast tow trace track train transfer translate
+    transport tune turn type unblock unload unlock unpack untangle update upgrade upload vacuum validate verify visit
+    wait walk warm warn wash water weed weigh wind wipe wire zip
 """
 # Base, past, participle.
 _IRREGULAR = """
     book booked booked | bring brought brought | build built built | buy bought bought | catch caught caught | choose
-    chose chosen | cut cut cut | do did done | commit committed committed | debug debugged debugged | draw drew drawn
-    | equip equipped equipped | flag flagged flagged | log logged logged | map mapped mapped | scan scanned scanned |
-    vet vetted vetted | drop dropped dropped | find found found | forget forgot forgotten | freeze froze frozen | get
-    got got | give gave given | hand handed handed | hold held held | keep kept kept | let let let | make made made |
-    meet met met | pay paid paid | oversee oversaw overseen | plan planned planned | put put put | proofread proofread
-    proofread | read read read | redo redid redone | rewrite rewrote rewritten | ring rang rung | run ran run | see
-    saw seen | sell sold sold | send sent sent | set set set | show showed shown | sign signed signed | split split
-    split | speak spoke spoken | submit submitted submitted | take took taken | tell told told | think thought thought
-    | teach taught taught | tag tagged tagged | wrap wrapped wrapped | write wrote written | leave left left | throw
-    threw thrown | drive drove driven | feed fed fed | lend lent lent | light lit lit | shut shut shut | spend spent
-    spent | sweep swept swept | swim swam swum | wear wore worn | win won won | wake woke woken | lay laid laid | lose
-    lost lost | come came come | go went gone | eat ate eaten | drink drank drunk | fall fell fallen | fly flew flown
-    | forgive forgave forgiven | hang hung hung | hear heard heard | hide hid hidden | hit hit hit | know knew known |
+    chose chosen | cut cut cut | do did done | commit committed committed | debug debugged debugged | draw drew drawn |
+    equip equipped equipped | flag flagged flagged | log logged logged | map mapped mapped | scan scanned scanned | vet
+    vetted vetted | drop dropped dropped | find found found | forget forgot forgotten | freeze froze frozen | get got
+    got | give gave given | hand handed handed | hold held held | keep kept kept | let let let | make made made | meet
+    met met | pay paid paid | oversee oversaw overseen | plan planned planned | put put put | proofread proofread
+    proofread | read read read | redo redid redone | rewrite rewrote rewritten | ring rang rung | run ran run | see saw
+    seen | sell sold sold | send sent sent | set set set | show showed shown | sign signed signed | split split split |
+    speak spoke spoken | submit submitted submitted | take took taken | tell told told | think thought thought | teach
+    taught taught | tag tagged tagged | wrap wrapped wrapped | write wrote written | leave left left | throw threw
+    thrown | drive drove driven | feed fed fed | lend lent lent | light lit lit | shut shut shut | spend spent spent |
+    sweep swept swept | swim swam swum | wear wore worn | win won won | wake woke woken | lay laid laid | lose lost
+    lost | come came come | go went gone | eat ate eaten | drink drank drunk | fall fell fallen | fly flew flown |
+    forgive forgave forgiven | hang hung hung | hear heard heard | hide hid hidden | hit hit hit | know knew known |
     lead led led | mean meant meant | ride rode ridden | rise rose risen | sit sat sat | sleep slept slept | stand
     stood stood | steal stole stolen | stick stuck stuck | swap swapped swapped | stop stopped stopped | chat chatted
     chatted | plug plugged plugged | bin binned binned | scrap scrapped scrapped | grab grabbed grabbed | mop mopped
     mopped | ship shipped shipped | pin pinned pinned | pop popped popped | nip nipped nipped | top topped topped |
     trim trimmed trimmed | tip tipped tipped | unzip unzipped unzipped | cost cost cost | deal dealt dealt | feel felt
-    felt | fight fought fought | grow grew grown | begin began begun | break broke broken | bite bit bitten | blow
-    blew blown | burn burnt burnt | say said said | have had had | be was been
+    felt | fight fought fought | grow grew grown | begin began begun | break broke broken | bite bit bitten | blow blew
+    blown | burn burnt burnt | say said said | have had had | be was been
 """
 
 
@@ -188,6 +182,9 @@ def _past(base: str) -> str:
     return f"{base}ed"
 
 
+_NOBODY = ImpliedOwner.NOBODY
+
+
 @dataclass(frozen=True)
 class Frame:
     """Word order of a clause that speaks of work.
@@ -198,12 +195,10 @@ class Frame:
     pattern: re.Pattern[str]
     asks: bool = False
     weak: bool = False
-    default: ImpliedOwner = ImpliedOwner.NOBODY
+    default: ImpliedOwner = _NOBODY
 
 
-def frame(
-    pattern: str, *, asks: bool = False, weak: bool = False, default: ImpliedOwner = ImpliedOwner.NOBODY
-) -> Frame:
+def frame(pattern: str, *, asks: bool = False, weak: bool = False, default: ImpliedOwner = _NOBODY) -> Frame:
     return Frame(re.compile(pattern), asks, weak, default)
 
 
@@ -232,16 +227,20 @@ FRAMES = (
         asks=True,
     ),
     frame(rf"^(?:tell|ask) (?P<who>{WHO}) (?P<work>.+)"),
-    frame(rf"^[^ ]+(?: [^ ]+)?(?: [^ ]+)? (?:wants|needs|asked|expects|would like) (?P<who>me|us|you|{WHO}) to {VERB}"),
+    frame(
+        rf"^[^ ]+(?: [^ ]+)?(?: [^ ]+)? (?:wants|needs|asked|expects|would like) (?P<who>me|us|you|{WHO}) to {VERB}"
+    ),
     # Requests.
     frame(
         rf"^(?:(?P<called>{WHO}) )?(?:can|could|would|will|cld) {SUBJECT}{ADV}"
         rf"(?: be able to| be (?:ok|okay|happy|free) to)? {VERB}",
         asks=True,
     ),
-    frame(rf"^(?:do|would) you mind {VERB}", asks=True),
+    frame(rf"^(?:(?:do|would) you )?mind {VERB}", asks=True),
+    frame(rf"^(?:is )?(?:any|some|every)(?:one|body) (?:free|able|around|available|happy) to {VERB}", asks=True),
+    frame(rf"^(?:i |we |i'll |we'll |gonna )?(?:need|want|'d like) (?P<who>you|someone|somebody|{WHO}) to {VERB}"),
     frame(rf"^(?:any )?chance (?:of you |you |someone |u )(?:can |could |might )?{VERB}", asks=True),
-    frame(rf"^(?:would|it'd|it would) be [a-z]+ if {SUBJECT}(?: could| can)? {VERB}"),
+    frame(rf"^(?:would|it'd|it would|i'd) (?:be [a-z]+|(?:love|appreciate) it) if {SUBJECT}(?: could| can)? {VERB}"),
     frame(rf"^let's{ADV} {VERB}"),
     # Duties and promises.
     frame(
@@ -253,15 +252,25 @@ FRAMES = (
     frame(rf"^{SUBJECT}(?:'ve| have|'s| has)? ?(?:got |have |has )(?P<object>.{{2,60}}?) to {VERB}"),
     frame(rf"^(?P<who>{WHO}) (?:you |u ){ADV} ?{VERB}"),
     frame(rf"^(?P<who>someone|somebody|anyone) {VERB}"),
-    frame(rf"^i(?: have|'ve)? promised(?: [^ ]+){{0,3}} (?:i'd|i would|to) {VERB}", default=ME),
+    frame(rf"^i(?: have|'ve)? (?:promised|said|told)(?: [^ ]+){{0,3}} (?:i'd|i would|to) {VERB}", default=ME),
     frame(rf"^(?:it's |is )?(?P<who>my|{WHO})(?:'s)? (?:turn|job|go) (?:to {VERB}|on (?P<work>.+))"),
     frame(rf"^(?P<who>{WHO}) (?:still )?owes? (?:me|us) (?P<work>.+)", weak=True),
     frame(rf"^(?:i'm |we're |still )?(?:waiting|chasing) (?:on |for )?(?P<who>{WHO}) (?:for|to|re|about) (?P<work>.+)"),
+    frame(rf"^(?P<who>{WHO}) (?:says|said|promised|reckons)(?: that)? (?:he|she|they)(?:'ll|'d| will| would) {VERB}"),
+    frame(rf"^(?:it's|its|that's) (?:on|down to|up to) (?P<who>me|you|{WHO}) to {VERB}"),
+    frame(rf"^(?P<who>my|your|{WHO})(?:'s)? job is to {VERB}"),
+    frame(rf"^(?:i'm |we're )?(?:hoping|planning|aiming|meaning|supposed|due) to {VERB}", weak=True, default=ME),
+    frame(
+        r"^(?:i've |we've |i have |i )?(?:got |have )(?:an? |my |the )(?P<work>(?:[a-z]+ ){0,2}"
+        r"(?:appointment|meeting|call|interview|viewing|class|lesson|shift|session|exam|test|deadline|check-up)\b.*)",
+        weak=True,
+        default=ME,
+    ),
     # Work named by what it is done to.
     frame(
         rf"^(?P<work>.+?) {NEEDED} be (?:{READY}|[a-z]+(?:ed|en|nt|pt|ne|lt|de|ut|id))\b(?P<tail>.*)", weak=True
     ),
-    frame(r"^(?P<work>.+?) needs? (?:a )?(?P<tail>(?:[a-z]{3,}ing\b).*)"),
+    frame(r"^(?P<work>.+?) (?:needs?|wants?) (?:a )?(?P<tail>(?:[a-z]{3,}ing\b).*)"),
     frame(r"^(?P<work>.+?) (?:is|are|'s)(?: all)? due\b", weak=True),
     frame(r"^(?:the )?deadline for (?P<work>.+?) (?:is|was set for|will be)\b", weak=True),
     frame(
@@ -277,7 +286,8 @@ FRAMES = (
         r"(?: (?:now|to do|job|task|from now on))?$"
     ),
     frame(
-        rf"^(?P<who>{WHO})(?:'s| is) (?:on|down for|doing) (?P<work>(?!holiday|leave|call|the phone|a |his |her ).+)",
+        rf"^(?P<who>{WHO}|i)(?:'s|'m| is| am) (?:on|down for|doing) "
+        r"(?P<work>(?!holiday|leave|call|my way|it$|the |a |his |her ).+)",
         weak=True,
     ),
     frame(r"^leave (?P<work>.+?) (?:to|with) (?P<who>me)\b"),
