@@ -159,7 +159,8 @@ class DelegatedTask(Value):
 class Answered(Value):
     """The assistant's answer, stored like the message it answers; `kem_ids` are the memory units it used.
 
-    `delegations` are in the order in which the assistant called for them, failed ones included.
+    `delegations` are in the order in which the assistant called for them, failed ones included; `cut_off` says that the
+    model did not finish: the answer then ends with a mark.
     """
 
     message_id: DialogueMessageId
@@ -167,6 +168,7 @@ class Answered(Value):
     response: str
     kem_ids: KemIds = ()
     delegations: tuple[DelegatedTask, ...] = ()
+    cut_off: bool = False
 
 
 class Invoke(Command[Answered], domain="dialogue", action="invoke"):
@@ -186,6 +188,19 @@ class Invoke(Command[Answered], domain="dialogue", action="invoke"):
         if (self.message is None) == (self.ref is None):
             raise ValueError("give either a message or a ref to it")
         return self
+
+
+class AnswerCancelled(Value):
+    """Whether the answer was being generated; if so, it is kept as far as it had come."""
+
+    cancelled: bool
+
+
+class CancelAnswer(Command[AnswerCancelled], domain="dialogue", action="cancel"):
+    """Stop generating the answer to a message; sent for those who no longer wait for it."""
+
+    user_id: UserId
+    message_id: DialogueMessageId
 
 
 class Delivered(Value):

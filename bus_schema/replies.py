@@ -1,7 +1,7 @@
 """Replies to commands: a result, or an error with a code."""
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -29,7 +29,8 @@ class Code(StrEnum):
 class Reply(BaseModel):
     """Body of every reply, the same for all commands; `result` is the command's own.
 
-    `partial` replies, with text in `result`, may come before the one that ends it: ok or error.
+    `partial` replies, with `text` in `result`, may come before the one that ends it: ok or error. One with `restart`
+    begins the text again: what came before it is void.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -39,3 +40,20 @@ class Reply(BaseModel):
     message: str = ""
     details: dict[str, Any] = {}
     result: dict[str, Any] | None = None
+
+
+class TextPart(str):
+    """A part of a streamed text; with `restarts` it begins the text again, and all parts before it are void."""
+
+    __slots__ = ("restarts",)
+    restarts: bool
+
+    def __new__(cls, text: str, *, restarts: bool = False) -> Self:
+        part = super().__new__(cls, text)
+        part.restarts = restarts
+        return part
+
+
+def restarts(text: str) -> bool:
+    """Whether a part of a streamed text begins it again."""
+    return isinstance(text, TextPart) and text.restarts

@@ -1,10 +1,11 @@
 """Dialogue agent: the next turn from what was said, what is remembered, and sub-agents that can help."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from agents.configuration.prompts import Guide, shipped_guide
+from agents.dialogue.generation import AnswerGeneration, RetryBudget
 from agents.models.conversation import chat_prompt, message_groups, normalise_calls
 from agents.models.errors import EmptyAnswer
 from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
@@ -92,8 +93,9 @@ class DialogueAgent:
         *,
         window_words: int = _WINDOW_WORDS,
         memory_words: int = _MEMORY_WORDS,
+        budget: Callable[[], RetryBudget] = RetryBudget,
     ) -> None:
-        self._model = model
+        self._model, self._budget = model, budget
         self._own_guide = guide
         shipped_guide(AGENT)  # a broken file is known at the start
         self._window_words, self._memory_words = window_words, memory_words
@@ -104,31 +106,35 @@ class DialogueAgent:
         memory: Sequence[MemorySnippet] = (),
         help: Delegator | None = None,
         present: Present | None = None,
-    ) -> AsyncIterator[str]:
+    ) -> AsyncGenerator[str]:
         """The next turn, piece by piece, to the last of these messages; helpers are asked in between.
 
-        Raises ModelFailure.
+        A `TextPart` that restarts begins the turn again. Raises ModelFailure.
         """
         helper = help or NoDelegator()
         shown = self.prompt(said, memory, present)
         guide = self._guide(_language(said, present))
         rounds: list[ModelMessage] = []
+        budget = self._budget()
+        told = ""
         for number in range(helper.most_rounds + 1):
             if number < len(helper.completed):
                 completed = helper.completed[number]
                 if completed.said.content.strip():
+                    told += completed.said.content + BETWEEN
                     yield completed.said.content + BETWEEN
                 rounds += completed.messages
                 continue
-            turn = _ModelTurn(self._model, guide)
+            turn = AnswerGeneration(self._model, budget, guide.model)
             tools = helper.tools if number < helper.most_rounds else ()
-            async for piece in turn.spoken((*shown, *rounds), tools):
+            async for piece in turn.pieces((*shown, *rounds), tools, told):
                 yield piece
             if not (tools and turn.calls):
                 if not turn.text.strip():
                     yield _inconclusive(rounds)
                 return
             if turn.text.strip():
+                told += turn.text + BETWEEN
                 yield BETWEEN
             rounds += (
                 await helper.delegate(number, turn.text, normalise_calls(turn.calls, prefix=f"call_{number}"))
@@ -157,26 +163,6 @@ class DialogueAgent:
 
 def _language(said: Sequence[ModelMessage], present: Present | None) -> Language:
     return (present.language if present else None) or language_of(said[-1].content if said else "")
-
-
-class _ModelTurn:
-    """One answer of the model while it comes."""
-
-    def __init__(self, model: LanguageModel, guide: Guide) -> None:
-        self._model, self._guide = model, guide
-        self.text = ""
-        self.calls: tuple[ToolCall, ...] = ()
-
-    async def spoken(self, messages: Sequence[ModelMessage], tools: Sequence[Tool]) -> AsyncIterator[str]:
-        """Its words, piece by piece. Raises ModelFailure."""
-        async for chunk in self._model.stream(messages, tools=tools, params=self._guide.model):
-            piece = chunk.text
-            if chunk.completion:
-                self.calls = chunk.completion.tool_calls
-                piece = piece or ("" if self.text.strip() else chunk.completion.text)
-            self.text += piece
-            if piece:
-                yield piece
 
 
 def _inconclusive(rounds: Sequence[ModelMessage]) -> str:

@@ -96,7 +96,10 @@ class LanguageModel(Protocol):
     def stream(
         self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
     ) -> AsyncIterator[Chunk]:
-        """Answer piece by piece; never retried once the first piece is out, since it may have been shown."""
+        """Answer piece by piece; never retried once the first piece is out, since it may have been shown.
+
+        At the token limit the pieces come first, then AnswerCutOff is raised.
+        """
         ...
 
     async def aclose(self) -> None: ...

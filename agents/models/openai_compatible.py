@@ -27,7 +27,8 @@ from agents.models.language_model import (
     ToolCall,
 )
 
-RETRIES = 4
+# An address where nobody listens is noticed sooner than an answer can take.
+_CONNECT_S = 3.0
 _RETRYABLE_STATUSES = frozenset({408, 409, 429})
 
 
@@ -124,15 +125,13 @@ class OpenAICompatible:
     Prompts, answers and keys never reach a log.
     """
 
-    def __init__(
-        self, *, base_url: str, model: str, api_key: str | None, timeout: timedelta, retries: int = RETRIES
-    ) -> None:
+    def __init__(self, *, base_url: str, model: str, api_key: str | None, timeout: timedelta, retries: int) -> None:
         self._model = model
         self._client = openai.AsyncOpenAI(
             base_url=base_url,
             # A local endpoint wants no key, the client insists on one.
             api_key=api_key or "none",
-            timeout=timeout.total_seconds(),
+            timeout=openai.Timeout(timeout.total_seconds(), connect=min(_CONNECT_S, timeout.total_seconds())),
             max_retries=retries,
         )
 

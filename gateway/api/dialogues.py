@@ -1,8 +1,10 @@
 """Dialogues over HTTP: messages with streamed answers, history, events of sub-agents."""
 
+import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Annotated, Literal, cast
 
 from fastapi import APIRouter, Query, Request
@@ -11,9 +13,19 @@ from fastapi.sse import format_sse_event
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from bus_schema.conversations import DialoguePage, GetMessages, ListDialogues, MessagePage
-from bus_schema.dialogue import Answered, DialogueMessageId, EndDialogue, Ended, Invoke, MessageText, conversation_trace
+from bus_schema.dialogue import (
+    Answered,
+    CancelAnswer,
+    DialogueMessageId,
+    EndDialogue,
+    Ended,
+    Invoke,
+    MessageText,
+    conversation_trace,
+)
 from bus_schema.identities import UserId
 from bus_schema.ids import mint
+from bus_schema.replies import restarts
 from bus_schema.timeline import GetTimeline, TimelineEvent
 from gateway.api.dependencies import (
     STREAM_RESPONSES,
@@ -43,9 +55,10 @@ class UserMessage(BaseModel):
 
 
 class AnswerChunk(BaseModel):
-    """A part of an answer."""
+    """A part of an answer; with `restart` the answer begins again, and the parts before it are void."""
 
     text: str
+    restart: bool = False
 
 
 @router.get("/dialogues")
@@ -60,12 +73,18 @@ async def dialogues(
 async def say(
     user: UserId, body: UserMessage, request: Request, backend: BackendDependency, streams: StreamsDependency
 ) -> Response | Answered:
-    """Send a message as a user. With `Accept: text/event-stream`, the answer is `piece`, `piece`, …, `answered`."""
-    chunks = send_message(backend, user, body.message, body.message_id)
+    """Send a message as a user. With `Accept: text/event-stream`, the answer is `piece`, `piece`, …, `answered`.
+
+    A `piece` with `restart` begins the answer again. Hanging up before the end cancels the rest of the answer.
+    """
+    message_id = body.message_id or mint("msg")
+    chunks = send_message(backend, user, body.message, message_id)
     if accepts_stream(request):
         streams.require_room()
         # An error before the first chunk sets the status.
-        return streams.respond(_answer_frames(await anext(chunks), chunks))
+        return streams.respond(
+            _answer_frames(await anext(chunks), chunks, partial(_cancel_answer, backend, user, message_id))
+        )
     async with aclosing(chunks):
         async for chunk in chunks:
             if isinstance(chunk, Answered):
@@ -133,19 +152,42 @@ def _acting_as(backend: Backend, user_id: str) -> Client:
     return backend.bus.acting_as(f"user.{user_id}")
 
 
-async def _answer_frames(first: str | Answered, remaining: AsyncGenerator[str | Answered]) -> AsyncGenerator[bytes]:
-    async with aclosing(remaining):
+_cancelling: set[asyncio.Task[str]] = set()
+
+
+def _cancel_answer(backend: Backend, user_id: str, message_id: str) -> None:
+    """Send the cancellation in a task of its own: the request that it belongs to is being cancelled."""
+    command = CancelAnswer(user_id=user_id, message_id=message_id)
+    sending = asyncio.create_task(_acting_as(backend, user_id).send(command, trace=conversation_trace(user_id)))
+    _cancelling.add(sending)
+    sending.add_done_callback(_cancelling.discard)
+
+
+async def _answer_frames(
+    first: str | Answered, rest: AsyncGenerator[str | Answered], cancel: Callable[[], None]
+) -> AsyncGenerator[bytes]:
+    """Frames of an answer; where the reader hangs up before its end, the rest is cancelled."""
+    is_over = False
+    async with aclosing(rest):
         try:
             yield _answer_frame(first)
-            async for chunk in remaining:
+            is_over = isinstance(first, Answered)
+            async for chunk in rest:
+                is_over = isinstance(chunk, Answered)
                 yield _answer_frame(chunk)
         except EXPECTED as error:
+            is_over = True
             yield format_sse_event(event="error", data_str=Problem.of(error).model_dump_json())
+        finally:
+            if not is_over:
+                cancel()
 
 
 def _answer_frame(chunk: str | Answered) -> bytes:
-    name, data = ("answered", chunk) if isinstance(chunk, Answered) else ("piece", AnswerChunk(text=chunk))
-    return format_sse_event(event=name, data_str=data.model_dump_json())
+    if isinstance(chunk, Answered):
+        return format_sse_event(event="answered", data_str=chunk.model_dump_json())
+    part = AnswerChunk(text=chunk, restart=restarts(chunk))
+    return format_sse_event(event="piece", data_str=part.model_dump_json(exclude_defaults=True))
 
 
 def _subagent_frame(event: TimelineEvent) -> bytes:

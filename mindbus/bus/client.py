@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from bus_schema.envelope import Envelope, Kind, explain
 from bus_schema.identities import owner_of
 from bus_schema.messages import Command, Event
-from bus_schema.replies import Code, Reply
+from bus_schema.replies import Code, Reply, TextPart
 from mindbus.bus.decode import Unreadable, data_of, read_envelope
 from mindbus.bus.sender import Coordinates, Sender, in_time
 from mindbus.bus.subscriptions import EventSubscription, StandingSubscription
@@ -140,14 +140,19 @@ class Client:
     ) -> AsyncIterator[str | ResultT]:
         """Send a command and stream its reply: parts of the text as they come, then the result.
 
-        Raises as `request` does.
+        A part is a `TextPart`: where it restarts, all parts before it are void. Raises as `request` does.
         """
+        has_text = False
         async with contextlib.aclosing(self._replies_to(command, to, timeout_s, where)) as replies:
             async for reply in replies:
                 if reply.status != "partial":
                     yield _result_of(command, reply)
                     return
-                yield str((reply.result or {}).get("text", ""))
+                result = reply.result or {}
+                text = str(result.get("text", ""))
+                # The first part of any handling restarts the text.
+                yield TextPart(text, restarts=has_text and bool(result.get("restart")))
+                has_text = has_text or bool(text)
 
     async def _replies_to(
         self, command: Command[Any], to: str | None, timeout_s: float | None, where: Coordinates

@@ -1,9 +1,9 @@
 """Context of the message being handled, for its handler and the functions that it calls."""
 
-from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
 from bus_schema.envelope import Envelope, Kind
 from bus_schema.identities import is_operator, owner_of
@@ -13,6 +13,15 @@ from bus_schema.replies import Code
 from mindbus.errors import Rejected
 
 _current: "ContextVar[MessageContext | None]" = ContextVar("message at hand", default=None)
+
+
+class PartWriter(Protocol):
+    """Writer of the parts of a reply."""
+
+    @property
+    def asker_left(self) -> bool: ...
+
+    async def write(self, text: str) -> None: ...
 
 
 @dataclass(slots=True)
@@ -25,7 +34,7 @@ class MessageContext:
     sent: dict[str, int] = field(default_factory=dict)
     hops: int = field(init=False)
     message: "Message | Envelope | None" = None
-    write: "Callable[[str], Awaitable[None]] | None" = None
+    writer: "PartWriter | None" = None
 
     def __post_init__(self) -> None:
         """Set the hop count of messages sent from here: one more than that of the message."""
@@ -39,9 +48,17 @@ class MessageContext:
             )
 
     async def say(self, text: str) -> None:
-        """Stream a part of the reply, such as a token; parts are transient, so the result must hold the whole text."""
-        if self.write is not None:
-            await self.write(text)
+        """Stream a part of the reply, such as a token; parts are transient, so the result must hold the whole text.
+
+        A `TextPart` that restarts begins the text again.
+        """
+        if self.writer is not None:
+            await self.writer.write(text)
+
+    @property
+    def asker_left(self) -> bool:
+        """Whether nobody takes the parts of the reply any more."""
+        return self.writer is not None and self.writer.asker_left
 
     def begin_anew(self) -> None:
         """Restart the count of hops, for a flow bounded otherwise, such as by the steps of a card."""

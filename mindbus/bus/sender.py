@@ -9,13 +9,13 @@ from typing import Any, Self, TypedDict, Unpack
 from bus_schema.envelope import MAX_HOPS, Envelope, Kind
 from bus_schema.ids import derived, uuid7
 from bus_schema.messages import Command, Event
-from bus_schema.replies import Code, Reply
+from bus_schema.replies import Code, Reply, restarts
 from mindbus.bus.claims import Claims
 from mindbus.bus.context import current_message
 from mindbus.bus.telemetry import current_parent
 from mindbus.bus.topology import REPLIES, SUBSCRIBERS, commands_exchange, events_exchange
 from mindbus.bus.transport import Outgoing, Transport
-from mindbus.errors import BusUnavailable, PermanentFailure
+from mindbus.errors import BusUnavailable, PermanentFailure, Unroutable
 from mindbus.logs import logger
 from mindbus.tasks import end
 
@@ -107,7 +107,7 @@ class Sender:
             data=reply.model_dump(mode="json", exclude_defaults=True) | {"status": reply.status},
         )
         outgoing = await self._outgoing(REPLIES, command.mbreplyto or "", envelope)
-        return replace(outgoing, mandatory=False, transient=True) if part else outgoing
+        return replace(outgoing, transient=True) if part else outgoing
 
     def _stamp(self, kind: Kind, wire_type: str, where: Coordinates, **attributes: Any) -> Envelope:
         context = current_message()
@@ -151,20 +151,31 @@ def in_time(timeout_s: float) -> datetime:
 
 
 PARTS_PER_S = 15
+# A reply queue is away while its owner reconnects.
+_ASKER_AWAY_S = 5.0
 
 
 class StreamWriter:
     """Gathers text into at most fifteen parts a second; a part may get lost, the result holds the whole text.
 
-    Text is sent within a fifteenth of a second. Leave the block before the result is sent, so that no part follows it.
+    Text is sent within a fifteenth of a second. The first part says that the text begins, since an earlier handling of
+    the command may have sent some. Leave the block before the result is sent, so that no part follows it.
     """
 
     def __init__(self, sender: Sender, transport: Transport, command: Envelope) -> None:
         self._sender, self._transport, self._command = sender, transport, command
         self._unsent = ""
+        self._begins = True
         self._parts = 0
         self._sending: asyncio.Task[None] | None = None
         self._is_leaving = asyncio.Event()
+        self._unroutable_since: float | None = None
+
+    @property
+    def asker_left(self) -> bool:
+        """Whether parts have found no reply queue for longer than a reconnection takes."""
+        since = self._unroutable_since
+        return since is not None and asyncio.get_running_loop().time() - since >= _ASKER_AWAY_S
 
     async def __aenter__(self) -> Self:
         return self
@@ -178,7 +189,11 @@ class StreamWriter:
                 await self._sending
 
     async def write(self, text: str) -> None:
-        """Queue a part of the text; parts that follow closely are sent together."""
+        """Queue a part of the text; parts that follow closely are sent together, a `TextPart` may restart the text."""
+        if restarts(text):
+            self._unsent, self._begins = "", True
+        elif not text:
+            return
         self._unsent += text
         if self._command.mbreplyto is not None and (self._sending is None or self._sending.done()):
             self._sending = asyncio.create_task(self._send(), name="stream writer")
@@ -186,12 +201,16 @@ class StreamWriter:
             await asyncio.sleep(0)
 
     async def _send(self) -> None:
-        while self._unsent:
-            text, self._unsent = self._unsent, ""
+        while self._unsent or (self._begins and self._parts):
+            result = {"text": self._unsent, "restart": True} if self._begins else {"text": self._unsent}
+            self._unsent, self._begins = "", False
             self._parts += 1
-            part = Reply(status="partial", result={"text": text})
+            part = Reply(status="partial", result=result)
             try:
                 await self._transport.publish(await self._sender.reply(self._command, part, part=self._parts))
+                self._unroutable_since = None
+            except Unroutable:
+                self._unroutable_since = self._unroutable_since or asyncio.get_running_loop().time()
             except BusUnavailable as unavailable:
                 logger().debug("part not sent", reason=str(unavailable))
             with suppress(TimeoutError):

@@ -12,7 +12,7 @@ from mindbus.bus.topology import Topology
 class Outgoing:
     """A message with its address; `body` is the envelope as bytes, within the size limit.
 
-    A transient one is not written to disk and needs no receiver.
+    A transient one is not written to disk.
     """
 
     exchange: str

@@ -17,6 +17,7 @@ from bus_schema.conversations import GetMessage
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, Invoke, conversation_trace
 from bus_schema.ids import mint
 from bus_schema.notification import NotificationSent
+from bus_schema.replies import restarts
 from mindbus.bus.client import Client
 from mindbus.bus.subscriptions import EventSubscription
 from mindbus.cli.console import errors, show, show_json, write
@@ -49,6 +50,10 @@ class AssistantClient:
                 if isinstance(piece, Answered):
                     write(_rest(piece.response, shown) + "\n")
                     return piece
+                if restarts(piece):
+                    write("\n")
+                    errors().print("The answer was interrupted; it begins again.", style="dim", markup=False)
+                    shown = ""
                 shown += piece
                 write(piece)
         raise AssertionError("unreachable: a stream ends with its result")

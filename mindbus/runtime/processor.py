@@ -146,7 +146,7 @@ class Processor:
         if not message.route.takes_context:
             return await address_results(await handler(message.message), self.sender, message.envelope)
         async with StreamWriter(self.sender, self.transport, message.envelope) as writer:
-            context.write = writer.write
+            context.writer = writer
             returned = await handler(message.message, context)
         return await address_results(returned, self.sender, message.envelope)
 

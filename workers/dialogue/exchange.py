@@ -4,9 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 from agents.dialogue.agent import DialogueAgent, MemorySnippet
-from agents.models.conversation import sanitise_text
+from agents.dialogue.generation import asks_again
+from agents.models.errors import ModelUnavailable
+from agents.models.offline.model import OfflineModel
 from agents.models.prompt import memory_materials
 from agents.present import Present
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, DelegatedTask, DialogueMessage, MessageKind
@@ -19,6 +22,7 @@ from mindbus.sdk.conversations import Conversations, HistoryClient
 from mindbus.sdk.recall import ContextItem, EpisodeRecall, KemRecall, RecalledText, UserContexts
 from mindbus.sdk.users import UserDirectory
 from workers.dialogue.delegation import DelegationRounds, Subagents
+from workers.dialogue.running_answers import ModelAway, RunningAnswers
 from workers.dialogue.transcript import ExchangeRecord
 
 # Leaves room for the picture.
@@ -26,6 +30,7 @@ _RECALLED_WORDS = 250
 _JUST_NOW = timedelta(minutes=10)
 # Enough to see what it answers; what was said before that is found by its id.
 _RECENT_MESSAGES = 6
+_OFFLINE = DialogueAgent(OfflineModel())
 OnPiece = Callable[[str], Awaitable[None]]
 
 
@@ -84,7 +89,7 @@ class DialogueExchange:
 class ExchangeProcessor:
     """Has the agent answer messages, with its memory and its sub-agents.
 
-    Raises what Conversations or Histories raise; PermanentFailure where the model has nothing to say.
+    Raises what Conversations or Histories raise; ModelAway; PermanentFailure where the model has nothing to say.
     """
 
     conversations: Conversations
@@ -95,6 +100,7 @@ class ExchangeProcessor:
     subagents: Subagents
     most_rounds: int
     clock: Callable[[], datetime]
+    running: RunningAnswers
 
     async def process(
         self, draft: DialogueMessage, on_stored: Callable[[DialogueMessage], Awaitable[object]], on_piece: OnPiece
@@ -118,8 +124,8 @@ class ExchangeProcessor:
             record = ExchangeRecord(self.histories, said, answer_id, self.clock, earlier)
             await record.resume()
             return DialogueExchange(said, known, delegations=record.delegations(self.subagents.known))
-        worded = await self.conversations.with_text(said)
-        if draft.ref is not None:
+        worded = _with_unanswered_question(await self.conversations.with_text(said), recent)
+        if worded.content != draft.content:
             remembered = await self.memory.about(worded)
         record = ExchangeRecord(self.histories, worded, answer_id, self.clock, earlier)
         if not is_new:
@@ -154,11 +160,16 @@ class ExchangeProcessor:
     async def _thought(
         self, record: ExchangeRecord, remembered: Sequence[MemorySnippet], present: Present, on_piece: OnPiece
     ) -> str:
-        pieces = []
-        async for piece in self.agent.answer(record.talk, remembered, self._help(record, present), present):
-            pieces.append(piece)
-            await on_piece(piece)
-        return sanitise_text("".join(pieces))[:MAX_MESSAGE_CHARS]
+        said = record.said
+        pieces = self.agent.answer(record.talk, remembered, self._help(record, present), present)
+        try:
+            return await self.running.text(said.message_id, pieces, on_piece)
+        except ModelUnavailable as error:
+            if said.kind is not MessageKind.HIDDEN:
+                raise ModelAway(said) from error
+        # A notification does not wait for a better wording.
+        plain = _OFFLINE.answer(record.talk, remembered, present=present)
+        return await self.running.text(said.message_id, plain, on_piece)
 
     def _help(self, record: ExchangeRecord, present: Present) -> DelegationRounds | None:
         """An instruction says all that it takes to follow it."""
@@ -202,3 +213,14 @@ def _kind_of(draft: DialogueMessage, talk: Sequence[DialogueMessage]) -> Message
     """Kind of a user's message: one right after a notification is a response to it."""
     is_response = draft.kind is MessageKind.NATIVE and talk and talk[-1].kind is MessageKind.NOTIFICATION
     return MessageKind.RESPONSE if is_response else draft.kind
+
+
+def _with_unanswered_question(said: DialogueMessage, talk: Sequence[DialogueMessage]) -> DialogueMessage:
+    """The message; one that only asks to try again has the words of the user's messages that got no answer."""
+    if said.kind is MessageKind.HIDDEN or not asks_again(said.content or ""):
+        return said
+    before = list(takewhile(lambda each: each.message_id != said.message_id, talk))
+    unanswered = takewhile(lambda each: each.role == "user" and each.kind is not MessageKind.HIDDEN, reversed(before))
+    questions = [each.content for each in unanswered if each.content and not asks_again(each.content)]
+    question = "\n\n".join(reversed(questions))[-MAX_MESSAGE_CHARS:]
+    return said.model_copy(update={"content": question}) if question else said

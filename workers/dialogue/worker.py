@@ -7,12 +7,15 @@ from typing import Literal
 
 from agents.context.preferences import open_preferences
 from agents.dialogue.agent import DialogueAgent, hidden_instruction
+from agents.dialogue.generation import is_cut_off
 from agents.models.explicit_delegation import ExplicitDelegationModel
 from agents.models.language_model import LanguageModel
 from agents.models.selection import model_of
 from bus_schema.dialogue import (
     MAX_PREVIEW_CHARS,
+    AnswerCancelled,
     Answered,
+    CancelAnswer,
     CheckTimeouts,
     Delivered,
     DeliverNotification,
@@ -46,6 +49,7 @@ from mindbus.sdk.requests import in_id_scope
 from mindbus.sdk.users import UserDirectory
 from workers.dialogue.delegation import Subagents, known_subagents
 from workers.dialogue.exchange import DialogueExchange, ExchangeProcessor, MemoryLookup
+from workers.dialogue.running_answers import AskerLeft, RunningAnswers
 
 _TICK_S = 0.5
 # Silence is longer than the timeout, not as long (spec 004 §4.2).
@@ -71,9 +75,10 @@ class DialogueWorker(Worker):
     ) -> None:
         settings = context.settings_as(FleetSettings)
         self._bus, self._clock = context.bus, context.clock
-        self._model = model or model_of(settings)
+        self._model = model or model_of(settings, retries=0)
         self._artifacts = open_artifacts(context.bus, settings, context.clock)
         self._talks = Conversations(context.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
+        self._running = RunningAnswers()
         self._exchanges = ExchangeProcessor(
             self._talks,
             HistoryClient(context.bus),
@@ -87,6 +92,7 @@ class DialogueWorker(Worker):
             Subagents(known_subagents or {}, context.bus, context.clock, settings.subagent_timeout_s),
             settings.delegation_rounds,
             context.clock,
+            self._running,
         )
         self._timeout = timedelta(minutes=settings.dialogue_timeout_minutes)
         self._check = timedelta(seconds=settings.dialogue_check_s)
@@ -115,13 +121,16 @@ class DialogueWorker(Worker):
             ref=command.ref,
             time=self._clock(),
         )
-        exchange = await self._exchanges.process(draft, self._tell_received, context.say if command.stream else _nobody)
+        exchange = await self._exchanges.process(
+            draft, self._tell_received, partial(_show, context) if command.stream else _nobody
+        )
         answered = Answered(
             message_id=draft.message_id,
             response_id=exchange.answer.message_id,
             response=exchange.answer.content or "",
             kem_ids=exchange.answer.kem_ids,
             delegations=exchange.delegations,
+            cut_off=is_cut_off(exchange.answer.content or ""),
         )
         return answered, *await self._ending(exchange, context)
 
@@ -146,6 +155,11 @@ class DialogueWorker(Worker):
         )
         trace = conversation_trace(command.user_id)
         return Delivered(message_id=message_id), Publish(sent, trace), *await self._ending(exchange, context)
+
+    @on_command
+    async def cancel(self, command: CancelAnswer) -> AnswerCancelled:
+        """Stop the answer to a message; what came of it is kept."""
+        return AnswerCancelled(cancelled=self._running.cancel(command.message_id))
 
     @on_command
     async def end(self, command: EndDialogue, context: MessageContext) -> tuple[Ended | Publish, ...]:
@@ -234,6 +248,13 @@ class DialogueWorker(Worker):
             reason=reason,
         )
         return await self._talks.keep_fragment(fragment)
+
+
+async def _show(context: MessageContext, piece: str) -> None:
+    """Stream a piece of the answer. Raises AskerLeft."""
+    await context.say(piece)
+    if context.asker_left:
+        raise AskerLeft
 
 
 async def _nobody(_said: object) -> None:

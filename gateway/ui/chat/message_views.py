@@ -6,6 +6,7 @@ from urllib.parse import quote
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage
 from bus_schema.notification import NotificationGenerated
+from bus_schema.replies import restarts
 from gateway.ui.components import anchor, attributes, box, fold, moment, refill, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.markdown import markdown
@@ -77,6 +78,9 @@ class StreamingAnswer:
                 box("mb-caret", "i")
 
     def add(self, piece: str) -> None:
+        if restarts(piece):
+            self.content, self._laid_out = "", 0
+            self._done.clear()
         self.content += piece
         finished, _, last = self.content.rpartition("\n\n")
         # A fence that is open yet would be laid out as something else.

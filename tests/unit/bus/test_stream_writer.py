@@ -1,15 +1,16 @@
 """Parts of an answer are heard while it is made, whether or not anything follows them."""
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
 import mindbus
-from bus_schema.replies import Code
+from bus_schema.replies import Code, TextPart
 from config.settings import FleetSettings
-from mindbus import Client, Command, MessageContext, Rejected, ReplyError
+from mindbus import Client, Command, MessageContext, Rejected, ReplyError, TemporaryFailure
 from mindbus.testing.workers import running
 
 
@@ -91,3 +92,31 @@ async def test_whoever_did_not_ask_to_be_told_is_not(speaker: Speaker, settings:
     speaker.is_heard.set()
     async with running(lambda _kit: speaker, settings=settings) as bus, asyncio.timeout(10):
         assert await bus.request(Speak(words=("a", "b"))) == Spoken(text="ab")
+
+
+class Stutterer(mindbus.Worker):
+    """Fails in the middle of its first attempt; in the second it takes back its first words."""
+
+    name = "speaker"
+    attempts = 2
+
+    @mindbus.on_command
+    async def speak(self, command: Speak, context: MessageContext) -> Spoken:
+        await context.say("half a word")
+        if context.attempt == 1:
+            await asyncio.sleep(0.1)  # until the part is sent
+            raise TemporaryFailure("lost the thread", timedelta(0))
+        await asyncio.sleep(0.1)
+        await context.say(TextPart("the ", restarts=True))
+        await context.say("whole")
+        return Spoken(text="the whole")
+
+
+async def test_a_text_begins_again_with_another_attempt_and_where_its_writer_says_so(settings: FleetSettings) -> None:
+    async with running(lambda _kit: Stutterer(), settings=settings) as bus, asyncio.timeout(20):
+        parts = [part async for part in bus.stream(Speak(words=()), timeout_s=20)]
+
+    assert parts[-1] == Spoken(text="the whole")
+    texts = [part for part in parts if isinstance(part, TextPart)]
+    assert [text.restarts for text in texts[:3]] == [False, True, True]
+    assert "".join(texts[2:]) == "the whole"

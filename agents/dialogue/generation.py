@@ -1,0 +1,146 @@
+"""Generation of one answer: retries within a budget, restarts of broken streams, continuation of cut-off answers."""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from agents.models.errors import AnswerCutOff, ModelFailure, ModelUnavailable
+from agents.models.language_model import DEFAULTS, LanguageModel, ModelMessage, ModelParams, Tool, ToolCall
+from bus_schema.replies import TextPart
+from language.words import Language, language_of
+
+log = structlog.get_logger()
+_MOST_CONTINUATIONS = 3
+_CONTINUE = {
+    Language.ENGLISH: "Your answer was cut off. Continue it exactly where it stops; repeat nothing.",
+    Language.RUSSIAN: "Ответ оборвался. Продолжите его ровно с того места, где он кончается; ничего не повторяйте.",
+}
+_CUT_OFF = {Language.ENGLISH: "… [cut off]", Language.RUSSIAN: "… [ответ оборван]"}
+_AWAY = {
+    Language.ENGLISH: "The language model is not available right now. Your question is kept: say “try again” later, "
+    "and it will be answered.",
+    Language.RUSSIAN: "Языковая модель сейчас недоступна. Вопрос сохранён: скажите позже «повтори», и ответ будет.",
+}
+_TRY_AGAIN = re.compile(
+    r"\W*(?:(?:да|ага|ну|давай|пожалуйста|теперь|please|yes|yeah|now|ok|okay|and|so)\W+)*"
+    r"(?:да|давай(?:те)?|повтори(?:те)?|попробуй(?:те)?|ответь(?:те)?|(?:попробуй(?:те)?\s+)?(?:ещ[её]\s+раз|снова)"
+    r"|yes|yeah|sure|retry|again|(?:please\s+)?try\s+(?:it\s+)?again|answer\s+(?:it|now|me))"
+    r"(?:\W+(?:пожалуйста|теперь|сейчас|please|now))*\W*",
+    re.IGNORECASE,
+)
+
+
+@dataclass
+class RetryBudget:
+    """The calls that may fail while one message is answered, and the seconds since the first failure in a row.
+
+    Waits double from `first_wait_s`; an endpoint that names a longer wait than is left is not called again.
+    """
+
+    failures: int = 3
+    seconds: float = 4.0
+    first_wait_s: float = 0.5
+    _failing_since: float | None = field(default=None, init=False)
+
+    def wait_s(self, error: ModelUnavailable) -> float | None:
+        """Seconds to wait before the next call; None where the budget is used up."""
+        now = time.monotonic()
+        since = self._failing_since = now if self._failing_since is None else self._failing_since
+        wait_s = error.delay.total_seconds() if error.delay else self.first_wait_s
+        self.failures, self.first_wait_s = self.failures - 1, 2 * self.first_wait_s
+        return wait_s if self.failures >= 0 and now + wait_s - since <= self.seconds else None
+
+    def progress(self) -> None:
+        """Begin to count the seconds anew, since the model has said something."""
+        self._failing_since = None
+
+
+class AnswerGeneration:
+    """One turn of the model while it is generated; `shown_before` is what the reader has of earlier turns."""
+
+    def __init__(self, model: LanguageModel, budget: RetryBudget, params: ModelParams = DEFAULTS) -> None:
+        self._model, self._budget, self._params = model, budget, params
+        self.text = ""
+        self.calls: tuple[ToolCall, ...] = ()
+
+    async def pieces(
+        self, messages: Sequence[ModelMessage], tools: Sequence[Tool], shown_before: str = ""
+    ) -> AsyncGenerator[str]:
+        """The text, piece by piece; a `TextPart` that restarts begins the whole answer again.
+
+        A broken stream is restarted, an answer at the token limit is continued, three times at most, then marked as
+        cut off. Raises ModelFailure; ModelUnavailable when the budget is used up and there is nothing to keep.
+        """
+        prompt = messages
+        for number in range(_MOST_CONTINUATIONS + 1):
+            try:
+                async for piece in self._restarted(prompt, tools, shown_before):
+                    yield piece
+                return
+            except AnswerCutOff:
+                if not self.text.strip():
+                    raise
+            except ModelFailure:
+                if not number:
+                    raise
+                break
+            log.info("answer cut off", model=self._model.name, characters=len(self.text), continuations=number)
+            prompt = (
+                *messages,
+                ModelMessage(role="assistant", content=self.text),
+                ModelMessage(role="user", content=_CONTINUE[language_of(self.text)]),
+            )
+        mark = cut_off_mark(self.text)
+        self.text += mark
+        yield mark
+
+    async def _restarted(
+        self, messages: Sequence[ModelMessage], tools: Sequence[Tool], shown_before: str
+    ) -> AsyncGenerator[str]:
+        """One call, as often as the budget allows; a call after a broken one takes its place."""
+        kept = self.text
+        while True:
+            try:
+                async for chunk in self._model.stream(messages, tools=tools, params=self._params):
+                    piece = chunk.text
+                    if chunk.completion:
+                        self.calls = chunk.completion.tool_calls
+                        piece = piece or ("" if self.text.strip() else chunk.completion.text)
+                    self.text += piece
+                    if piece:
+                        self._budget.progress()
+                        yield piece
+                return
+            except ModelUnavailable as error:
+                wait_s = self._budget.wait_s(error)
+                is_broken, self.text = self.text != kept, kept
+                if is_broken:
+                    yield TextPart(shown_before + kept, restarts=True)
+                if wait_s is None:
+                    raise
+                log.warning("model call failed", model=self._model.name, again_in_s=wait_s, error=str(error))
+                await asyncio.sleep(wait_s)
+
+
+def cut_off_mark(text: str) -> str:
+    """The end of an answer that is not whole, in its language."""
+    return _CUT_OFF[language_of(text)]
+
+
+def is_cut_off(text: str) -> bool:
+    """Whether an answer ends with such a mark."""
+    return text.endswith(tuple(_CUT_OFF.values()))
+
+
+def unavailable_message(question: str) -> str:
+    """The reason why there is no answer yet, in the language of the question."""
+    return _AWAY[language_of(question)]
+
+
+def asks_again(text: str) -> bool:
+    """Whether a message does nothing but ask to try again."""
+    return _TRY_AGAIN.fullmatch(text) is not None

@@ -1,0 +1,131 @@
+"""An answer that breaks off is restarted, continued or given up, within one budget of calls."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+
+from agents.dialogue.agent import DialogueAgent
+from agents.dialogue.generation import RetryBudget, asks_again, is_cut_off, unavailable_message
+from agents.models.errors import AnswerCutOff, ModelUnavailable
+from agents.models.language_model import ModelMessage
+from agents.models.openai_compatible import OpenAICompatible
+from bus_schema.replies import restarts
+from tests.llm_server import Fails, HangsUp, LlmServer, Reply, Says
+
+
+@asynccontextmanager
+async def asked(*script: Reply) -> AsyncIterator[tuple[DialogueAgent, LlmServer]]:
+    async with LlmServer(*script) as server:
+        timeout = timedelta(seconds=5)
+        model = OpenAICompatible(base_url=server.base_url, model="small", api_key=None, timeout=timeout, retries=0)
+        try:
+            yield DialogueAgent(model, budget=lambda: RetryBudget(first_wait_s=0.001)), server
+        finally:
+            await model.aclose()
+
+
+async def pieces_of(agent: DialogueAgent, question: str = "How are things?") -> list[str]:
+    return [piece async for piece in agent.answer([ModelMessage(role="user", content=question)])]
+
+
+def as_read(pieces: list[str]) -> str:
+    """The text that a reader has who honours restarts."""
+    text = ""
+    for piece in pieces:
+        text = piece if restarts(piece) else text + piece
+    return text
+
+
+async def test_a_stream_that_breaks_begins_again_and_the_reader_is_told() -> None:
+    async with asked(HangsUp(after_pieces=3), Says("All is well.")) as (agent, server):
+        pieces = await pieces_of(agent)
+
+    assert "".join(pieces).startswith("word")
+    assert [restarts(piece) for piece in pieces].count(True) == 1
+    assert as_read(pieces) == "All is well."
+    assert len(server.requests) == 2
+
+
+async def test_a_message_costs_four_failing_calls_at_most() -> None:
+    async with asked(*[Fails(500)] * 9) as (agent, server):
+        with pytest.raises(ModelUnavailable, match="HTTP 500"):
+            await pieces_of(agent)
+
+    assert len(server.requests) == 4
+
+
+async def test_a_stream_that_breaks_every_time_leaves_nothing_shown() -> None:
+    pieces: list[str] = []
+
+    async def read(agent: DialogueAgent) -> None:
+        async for piece in agent.answer([ModelMessage(role="user", content="?")]):
+            pieces.append(piece)  # kept when the generator raises
+
+    async with asked(*[HangsUp(after_pieces=3)] * 9) as (agent, server):
+        with pytest.raises(ModelUnavailable):
+            await read(agent)
+
+    assert pieces
+    assert as_read(pieces) == ""
+    assert len(server.requests) == 4
+
+
+async def test_an_endpoint_that_asks_for_a_long_pause_is_called_once() -> None:
+    async with asked(*[Fails.busy(429, retry_after_s=60)] * 2) as (agent, server):
+        with pytest.raises(ModelUnavailable):
+            await pieces_of(agent)
+
+    assert len(server.requests) == 1
+
+
+async def test_an_answer_at_the_token_limit_goes_on_where_it_stopped() -> None:
+    async with asked(Says("The first half, ", finish_reason="length"), Says("the second half.")) as (agent, server):
+        pieces = await pieces_of(agent)
+
+    assert as_read(pieces) == "The first half, the second half."
+    assert server.requests[1].messages[-2].content == "The first half, "
+    assert "Continue" in server.requests[1].messages[-1].content
+
+
+async def test_an_answer_without_end_is_kept_and_marked() -> None:
+    async with asked(*[Says("и ещё ", finish_reason="length")] * 9) as (agent, server):
+        text = as_read(await pieces_of(agent, "Расскажи всё"))
+
+    assert text == "и ещё и ещё и ещё и ещё … [ответ оборван]"
+    assert is_cut_off(text)
+    assert len(server.requests) == 4
+
+
+async def test_a_continuation_that_breaks_leaves_what_came_before_it() -> None:
+    broken = [HangsUp(after_pieces=3)] * 9
+    async with asked(Says("The first half,", finish_reason="length"), *broken) as (agent, _):
+        text = as_read(await pieces_of(agent))
+
+    assert text == "The first half,… [cut off]"
+
+
+async def test_a_limit_before_the_first_word_is_an_error() -> None:
+    async with asked(Says("", finish_reason="length")) as (agent, _):
+        with pytest.raises(AnswerCutOff):
+            await pieces_of(agent)
+
+
+@pytest.mark.parametrize(
+    "text", ["да", "Да!", "давай, повтори", "попробуй ещё раз", "повтори, пожалуйста", "yes", "Try again", "ok, retry"]
+)
+def test_requests_to_try_again(text: str) -> None:
+    assert asks_again(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["дай отчёт", "да, Марат заболел", "повтори отчёт Ольге", "yes, the launch moved", "try the new build", ""]
+)
+def test_other_messages_are_no_requests_to_try_again(text: str) -> None:
+    assert not asks_again(text)
+
+
+def test_the_reason_is_told_in_the_language_of_the_question() -> None:
+    assert "Вопрос сохранён" in unavailable_message("Какой сегодня день?")
+    assert "is kept" in unavailable_message("What day is it?")

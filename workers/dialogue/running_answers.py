@@ -1,0 +1,82 @@
+"""Answers while they are generated: ended at the asker's deadline, when the asker leaves, or by a cancellation."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+
+from agents.dialogue.generation import cut_off_mark, unavailable_message
+from agents.models.conversation import sanitise_text
+from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueMessage
+from bus_schema.replies import Code, restarts
+from mindbus.bus.context import current_message, deadline_of
+from mindbus.errors import Expired, Rejected
+
+# The answer so far still has to reach the asker.
+_GRACE = timedelta(seconds=2)
+_GRACE_SHARE = 0.1
+
+
+class AskerLeft(Exception):
+    """Nobody takes the pieces of the answer any more."""
+
+
+class AnswerInterrupted(Expired):
+    """Nobody waits for the answer any more, and none of it had come; the question is kept."""
+
+
+class ModelAway(Rejected, code=Code.UNAVAILABLE):
+    """The language model does not answer now; the question is kept, and answered when the user says to try again."""
+
+    def __init__(self, question: DialogueMessage) -> None:
+        super().__init__(
+            message=unavailable_message(question.content or ""),
+            details={"reason": "model_unavailable", "message_id": question.message_id},
+        )
+
+
+class RunningAnswers:
+    """The answers that are being generated now, by the id of the message that they answer."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, asyncio.Timeout] = {}
+
+    def cancel(self, message_id: str) -> bool:
+        """Stop an answer; False where it is not being generated."""
+        running = self._running.get(message_id)
+        if running is None or running.expired():
+            return False
+        running.reschedule(0)
+        return True
+
+    async def text(self, message_id: str, pieces: AsyncGenerator[str], write: Callable[[str], Awaitable[None]]) -> str:
+        """The whole answer, or as much as came before the interruption, marked as cut off.
+
+        The model is called no more after the asker's deadline. Raises AnswerInterrupted where nothing has come.
+        """
+        shown: list[str] = []
+        try:
+            async with asyncio.timeout(_left_s()) as self._running[message_id], aclosing(pieces):
+                async for piece in pieces:
+                    if restarts(piece):
+                        shown.clear()
+                    shown.append(piece)
+                    await write(piece)
+        except (TimeoutError, AskerLeft) as error:
+            text = "".join(shown)
+            if not text.strip():
+                raise AnswerInterrupted from error
+            shown.append(cut_off_mark(text))
+        finally:
+            self._running.pop(message_id, None)
+        return sanitise_text("".join(shown))[:MAX_MESSAGE_CHARS]
+
+
+def _left_s() -> float | None:
+    """Seconds until the answer has to end for its asker; None without a deadline."""
+    context = current_message()
+    deadline = deadline_of(context.envelope) if context else None
+    if deadline is None:
+        return None
+    left = deadline - datetime.now(UTC)
+    return (left - min(_GRACE, left * _GRACE_SHARE)).total_seconds()
