@@ -11,9 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from agents.configuration.prompts import shipped_guide
 from agents.context_manager.extraction import find_statement
 from agents.fragments import MessageSentence, ProcessingResult, links_to, message_sentences, quotes_message
-from agents.models.language_model import LanguageModel
+from agents.models.language_model import LanguageModel, try_complete_as
 from agents.models.prompt import Material, build_prompt
-from agents.models.structured import try_complete_as
 from agents.people import KnownPeople
 from agents.task_manager.extraction import find_tasks
 from agents.tone import ToneAnalysis, analyse_tone, combine_tones

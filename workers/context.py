@@ -16,7 +16,7 @@ from agents.context.state import (
     settled_by_tasks,
 )
 from agents.models.language_model import LanguageModel
-from agents.models.present_model import PresentModel
+from agents.models.prompt import PresentModel
 from agents.models.selection import model_of
 from agents.present import Present
 from bus_schema.context import ReviewDesk

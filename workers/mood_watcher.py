@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agents.context.preferences import open_preferences
 from agents.models.language_model import LanguageModel
-from agents.models.present_model import PresentModel
+from agents.models.prompt import PresentModel
 from agents.models.selection import model_of
 from agents.mood_watcher import MoodHistory, MoodWatcher
 from agents.present import Present

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from agents.context.preferences import open_preferences
 from agents.models.language_model import LanguageModel
-from agents.models.present_model import PresentModel
+from agents.models.prompt import PresentModel
 from agents.models.selection import model_of
 from agents.people import KnownPeople
 from agents.people_directory import open_people_directory

@@ -10,9 +10,8 @@ from agents.configuration.prompts import shipped_guide
 from agents.context.decision_context import DecisionContext
 from agents.context.state import Delivery, NotificationDecision, NotificationState
 from agents.fragments import is_supported, numbers_in
-from agents.models.language_model import LanguageModel
+from agents.models.language_model import LanguageModel, try_complete_as
 from agents.models.prompt import Material, build_prompt
-from agents.models.structured import try_complete_as
 from bus_schema.dialogue import DialogueMessage, MessageKind
 from bus_schema.notification import NotificationGenerated, Urgency
 from language.words import Language, language_of, terms

@@ -11,9 +11,8 @@ from agents.configuration.prompts import shipped_guide
 from agents.context_manager import english_statements, russian_statements
 from agents.context_manager.knowledge import FactRecorder
 from agents.fragments import MessageSentence, is_supported, message_sentences, quoted_message
-from agents.models.language_model import LanguageModel
+from agents.models.language_model import LanguageModel, try_complete_as
 from agents.models.prompt import Material, build_prompt
-from agents.models.structured import try_complete_as
 from agents.people import KnownPeople
 from agents.syntax.clauses import Sentence, read_sentence, without_spans
 from agents.task_manager.extraction import find_tasks

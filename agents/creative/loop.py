@@ -14,9 +14,8 @@ from langgraph.graph.state import CompiledStateGraph
 from agents.configuration.prompts import Role
 from agents.creative.assignment import Assignment
 from agents.models.errors import EmptyAnswer
-from agents.models.language_model import LanguageModel, MeteredModel, ModelMessage
+from agents.models.language_model import LanguageModel, MeteredModel, ModelMessage, complete_as
 from agents.models.prompt import ATTEMPT, Material, Step, Verdict, remarks
-from agents.models.structured import complete_as
 
 Report = Callable[[str], Awaitable[None]]
 

@@ -1,4 +1,4 @@
-"""Layout of a prompt.
+"""Layout of a prompt, and a model that is told the present with every prompt.
 
 The system message opens with `Task: <artifact type>` (`research_report idea draft critique edited final`), then
 `Step: write`, `Step: self-critique` or `Step: revise`; whatever else it says is the role's own instructions. The user
@@ -13,15 +13,16 @@ the remarks to act on are a block of the type `remarks`, one list item each.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.models.language_model import ModelMessage
+from agents.models.language_model import DEFAULTS, Chunk, Completion, LanguageModel, ModelMessage, ModelParams, Tool
+from agents.present import Present, with_present
 from bus_schema.glm import Explanation, FoundKem
-from language.words import first_words, words
+from language.words import first_words, language_of, words
 
 Step = Literal["write", "self-critique", "revise"]
 ATTEMPT = "attempt"
@@ -133,3 +134,40 @@ def memory_materials(found: Iterable[FoundKem], room_words: int) -> tuple[Materi
 def _bears_on_it(why: Explanation) -> bool:
     """Check the scores of a unit: something always comes nearest, which does not make it relevant."""
     return (why.lexical or 0) >= _WORDS or (why.dense or 0) >= _MEANING
+
+
+class PresentModel:
+    """Appends the present to the system message of each prompt; closing it leaves the model itself open."""
+
+    def __init__(self, model: LanguageModel, present: Present) -> None:
+        self._model, self._present = model, present
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def complete(
+        self,
+        messages: Sequence[ModelMessage],
+        *,
+        tools: Sequence[Tool] = (),
+        schema: type[BaseModel] | None = None,
+        params: ModelParams = DEFAULTS,
+    ) -> Completion:
+        return await self._model.complete(self._told(messages), tools=tools, schema=schema, params=params)
+
+    async def stream(
+        self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
+    ) -> AsyncIterator[Chunk]:
+        async for chunk in self._model.stream(self._told(messages), tools=tools, params=params):
+            yield chunk
+
+    async def aclose(self) -> None:
+        """Leave the model open: it belongs to whoever opened it."""
+
+    def _told(self, messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
+        if not messages or messages[0].role != "system":
+            return messages
+        language = self._present.language or language_of(messages[-1].content)
+        told = with_present(messages[0].content, self._present, language)
+        return (messages[0].model_copy(update={"content": told}), *messages[1:])

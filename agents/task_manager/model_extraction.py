@@ -7,9 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
 from agents.fragments import is_supported, quoted_message
-from agents.models.language_model import LanguageModel
+from agents.models.language_model import LanguageModel, try_complete_as
 from agents.models.prompt import Material, build_prompt
-from agents.models.structured import try_complete_as
 from agents.people import Mention, same_name
 from agents.syntax.clauses import ImpliedOwner
 from agents.task_manager.extraction import TaskCandidate

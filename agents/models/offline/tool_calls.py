@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from agents.models.delegation_requests import delegations
+from agents.models.explicit_delegation import delegations
 from agents.models.language_model import ModelMessage, Tool, ToolCall
 
 DELEGATE = "delegate_to_"

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from agents.models.errors import ModelRefused
-from agents.models.language_model import ModelMessage, TokenUsage
+from agents.models.language_model import ModelMessage, TokenUsage, complete_as
 from agents.models.offline.article import statements
 from agents.models.offline.model import NAME, OfflineModel, answer
 from agents.models.offline.source import statement_key
 from agents.models.prompt import Material, Step, Verdict, build_prompt, remarks
-from agents.models.structured import complete_as
 from language.markdown import BlockKind, parse, plain
 from language.sentences import sentences
 from language.words import words

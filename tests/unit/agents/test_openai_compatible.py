@@ -19,10 +19,10 @@ from agents.models.language_model import (
     TokenUsage,
     Tool,
     ToolCall,
+    complete_as,
 )
 from agents.models.openai_compatible import OpenAICompatible
 from agents.models.prompt import Verdict
-from agents.models.structured import complete_as
 from mindbus.logs import configure_logs
 from tests.llm_server import NAME, Fails, HangsUp, LlmServer, Reply, Says, Sends, Stalls
 

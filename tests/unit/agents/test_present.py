@@ -7,8 +7,7 @@ import pytest
 from agents.dialogue.agent import DialogueAgent
 from agents.models.language_model import ModelMessage
 from agents.models.offline.model import OfflineModel
-from agents.models.present_model import PresentModel
-from agents.models.prompt import build_prompt
+from agents.models.prompt import PresentModel, build_prompt
 from agents.present import Present, parse_present
 from bus_schema.users import User
 from language.words import Language

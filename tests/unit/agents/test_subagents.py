@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from agents.models.conversation import MOST_AT_ONCE, normalise_calls
-from agents.models.delegation_requests import content_for, delegations
+from agents.models.explicit_delegation import content_for, delegations
 from agents.models.language_model import ModelMessage, Tool, ToolCall
 from agents.models.offline.replies import asks_name, name_told
 from agents.models.offline.tool_calls import next_tool
