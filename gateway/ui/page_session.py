@@ -175,16 +175,16 @@ class PageSession:
                 self.query.pop(key, None)
         ui.run_javascript(f"mbWhere({json.dumps(urlencode(self.query))})")
 
-    def say(self, message: str) -> None:
-        """A notice that disappears by itself."""
-        ui.run_javascript(f"mbSay({json.dumps(message)})")
+    def say(self, message: str, *, is_error: bool = False) -> None:
+        """A notice that disappears by itself, an error later than others."""
+        ui.run_javascript(f"mbSay({json.dumps(message)}, {json.dumps(is_error)})")
 
     async def attempt(self, work: Coroutine[Any, Any, object], done: str = "") -> bool:
         """Run the work and show its error or `done`; True if it succeeded."""
         try:
             await work
         except EXPECTED_ERRORS as error:
-            self.say(error_text(self.i18n, error))
+            self.say(error_text(self.i18n, error), is_error=True)
             return False
         if done:
             self.say(done)

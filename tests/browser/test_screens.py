@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.conftest import App
 from tests.browser.letters import CONTENT, TRACE, send_a_dead_letter
@@ -222,24 +222,36 @@ def test_changes_are_shown_as_they_happen_to_whoever_may_read_them(app: App, bro
         assert page.evaluate("window.obeyed") is None
 
 
-def test_what_was_said_stands_beside_what_is_kept_of_it(app: App, browser: Browser, tmp_path: Path) -> None:
+def command(app: App, *arguments: str) -> str:
+    """As somebody else does; the browser's own loop runs in this thread."""
+    with ThreadPoolExecutor(1) as aside:
+        return aside.submit(app.shell.ok, *arguments).result(60)
+
+
+def packed_episode(app: App, page: Page, chat: str, tmp_path: Path) -> Locator:
+    """Import an episode while its list is shown, open it and pack it; its detail."""
     said = (NOTE, "Принято.", "Решили: аванс 30 %, остальное после монтажа. Погода чудесная, мы долго гуляли у реки.")
     lines = [
-        {"chat_id": "aliya", "role": ("user", "assistant")[at % 2], "content": text, "time": f"2026-01-10T12:0{at}:00Z"}
+        {"chat_id": chat, "role": ("user", "assistant")[at % 2], "content": text, "time": f"2026-01-10T12:0{at}:00Z"}
         for at, text in enumerate(said)
     ]
     (tmp_path / "said.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    with ThreadPoolExecutor(1) as aside, looking(browser, app.url) as page:
-        page.goto("/episodes?chat=aliya")
-        expect(page.get_by_text("No matching episodes")).to_be_visible()
-        aside.submit(app.shell.ok, "episodes", "import", str(tmp_path / "said.jsonl")).result(60)
-        page.locator("[data-episode]").click()
-        detail = page.locator(".mb-ep-detail")
-        expect(detail.locator(".mb-ep-raw")).to_contain_text("<img src=x")
-        page.get_by_role("button", name="Pack to warm").click()
+    page.goto(f"/episodes?chat={chat}")
+    expect(page.get_by_text("No matching episodes")).to_be_visible()
+    command(app, "episodes", "import", str(tmp_path / "said.jsonl"))
+    page.locator("[data-episode]").click()
+    detail = page.locator(".mb-ep-detail")
+    expect(detail.locator(".mb-ep-raw")).to_contain_text("<img src=x")
+    page.get_by_role("button", name="Pack to warm").click()
+    expect(detail.locator(".mb-ep-check")).to_contain_text("verified")
+    return detail
+
+
+def test_what_was_said_stands_beside_what_is_kept_of_it(app: App, browser: Browser, tmp_path: Path) -> None:
+    with looking(browser, app.url) as page:
+        detail = packed_episode(app, page, "aliya", tmp_path)
         decision = detail.locator(".mb-ep-decision-line")
         expect(decision).to_have_text("Решили: аванс 30 %, остальное после монтажа.")
-        expect(detail.locator(".mb-ep-check")).to_contain_text("verified")
         expect(detail.locator(".mb-ep-raw .mb-ep-left-out").last).to_contain_text("Погода чудесная")
         decision.hover()
         expect(detail.locator(".mb-lit")).to_have_count(1)
@@ -251,6 +263,32 @@ def test_what_was_said_stands_beside_what_is_kept_of_it(app: App, browser: Brows
         page.reload()
         expect(page.locator("[data-episode][aria-pressed='true']")).to_have_count(1)
         assert page.evaluate("window.obeyed") is None
+
+
+def test_a_button_that_is_held_while_its_episode_changes_still_works(
+    app: App, browser: Browser, tmp_path: Path
+) -> None:
+    with looking(browser, app.url) as page:
+        detail = packed_episode(app, page, "damir", tmp_path)
+        recency = detail.locator(".mb-ep-terms .mb-strong").first
+        expect(recency).to_have_text("0.00")
+        page.get_by_role("button", name="Unpack").hover()
+        page.mouse.down()
+        command(app, "episodes", "search", "аванс", "--chat", "damir")
+        expect(recency).not_to_have_text("0.00")
+        page.mouse.up()
+        expect(detail).to_contain_text("Not packed")
+
+
+def test_an_episode_that_is_gone_says_so_in_its_place(app: App, browser: Browser, tmp_path: Path) -> None:
+    with looking(browser, app.url) as page:
+        detail = packed_episode(app, page, "erlan", tmp_path)
+        command(app, "user", "forget", "erlan", "--yes")
+        page.get_by_role("button", name="Unpack").click()
+        expect(page.locator(".mb-toast-error")).to_contain_text("not_found")
+        page.locator("[data-episode]").click()
+        expect(detail.get_by_role("alert")).to_contain_text("not_found")
+        expect(detail.locator(".mb-ep-raw")).to_contain_text("<img src=x")
 
 
 def test_markup_in_a_message_stays_text(app: App, browser: Browser) -> None:

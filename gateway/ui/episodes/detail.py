@@ -16,7 +16,18 @@ from bus_schema.lsm_statistics import (
     RELEVANCE_WEIGHT,
     ExplainedEpisode,
 )
-from gateway.ui.components import anchor, attributes, box, icon_button, identifier, moment, refill, score_bar, text
+from gateway.ui.components import (
+    anchor,
+    attributes,
+    box,
+    icon_button,
+    identifier,
+    moment,
+    refill,
+    score_bar,
+    text,
+    update,
+)
 from gateway.ui.episodes.overview import layer_tag
 from gateway.ui.episodes.retained_content import MarkedText, PackedLine, RetainedContent, is_whole, lines_of
 from gateway.ui.i18n import Localizer
@@ -25,11 +36,17 @@ from gateway.ui.svg import icon
 _SHORT_ID = 9
 
 
+ShowFitting = Callable[[EpisodeHead], None]
+
+
 class EpisodeDetail:
-    """Beside the list; on a phone, in its place."""
+    """Beside the list; on a phone, in its place.
+
+    `draw_buttons` draws all buttons of an episode and returns a function that shows those which fit its state.
+    """
 
     def __init__(
-        self, i18n: Localizer, place: Element, on_close: Callable[[], Any], draw_buttons: Callable[[EpisodeHead], Any]
+        self, i18n: Localizer, place: Element, on_close: Callable[[], Any], draw_buttons: Callable[[str], ShowFitting]
     ) -> None:
         self.i18n, self._place, self._on_close, self._draw_buttons = i18n, place, on_close, draw_buttons
         self._shown: ExplainedEpisode | None = None
@@ -42,34 +59,60 @@ class EpisodeDetail:
             text(self.i18n("episodes.choose"), "", "p")
 
     def show(self, explained: ExplainedEpisode) -> None:
-        """Show an episode; an unchanged one is not redrawn, so that its scroll position stays."""
+        """Show an episode; what is unchanged is not redrawn, so that its scroll position stays.
+
+        The buttons stay while the same episode is shown: a click on an element that is replaced meanwhile is lost.
+        """
         if explained == self._shown:
             return
+        i18n, before, retained = self.i18n, self._shown, RetainedContent.by(explained.episode.content)
+        if before is None or before.episode.id != explained.episode.id:
+            before = None
+            self._build(explained.episode)
         self._shown = explained
-        i18n, retained = self.i18n, RetainedContent.by(explained.episode.content)
-        with refill(self._place):
-            self._head(explained)
-            with box("mb-ep-sides"):
-                with attributes(box("mb-ep-side mb-ep-raw", "section"), aria_label=i18n("episodes.raw")):
-                    show_raw(i18n, explained, retained)
-                with attributes(box("mb-ep-side mb-ep-packed", "section"), aria_label=i18n("episodes.packed")):
-                    show_packed(i18n, explained, retained)
-                    show_priority(i18n, explained)
+        self._show_head(explained.episode)
+        if before is None or _raw_basis(before) != _raw_basis(explained):
+            with refill(self._raw):
+                show_raw(i18n, explained, retained)
+        with refill(self._packed):
+            show_packed(i18n, explained, retained)
+            show_priority(i18n, explained)
+        with refill(self._legend):
             show_legend(i18n, explained)
 
-    def _head(self, explained: ExplainedEpisode) -> None:
-        i18n, episode = self.i18n, explained.episode
-        with box("mb-head mb-ep-head"):
-            icon_button("left", i18n("close"), self._on_close, "mb-back")
-            attributes(text(episode.headline, "mb-ell", "h2"), title=episode.headline)
+    def _build(self, episode: EpisodeHead) -> None:
+        i18n = self.i18n
+        with refill(self._place):
+            with box("mb-head mb-ep-head"):
+                icon_button("left", i18n("close"), self._on_close, "mb-back")
+                self._title = text("", "mb-ell", "h2")
+                self._layer = box("mb-line-x")
+                with box("mb-line-x mb-not-phone"):
+                    identifier(i18n, episode.id, shown=f"{episode.id[:_SHORT_ID]}…")
+                    self._extent = text("", "mb-meta mb-num mb-ell")
+                box("mb-grow")
+                with box("mb-line-x mb-ep-deeds"):
+                    self._show_fitting = self._draw_buttons(episode.id)
+            with box("mb-ep-sides"):
+                self._raw = attributes(box("mb-ep-side mb-ep-raw", "section"), aria_label=i18n("episodes.raw"))
+                self._packed = attributes(box("mb-ep-side mb-ep-packed", "section"), aria_label=i18n("episodes.packed"))
+            self._legend = box("mb-ep-legend")
+
+    def _show_head(self, episode: EpisodeHead) -> None:
+        i18n = self.i18n
+        self._title.set_text(episode.headline)
+        update(self._title, title=episode.headline)
+        with refill(self._layer):
             layer_tag(i18n, episode)
-            with box("mb-line-x mb-not-phone"):
-                identifier(i18n, episode.id, shown=f"{episode.id[:_SHORT_ID]}…")
-                day = i18n.date(episode.started_at, datetime.now(UTC))
-                text(f"{day} · {i18n.count('chat.messages', episode.turns)}", "mb-meta mb-num mb-ell")
-            box("mb-grow")
-            with box("mb-line-x mb-ep-deeds"):
-                self._draw_buttons(explained.episode)
+        day = i18n.date(episode.started_at, datetime.now(UTC))
+        self._extent.set_text(f"{day} · {i18n.count('chat.messages', episode.turns)}")
+        self._show_fitting(episode)
+
+
+def _raw_basis(explained: ExplainedEpisode) -> tuple[object, ...]:
+    """All that is shown of the raw turns."""
+    episode = explained.episode
+    return explained.turns, episode.content, episode.words, episode.continues_from
 
 
 _TITLES = {"decision": "episodes.decisions", "point": "episodes.points", "entity": "episodes.entities"}
@@ -113,14 +156,13 @@ def show_packed(i18n: Localizer, explained: ExplainedEpisode, retained: Retained
 
 def show_legend(i18n: Localizer, explained: ExplainedEpisode) -> None:
     """Legend of the highlights, and the maker of the pack."""
-    with box("mb-ep-legend"):
-        text(i18n("episodes.legend.entity"), "mb-ep-entity")
-        text(i18n("episodes.legend.decision"), "mb-ep-decision")
-        text(i18n("episodes.legend.left_out"), "mb-ep-left-out")
-        text(i18n("episodes.legend.put_back"), "mb-ep-edge")
-        box("mb-grow")
-        if explained.report is not None:
-            text(i18n("episodes.made_by", maker=explained.report.maker), "mb-meta mb-ell")
+    text(i18n("episodes.legend.entity"), "mb-ep-entity")
+    text(i18n("episodes.legend.decision"), "mb-ep-decision")
+    text(i18n("episodes.legend.left_out"), "mb-ep-left-out")
+    text(i18n("episodes.legend.put_back"), "mb-ep-edge")
+    box("mb-grow")
+    if explained.report is not None:
+        text(i18n("episodes.made_by", maker=explained.report.maker), "mb-meta mb-ell")
 
 
 def show_pieces(pieces: Iterable[MarkedText]) -> None:

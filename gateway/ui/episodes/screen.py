@@ -1,5 +1,7 @@
 """The episodes screen: overview, list and detail of long-term memory."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from bus_schema.envelope import Envelope
@@ -49,8 +51,8 @@ class EpisodesScreen:
             self.chart = LayerChart(i18n, box("mb-panel mb-ep-chart", "section"))
             self.figures = EpisodeFigures(i18n, box("mb-panel mb-ep-figures", "section"))
             self._list()
-            detail = box("mb-panel mb-ep-detail", "section")
-            self.detail = EpisodeDetail(i18n, detail, self._close, self._buttons)
+            with box("mb-panel mb-ep-detail", "section") as detail:
+                self.detail = EpisodeDetail(i18n, box("mb-ep-body"), self._close, self._buttons)
             self._detail_part = ScreenSection(i18n, detail)
 
     @classmethod
@@ -164,15 +166,24 @@ class EpisodesScreen:
         self.detail.close()
         self._show()
 
-    def _buttons(self, episode: EpisodeHead) -> None:
+    def _buttons(self, episode_id: str) -> Callable[[EpisodeHead], None]:
         i18n = self.session.i18n
-        label = i18n("episodes.unanchor" if episode.is_anchor else "episodes.anchor_it")
-        button(label, lambda: self._anchor(episode.id, not episode.is_anchor), "", "anchor")
-        below = _BELOW.get(episode.layer)
-        if below is not None and not (below is Layer.COLD and episode.is_anchor):
-            button(i18n(f"episodes.pack_{below.value}"), lambda: self._pack(episode.id, below), "", "down")
-        if episode.layer is not Layer.HOT:
-            button(i18n("episodes.unpack"), lambda: self._unpack(episode.id), "", "replay")
+        anchor_it = button(i18n("episodes.anchor_it"), lambda: self._anchor(episode_id, is_anchor=True), "", "anchor")
+        unanchor = button(i18n("episodes.unanchor"), lambda: self._anchor(episode_id, is_anchor=False), "", "anchor")
+        packs = {
+            layer: button(i18n(f"episodes.pack_{layer.value}"), partial(self._pack, episode_id, layer), "", "down")
+            for layer in _BELOW.values()
+        }
+        unpack = button(i18n("episodes.unpack"), lambda: self._unpack(episode_id), "", "replay")
+
+        def show_fitting(episode: EpisodeHead) -> None:
+            show_if(anchor_it, not episode.is_anchor)
+            show_if(unanchor, episode.is_anchor)
+            for layer, pack in packs.items():
+                show_if(pack, layer is _BELOW.get(episode.layer) and not (layer is Layer.COLD and episode.is_anchor))
+            show_if(unpack, episode.layer is not Layer.HOT)
+
+        return show_fitting
 
     async def _unpack(self, episode_id: str) -> None:
         command = UnpackEpisode(episode_id=episode_id)
@@ -188,7 +199,7 @@ class EpisodesScreen:
 
         await self._do(pack())
 
-    async def _anchor(self, episode_id: str, is_anchor: bool) -> None:
+    async def _anchor(self, episode_id: str, *, is_anchor: bool) -> None:
         command = SetAnchor(episode_id=episode_id, is_anchor=is_anchor, reason=AnchorReason.EXPLICIT)
         await self._do(self.session.backend.query(command))
 

@@ -9,7 +9,19 @@ from nicegui.element import Element
 
 from gateway.api.fleet import DeadLetterSelection, SettledDeadLetters, body_of, drop, list_dead_letters, replay
 from gateway.backend import Backend
-from gateway.ui.components import anchor, attributes, box, button, copy_button, head, popup, show_if, text, update
+from gateway.ui.components import (
+    anchor,
+    attributes,
+    box,
+    button,
+    clickable,
+    copy_button,
+    head,
+    popup,
+    show_if,
+    text,
+    update,
+)
 from gateway.ui.dialogs import confirm
 from gateway.ui.i18n import Localizer
 from gateway.ui.markdown import json_view
@@ -19,6 +31,8 @@ from gateway.ui.svg import icon
 from mindbus.bus.deadletters import DeadLetter
 
 _MAX_SHOWN = 100
+_DROP = "mb-quiet mb-err"
+_MAX_SERVICES = 2  # as many as the head of the panel has room for
 Key = tuple[str, str]
 Settle = Callable[[str, DeadLetterSelection, Backend], Coroutine[Any, Any, SettledDeadLetters]]
 
@@ -37,7 +51,10 @@ class DeadLetterList:
                 self._count = text("", "mb-err mb-num mb-medium")
                 self._chosen = text("", "mb-meta")
                 box("mb-grow")
-                self._actions = box("mb-line-x")
+                with box("mb-line-x mb-hidden") as self._selection_actions:
+                    button(i18n("fleet.replay_selected"), lambda: self.replay(set(self.selected)), "", "replay")
+                    button(i18n("fleet.drop_selected"), lambda: self.drop(set(self.selected)), _DROP, "trash")
+                self._service_actions: Rows[str] = Rows(box("mb-line-x"), self._service_action)
             with box("mb-nothing mb-hidden") as self._nothing:
                 icon("check")
                 text(i18n("fleet.no_dead"), "mb-meta")
@@ -109,19 +126,21 @@ class DeadLetterList:
         await self._on_change(is_acted_on=True)
 
     def _show_actions(self) -> None:
-        i18n = self.session.i18n
-        self._chosen.set_text(i18n.count("fleet.selected", len(self.selected)) if self.selected else "")
-        self._actions.clear()
-        services = sorted({service for service, _ in self._letters})
-        with self._actions:
-            if self.selected:
-                button(i18n("fleet.replay_selected"), lambda: self.replay(set(self.selected)), "", "replay")
-                button(i18n("fleet.drop_selected"), lambda: self.drop(set(self.selected)), "mb-quiet mb-err", "trash")
-            elif len(self._letters) > 1:
-                for service in services[:2]:
-                    keys = {key for key in self._letters if key[0] == service}
-                    label = i18n("fleet.replay_all", service=service)
-                    button(label, lambda keys=keys: self.replay(keys), "mb-not-phone")
+        i18n, has_selection = self.session.i18n, bool(self.selected)
+        self._chosen.set_text(i18n.count("fleet.selected", len(self.selected)) if has_selection else "")
+        show_if(self._selection_actions, has_selection)
+        is_one_by_one = has_selection or len(self._letters) <= 1
+        services = [] if is_one_by_one else sorted({service for service, _ in self._letters})
+        self._service_actions.show((service, service) for service in services[:_MAX_SERVICES])
+
+    def _service_action(self, service: str) -> RedrawnRow[str]:
+        def replay_all() -> Coroutine[Any, Any, None]:
+            return self.replay({key for key in self._letters if key[0] == service})
+
+        def label(_button: Element, _service: str) -> None:
+            text(self.session.i18n("fleet.replay_all", service=service))
+
+        return RedrawnRow(clickable("mb-btn mb-not-phone", replay_all), label)
 
     def _row(self, letter: DeadLetter) -> RedrawnRow[DeadLetter]:
         row = attributes(box("mb-letter", "tr"), tabindex="0", data_row=letter.message_id)
@@ -150,7 +169,7 @@ class DeadLetterList:
         with box("mb-fit", "td"), box("mb-line-x mb-letter-actions"):
             button(i18n("fleet.show"), lambda: self.show(letter), "mb-small", "eye")
             button(i18n("fleet.replay"), lambda: self.replay({key}), "mb-small", "replay")
-            button(i18n("fleet.drop"), lambda: self.drop({key}), "mb-small mb-quiet mb-err", "trash")
+            button(i18n("fleet.drop"), lambda: self.drop({key}), f"mb-small {_DROP}", "trash")
 
 
 _CHECKED = "(event) => emit(event.target.checked)"

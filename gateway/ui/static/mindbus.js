@@ -51,14 +51,16 @@ function mbKnow([copied, notCopied, lost, again]) {
   document.querySelectorAll("#popup span").forEach((place, at) => { place.textContent = [lost, again][at]; });
 }
 
-function mbSay(text) {
+// An error stays long enough to be read and copied; a click removes it.
+function mbSay(text, isError = false) {
   const place = document.querySelector(".mb-toasts");
   if (!place) return;
   const toast = document.createElement("div");
-  toast.className = "mb-toast";
+  toast.className = isError ? "mb-toast mb-toast-error" : "mb-toast";
   toast.textContent = text;
+  toast.addEventListener("click", () => toast.remove());
   place.append(toast);
-  setTimeout(() => toast.remove(), 2500);
+  setTimeout(() => toast.remove(), isError ? 10000 : 2500);
 }
 
 function mbWhere(query) {
