@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
+from agents.configuration.model_roles import model_of
 from agents.context.decision_context import DecisionContext
 from agents.context.decisions import ContextAgent, Rulings
 from agents.context.preferences import open_preferences
@@ -17,7 +18,6 @@ from agents.context.state import (
 )
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import PresentModel
-from agents.models.selection import model_of
 from agents.present import Present
 from bus_schema.context import ReviewDesk
 from bus_schema.data import DeleteUser, Removed

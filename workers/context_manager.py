@@ -5,12 +5,12 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict
 
+from agents.configuration.model_roles import model_of
 from agents.context.preferences import open_preferences
 from agents.context_manager.agent import ContextManager, big_picture, memory_commands
 from agents.context_manager.knowledge import FactBase
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import PresentModel
-from agents.models.selection import model_of
 from agents.people_directory import open_people_directory
 from agents.present import Present
 from bus_schema.dialogue import DialogueFragment

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
+from agents.configuration.model_roles import model_of
 from agents.configuration.prompts import Role, UnsupportedArtifactType, shipped_role
 from agents.creative.assignment import LARGEST_INPUT_BYTES, Assignment, Input, UnusableInput, read_material
 from agents.creative.loop import CreativeLoop, LoopState
 from agents.models.errors import ModelFailure, ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, memory_materials
-from agents.models.selection import model_of
 from bus_schema.artifacts import AIContext
 from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed, StepPendingStorage, StepProgress
 from config.settings import FleetSettings

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from agents.configuration.model_roles import model_of
 from agents.context.preferences import open_preferences
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import PresentModel
-from agents.models.selection import model_of
 from agents.mood_watcher import MoodHistory, MoodWatcher
 from agents.present import Present
 from bus_schema.dialogue import DialogueFragment

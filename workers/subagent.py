@@ -3,12 +3,12 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 
+from agents.configuration.model_roles import model_of
 from agents.configuration.prompts import Guide
 from agents.context.preferences import open_preferences
 from agents.models.conversation import TALK, history_calls, model_messages, sanitise_text
 from agents.models.language_model import LanguageModel, ModelMessage, ToolCall
 from agents.models.prompt import Material, PresentModel
-from agents.models.selection import model_of
 from agents.present import Present
 from agents.subagents.loop import BoundTool, Toolbox, ToolLoop
 from config.settings import FleetSettings

@@ -5,10 +5,10 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict
 
+from agents.configuration.model_roles import model_of
 from agents.context.preferences import open_preferences
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import PresentModel
-from agents.models.selection import model_of
 from agents.people import KnownPeople
 from agents.people_directory import open_people_directory
 from agents.present import Present

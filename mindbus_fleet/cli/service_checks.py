@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from agents.configuration.model_roles import model_of
 from agents.configuration.validation import InvalidFile
 from agents.context.preferences import open_preferences
 from agents.models.errors import ModelHalfConfigured
-from agents.models.selection import model_of
 from agents.people_directory import open_people_directory
 from agents.sim.scenarios import SimLibrary
 from config.settings import FleetSettings

@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Literal
 
+from agents.configuration.model_roles import model_of
 from agents.context.preferences import open_preferences
 from agents.dialogue.agent import DialogueAgent, hidden_instruction
 from agents.dialogue.generation import is_cut_off
 from agents.models.explicit_delegation import ExplicitDelegationModel
 from agents.models.language_model import LanguageModel
-from agents.models.selection import model_of
 from bus_schema.dialogue import (
     MAX_PREVIEW_CHARS,
     AnswerCancelled,

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from agents.configuration.model_roles import model_of
 from agents.models.language_model import LanguageModel
-from agents.models.selection import model_of
 from agents.packer import read_cold, read_warm
 from bus_schema.episodes import Episode, HotContent, Layer, WarmContent
 from bus_schema.lsm import GetEpisode

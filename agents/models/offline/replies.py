@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from agents.keywords import inverse_document_frequency, weighted_overlap
 from agents.models.conversation import TALK, Conversation
 from agents.models.language_model import ModelMessage
 from agents.models.offline.phrases import phrase
-from agents.models.offline.present import answer_from_present
 from agents.models.offline.task_calls import NAMES as TASK_TOOL_NAMES
 from agents.models.offline.task_calls import is_about_nothing, without_ids
 from agents.models.offline.tool_calls import DELEGATE, SEARCH
+from agents.present import Present, day_text
 from agents.tone import analyse_tone
 from language.dates.expressions import dates_in
 from language.markdown import BlockKind, parse, plain
@@ -205,3 +205,56 @@ def _best(said: str, candidates: Sequence[str], least: float) -> list[str]:
 def _quoted(text: str) -> str:
     short = first_words(" ".join(text.split()), _QUOTED_WORDS)
     return short if short[-1:] in ".!?…" else f"{short}."
+
+
+_ASKS_DAY = re.compile(
+    r"\bкак(?:ой|ая|ое|ого)\s+(?:(?:сейчас|у\s+нас|завтра|вчера)\s+)*(?:сегодня|завтра|вчера|сейчас)?\s*"
+    r"(?:день|дата|число|числа|месяц|год)\b(?:\s+недели)?(?:\s+(?:сегодня|сейчас|завтра|вчера))?\W*$"
+    r"|\bwhat(?:\s+is|['’]s)?\s+(?:the\s+)?(?:day|date|weekday|month|year)\b(?:\s+of\s+the\s+week)?"
+    r"(?:\s+(?:is|was|will)\s+(?:it|today|tomorrow|yesterday)(?:\s+be)?|\s+today|\s+tomorrow|\s+yesterday|\s+now)*"
+    r"(?:\s+(?:today|tomorrow|yesterday|now|be))*\W*$"
+    r"|\bwhat(?:\s+is|['’]s)\s+(?:today|tomorrow)(?:['’]s)?(?:\s+(?:date|day))?\W*$"
+    r"|\bwhich\s+day\s+is\s+(?:it|today)\b",
+    re.IGNORECASE,
+)
+_ASKS_TIME = re.compile(
+    r"\bкоторый\s+(?:сейчас\s+)?час|\bсколько\s+(?:сейчас\s+|там\s+)?(?:времени|время)(?:\s+сейчас)?\W*$"
+    r"|\bкакое\s+сейчас\s+время|\bwhat\s+time\s+is\s+it|\bwhat(?:\s+is|['’]s)\s+the\s+time(?:\s+now)?\W*$",
+    re.IGNORECASE,
+)
+_ASKS_ZONE = re.compile(
+    r"\b(?:в\s+каком\s+я|какой\s+у\s+меня)\s+часово\w+\s+пояс|"
+    r"\bwhat(?:\s+is|['’]s)\s+my\s+time\s*zone|\bwhat\s+time\s*zone\s+am\s+i\s+in",
+    re.IGNORECASE,
+)
+_ASKS_ROLE = re.compile(
+    r"\bкакая\s+у\s+меня\s+(?:роль|должность)|\bкем\s+я\s+работаю|\bкакова\s+моя\s+(?:роль|должность)"
+    r"|\bwhat(?:\s+is|['’]s)\s+my\s+(?:role|job|position)",
+    re.IGNORECASE,
+)
+_ASKS_PROJECTS = re.compile(
+    r"\b(?:в|над)\s+как(?:их|ими)\s+проект\w+\s+(?:я|мы)\b|\bкакие\s+у\s+меня\s+проекты"
+    r"|\bwhat\s+(?:are\s+my\s+projects|projects\s+am\s+i\s+(?:in|on))|\bwhich\s+projects\s+am\s+i\s+(?:in|on)",
+    re.IGNORECASE,
+)
+_DAYS_AWAY = ((r"\b(?:завтра|tomorrow)\b", 1), (r"\b(?:вчера|yesterday)\b", -1))
+
+
+def answer_from_present(question: str, present: Present | None, language: Language) -> str:
+    """The answer to a question about the present; empty where it is about something else."""
+    if present is None:
+        return ""
+    if _ASKS_TIME.search(question):
+        time, zone = f"{present.now:%H:%M}", present.zone
+        return phrase(language, "time_now", question, time=time, zone=zone)
+    if _ASKS_DAY.search(question):
+        away = next((days for word, days in _DAYS_AWAY if re.search(word, question, re.IGNORECASE)), 0)
+        key = {0: "day_today", 1: "day_tomorrow", -1: "day_yesterday"}[away]
+        return phrase(language, key, question, day=day_text(present.now + timedelta(days=away), language))
+    told = (
+        (_ASKS_ZONE, "your_zone", present.zone),
+        (_ASKS_ROLE, "your_role", present.role),
+        (_ASKS_PROJECTS, "your_projects", ", ".join(present.projects)),
+    )
+    key, said = next(((key, said) for asks, key, said in told if said and asks.search(question)), ("", ""))
+    return phrase(language, key, question, said=said) if key else ""

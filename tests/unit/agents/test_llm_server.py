@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from agents.configuration.model_roles import open_model
 from agents.models.offline.model import OfflineModel
 from agents.models.prompt import Material, build_prompt
-from agents.models.selection import open_model
 from mindbus.testing.wait import until
 from tests.llm_server import read_calls
 

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
+from agents.configuration.model_roles import open_model
 from agents.models.errors import AnswerCutOff, ModelHalfConfigured, ModelUnavailable
 from agents.models.offline.model import OfflineModel
 from agents.models.openai_compatible import OpenAICompatible
-from agents.models.selection import open_model
 
 
 @pytest.mark.parametrize("unset", [None, ""])
