@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
 from agents.context_manager.extraction import find_statement
+from agents.fragment_reader import FragmentReader, ReadingPart
 from agents.fragments import MessageSentence, ProcessingResult, links_to, message_sentences, quotes_message
-from agents.models.language_model import LanguageModel, try_complete_as
-from agents.models.prompt import Material, build_prompt
 from agents.people import KnownPeople
+from agents.present import Present
 from agents.task_manager.extraction import find_tasks
 from agents.tone import ToneAnalysis, analyse_tone, combine_tones
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
@@ -132,6 +132,7 @@ _SHARP = 0.6
 _FEWEST_HEARD = 2
 _FEWEST_EVIDENCE = 2
 AGENT = "mood_watcher"
+READING = "mood"
 _NEWS_LASTS = timedelta(hours=6)
 # As plain as makes no difference: a judgement of this needs no evidence.
 _PLAIN = 0.15
@@ -178,17 +179,17 @@ class ReadMood(BaseModel):
 class MoodWatcher:
     """Hears by its lexicon, or better with a language model, which has to name what it judges by."""
 
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
+    def __init__(self, reader: FragmentReader) -> None:
+        self._reader = reader
 
     async def process(
-        self, fragment: DialogueFragment, history: MoodHistory
+        self, fragment: DialogueFragment, history: MoodHistory, present: Present | None = None
     ) -> tuple[MoodHistory, ProcessingResult[Mood]]:
         """The mood of a fragment, with the user's history after it."""
         messages = fragment.heard
         outcome = ProcessingResult[Mood]()
         if messages:
-            tone = await self._tone(messages)
+            tone = await self._tone(messages, present)
             is_sharp = history.is_sharp_turn(tone.value, len(tone.evidence))
             mood = Mood(
                 tone=tone.value,
@@ -209,12 +210,11 @@ class MoodWatcher:
             history = history.having_heard(tone.value, is_sharp)
         return history, outcome
 
-    async def _tone(self, messages: Sequence[DialogueMessage]) -> ToneAnalysis:
+    async def _tone(self, messages: Sequence[DialogueMessage], present: Present | None) -> ToneAnalysis:
         by_lexicon = combine_tones(message_mood(message.content or "") for message in messages)
         guide = shipped_guide(AGENT, language_of(" ".join(message.content or "" for message in messages)))
-        materials = [Material(message.message_id, "message", message.content or "") for message in messages]
-        asked = build_prompt("mood", "write", guide.system, "Judge the tone as JSON.", materials)
-        read = await try_complete_as(self._model, asked, ReadMood, guide.model)
+        part = ReadingPart(READING, guide, "Judge the tone as JSON.", ReadMood)
+        read = await self._reader.read(part, messages, present)
         if read is None:
             return by_lexicon
         evidence = tuple(each for each in read.evidence if quotes_message(each, messages))

@@ -170,6 +170,12 @@ class FleetSettings(Settings):
     )
     llm_model: str | None = Field(default=None, description="Name of the model at that endpoint.")
     llm_api_key: str | None = Field(default=None, repr=False, description="Key of that endpoint.")
+    llm_concurrency: int = Field(
+        default=1,
+        ge=1,
+        description="How many calls that endpoint serves at once. Chats begin at once; background work of a process "
+        "takes the places that they leave, and is interrupted for a chat that finds none.",
+    )
     dialogue_timeout_minutes: float = Field(
         default=30, gt=0, description="After how long a silence a dialogue's messages become a fragment, in minutes."
     )

@@ -55,7 +55,7 @@ class ContextWorker(Worker):
         settings = worker_context.settings_as(FleetSettings)
         self._bus = worker_context.bus.acting_as(self.identity, service=self.name)
         self._clock = worker_context.clock
-        self._model = model or model_of(settings)
+        self._model = model or model_of(settings, self.name)
         self._habits = open_preferences(settings.habits)
         self._users = UserDirectory(self._bus, self._habits.zone_of)
         self._simulated_time = SimulatedTime(self._bus, self._clock, settings.sim_dir)

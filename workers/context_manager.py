@@ -8,9 +8,10 @@ from pydantic import BaseModel, ConfigDict
 from agents.configuration.model_roles import model_of
 from agents.context.preferences import open_preferences
 from agents.context_manager.agent import ContextManager, big_picture, memory_commands
+from agents.context_manager.extraction import READING
 from agents.context_manager.knowledge import FactBase
+from agents.fragment_reader import FragmentReader
 from agents.models.language_model import LanguageModel
-from agents.models.prompt import PresentModel
 from agents.people_directory import open_people_directory
 from agents.present import Present
 from bus_schema.dialogue import DialogueFragment
@@ -44,7 +45,8 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context)
         settings = context.settings_as(FleetSettings)
-        self._model = model or model_of(settings)
+        self._model = model or model_of(settings, self.name)
+        self._reader = FragmentReader(self._model)
         self._roster = open_people_directory(settings.people, settings.sim_dir)
         self._users = UserDirectory(self.bus, open_preferences(settings.habits).zone_of)
         self._pictures = UserContexts(self.bus)
@@ -57,8 +59,8 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
         heard = self._roster.having_heard(state.heard, fragment.user_id)
         present = Present.of(await self._users.of(fragment.user_id), self.clock())
         people = self._roster.people(heard, await self._users.all())
-        agent = ContextManager(PresentModel(self._model, present), people, ZoneInfo(present.zone))
-        knowledge, outcome = await agent.process(fragment, state.knowledge)
+        agent = ContextManager(self._reader, people, ZoneInfo(present.zone))
+        knowledge, outcome = await agent.process(fragment, state.knowledge, present)
         return TeamKnowledge(knowledge=knowledge, heard=heard), outcome.events(ContextUpdated, self.name, fragment)
 
     def orders(self, fragment: DialogueFragment, said: Sequence[OutgoingMessage]) -> Sequence[Send]:
@@ -83,8 +85,13 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
             if other != user_id:
                 await self._replace_summary(other, known)
 
+    async def start(self) -> None:
+        await super().start()
+        self._reader.join(READING)
+
     async def stop(self) -> None:
         await super().stop()
+        self._reader.leave(READING)
         await self._model.aclose()
 
     async def _replace_summary(self, user_id: str, known: FactBase) -> None:

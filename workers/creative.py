@@ -42,7 +42,7 @@ class CreativeWorker(Worker):
         self.name = role.name
         self.role = role
         self._kit = context
-        self._model = model or model_of(settings)
+        self._model = model or model_of(settings, role.name)
         self._bus = context.bus.acting_as(self.identity, service=role.name)
         self._artifacts = open_artifacts(self._bus, settings, context.clock)
         self._recall = KemRecall(self._bus, settings.recall_timeout_s)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from agents.configuration.model_roles import model_of
 from agents.context.preferences import open_preferences
+from agents.fragment_reader import FragmentReader
 from agents.models.language_model import LanguageModel
-from agents.models.prompt import PresentModel
-from agents.mood_watcher import MoodHistory, MoodWatcher
+from agents.mood_watcher import READING, MoodHistory, MoodWatcher
 from agents.present import Present
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.messages import Event
@@ -26,15 +26,21 @@ class MoodWatcherWorker(ProcessingAgent[MoodHistory]):
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context)
         settings = context.settings_as(FleetSettings)
-        self._model = model or model_of(settings)
+        self._model = model or model_of(settings, self.name)
+        self._reader = FragmentReader(self._model)
         self._users = UserDirectory(self.bus, open_preferences(settings.habits).zone_of)
 
     async def process(self, fragment: DialogueFragment, state: MoodHistory) -> tuple[MoodHistory, Sequence[Event]]:
         """The user's mood, with a notification for a sharp turn."""
         present = Present.of(await self._users.of(fragment.user_id), self.clock())
-        state, outcome = await MoodWatcher(PresentModel(self._model, present)).process(fragment, state)
+        state, outcome = await MoodWatcher(self._reader).process(fragment, state, present)
         return state, outcome.events(MoodAssessed, self.name, fragment)
+
+    async def start(self) -> None:
+        await super().start()
+        self._reader.join(READING)
 
     async def stop(self) -> None:
         await super().stop()
+        self._reader.leave(READING)
         await self._model.aclose()

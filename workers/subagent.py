@@ -29,7 +29,7 @@ class ThinkingSubagent(SubAgent):
     def __init__(self, context: WorkerContext, guide: Guide, model: LanguageModel | None = None) -> None:
         super().__init__(context)
         settings = context.settings_as(FleetSettings)
-        self._model = model or model_of(settings)
+        self._model = model or model_of(settings, guide.name.removeprefix("subagent-"), is_chat=True)
         self._guide = guide
         self._users = UserDirectory(context.bus, open_preferences(settings.habits).zone_of)
         self._clock = context.clock

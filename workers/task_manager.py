@@ -7,13 +7,14 @@ from pydantic import BaseModel, ConfigDict
 
 from agents.configuration.model_roles import model_of
 from agents.context.preferences import open_preferences
+from agents.fragment_reader import FragmentReader
 from agents.models.language_model import LanguageModel
-from agents.models.prompt import PresentModel
 from agents.people import KnownPeople
 from agents.people_directory import open_people_directory
 from agents.present import Present
 from agents.reminders import digest_of, find_reminders, is_at_minute, reader_of, reminder_of
 from agents.task_manager.agent import TaskManager
+from agents.task_manager.model_extraction import READING
 from agents.task_manager.task_lookup import is_within
 from agents.task_manager.tasks import TaskList
 from bus_schema.conversations import MessageStored
@@ -63,7 +64,8 @@ class TaskManagerWorker(ProcessingAgent[NoNotes]):
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context)
         settings = context.settings_as(FleetSettings)
-        self._model = model or model_of(settings)
+        self._model = model or model_of(settings, self.name)
+        self._reader = FragmentReader(self._model)
         self._roster = open_people_directory(settings.people, settings.sim_dir)
         self._habits = open_preferences(settings.habits)
         self._users = UserDirectory(self.bus, self._habits.zone_of)
@@ -87,13 +89,13 @@ class TaskManagerWorker(ProcessingAgent[NoNotes]):
         heard = await self._heard.including(fragment.user_id)
         known = await self.tasks.concerning(user.user_id, _colleagues(user, users), fragment.started_at)
         agent = TaskManager(
-            PresentModel(self._model, present),
+            self._reader,
             self._roster.people(heard, users),
             ZoneInfo(present.zone),
             lambda user_id: self._clocks.zone_of(user_id, users),
         )
         book = TaskList(tasks=tuple(sorted(known, key=lambda task: task.found_at)))
-        _book, outcome = await agent.process(fragment, book)
+        _book, outcome = await agent.process(fragment, book, present)
         return state, outcome.events(TasksFound, self.name, fragment)
 
     async def apply(self, fragment: DialogueFragment, messages: Sequence[OutgoingMessage]) -> None:
@@ -162,8 +164,13 @@ class TaskManagerWorker(ProcessingAgent[NoNotes]):
                 await self._tell(digest)
         await self.tasks.settle(due, now)
 
+    async def start(self) -> None:
+        await super().start()
+        self._reader.join(READING)
+
     async def stop(self) -> None:
         await super().stop()
+        self._reader.leave(READING)
         await self._model.aclose()
 
     async def _tell(self, notification: NotificationGenerated | None) -> None:

@@ -5,9 +5,10 @@ from datetime import UTC, timedelta, tzinfo
 
 from agents.context_manager.extraction import extract_by_model, extract_facts
 from agents.context_manager.knowledge import FactBase, FactRecorder, statement_content
+from agents.fragment_reader import FragmentReader
 from agents.fragments import ProcessingResult, links_to, message_sentences
-from agents.models.language_model import LanguageModel
 from agents.people import KnownPeople
+from agents.present import Present
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.ids import derived
 from bus_schema.kem import KemRights
@@ -32,18 +33,18 @@ _LAST_REVISION = 1_000_000
 class ContextManager:
     """Reads fragments by rules, then once more with a language model, where there is one."""
 
-    def __init__(self, model: LanguageModel, people: KnownPeople = NOBODY_KNOWN, zone: tzinfo = UTC) -> None:
-        self._model, self._people, self._zone = model, people, zone
+    def __init__(self, reader: FragmentReader, people: KnownPeople = NOBODY_KNOWN, zone: tzinfo = UTC) -> None:
+        self._reader, self._people, self._zone = reader, people, zone
 
     async def process(
-        self, fragment: DialogueFragment, knowledge: FactBase
+        self, fragment: DialogueFragment, knowledge: FactBase, present: Present | None = None
     ) -> tuple[FactBase, ProcessingResult[FactUpdate]]:
         """Facts found in a fragment, and the fact base with them."""
         messages = fragment.heard
         recorder = FactRecorder(knowledge, self._zone)
         for message in messages:
             extract_facts(message, recorder, self._people)
-        await extract_by_model(messages, recorder, self._model)
+        await extract_by_model(messages, recorder, self._reader, present)
         ids = [each for update in recorder.updates for each in update.fact.message_ids]
         outcome = ProcessingResult[FactUpdate](
             items=tuple(recorder.updates),

@@ -10,10 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from agents.configuration.prompts import shipped_guide
 from agents.context_manager import english_statements, russian_statements
 from agents.context_manager.knowledge import FactRecorder
+from agents.fragment_reader import FragmentReader, ReadingPart
 from agents.fragments import MessageSentence, is_supported, message_sentences, quoted_message
-from agents.models.language_model import LanguageModel, try_complete_as
-from agents.models.prompt import Material, build_prompt
+from agents.models.prompt import Material
 from agents.people import KnownPeople
+from agents.present import Present
 from agents.syntax.clauses import Sentence, read_sentence, without_spans
 from agents.task_manager.extraction import find_tasks
 from agents.task_manager.status_reports import find_reports
@@ -170,18 +171,20 @@ class ExtractedFacts(BaseModel):
     items: list[ExtractedFact] = Field(max_length=40)
 
 
-async def extract_by_model(messages: Sequence[DialogueMessage], recorder: FactRecorder, model: LanguageModel) -> None:
+READING = "facts"
+
+
+async def extract_by_model(
+    messages: Sequence[DialogueMessage], recorder: FactRecorder, reader: FragmentReader, present: Present | None = None
+) -> None:
     """Enter what the rules have missed; what no message says is dropped."""
     if not messages:
         return
     guide = shipped_guide("context_manager", language_of(" ".join(each.content or "" for each in messages)))
     known = "\n".join(f"{fact.fact_id}: {fact.text}" for fact in recorder.knowledge.current)
-    materials = [
-        Material("known", "known", known or "nothing"),
-        *(Material(message.message_id, "message", message.content or "") for message in messages),
-    ]
-    asked = build_prompt("context", "write", guide.system, "Report what has become known as JSON.", materials)
-    read = await try_complete_as(model, asked, ExtractedFacts, guide.model)
+    materials = [Material("known", "known", known or "nothing")]
+    part = ReadingPart(READING, guide, "Report what has become known as JSON.", ExtractedFacts, materials)
+    read = await reader.read(part, messages, present)
     for item in read.items if read else ():
         message = quoted_message(item.quote, messages, item.message_id)
         if message and is_supported(item.text, item.quote) and not _is_read(item, message, recorder):

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from agents.fragment_reader import FragmentReader
 from agents.fragments import MessageSentence, ProcessingResult, links_to, message_sentences
-from agents.models.language_model import LanguageModel
 from agents.people import KnownPeople
+from agents.present import Present
 from agents.task_manager.extraction import (
     NOTHING_BEFORE,
     PrecedingText,
@@ -197,23 +198,23 @@ class TaskManager:
 
     def __init__(
         self,
-        model: LanguageModel,
+        reader: FragmentReader,
         people: KnownPeople = NOBODY_KNOWN,
         zone: tzinfo = UTC,
         zone_of: ZoneOf | None = None,
     ) -> None:
         """`zone` is that of the speaker, `zone_of` tells those of others."""
-        self._model, self._people, self._zone = model, people, zone
+        self._reader, self._people, self._zone = reader, people, zone
         self._notices = TaskNotifications(people, zone_of or (lambda _user_id: zone))
 
     async def process(
-        self, fragment: DialogueFragment, book: TaskList
+        self, fragment: DialogueFragment, book: TaskList, present: Present | None = None
     ) -> tuple[TaskList, ProcessingResult[TaskUpdate]]:
         """Task updates of a fragment, and the task list after it."""
         messages = fragment.heard
         recorder = TaskRecorder(book, self._people, self._zone)
         extract_by_rules(messages, recorder)
-        await extract_by_model(messages, recorder, self._model)
+        await extract_by_model(messages, recorder, self._reader, present)
         outcome = ProcessingResult[TaskUpdate](
             items=tuple(recorder.updates),
             notifications=self._notices.of_updates(recorder.updates, fragment.user_id),

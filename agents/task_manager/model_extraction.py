@@ -6,10 +6,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
+from agents.fragment_reader import FragmentReader, ReadingPart
 from agents.fragments import is_supported, quoted_message
-from agents.models.language_model import LanguageModel, try_complete_as
-from agents.models.prompt import Material, build_prompt
+from agents.models.prompt import Material
 from agents.people import Mention, same_name
+from agents.present import Present
 from agents.syntax.clauses import ImpliedOwner
 from agents.task_manager.extraction import TaskCandidate
 from agents.task_manager.tasks import TaskRecorder
@@ -41,29 +42,29 @@ class ReadTasks(BaseModel):
     items: list[ReadTask] = Field(max_length=40)
 
 
-async def extract_by_model(messages: Sequence[DialogueMessage], recorder: TaskRecorder, model: LanguageModel) -> None:
+READING = "tasks"
+
+
+async def extract_by_model(
+    messages: Sequence[DialogueMessage], recorder: TaskRecorder, reader: FragmentReader, present: Present | None = None
+) -> None:
     """Enter what the rules have missed; what no message says is dropped."""
     if not messages:
         return
     guide = shipped_guide("task_manager", language_of(" ".join(each.content or "" for each in messages)))
-    asked = build_prompt(
-        "tasks", "write", guide.system, "Report the tasks as JSON.", _materials(messages, recorder.book.open)
-    )
-    read = await try_complete_as(model, asked, ReadTasks, guide.model)
+    part = ReadingPart(READING, guide, "Report the tasks as JSON.", ReadTasks, [_known(recorder.book.open)])
+    read = await reader.read(part, messages, present)
     for item in read.items if read else ():
         message = quoted_message(item.quote, messages, item.message_id)
         if message:
             _enter(item, message, recorder)
 
 
-def _materials(messages: Sequence[DialogueMessage], known: Sequence[Task]) -> list[Material]:
+def _known(known: Sequence[Task]) -> Material:
     tasks = "\n".join(
         f"{task.task_id}: {task.text} ({task.owner or 'nobody'}, {task.due_said or 'no date'})" for task in known
     )
-    return [
-        Material("open", "tasks", tasks or "none"),
-        *(Material(message.message_id, "message", message.content or "") for message in messages),
-    ]
+    return Material("open", "tasks", tasks or "none")
 
 
 def _enter(item: ReadTask, message: DialogueMessage, recorder: TaskRecorder) -> None:

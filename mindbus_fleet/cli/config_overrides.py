@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from agents.configuration.model_roles import parse_models
 from agents.configuration.prompts import Guide, parse_guide, parse_role, role_names
 from agents.configuration.validation import InvalidFile, YamlProblem, suggestion
 from agents.context.preferences import parse_preferences
@@ -15,7 +16,7 @@ from agents.subagents.files import SubagentFile, parse_subagent
 from config.shipped import EXTENSIBLE, config_folder, own_files, shipped_names
 from mindbus.cli.errors import UsageError
 
-_TOP = {"habits": parse_preferences}
+_TOP: Mapping[str, Callable[[bytes, str], object]] = {"habits": parse_preferences, "models": parse_models}
 
 
 def own_configuration() -> tuple[Literal["ok", "warning", "failed"], str]:

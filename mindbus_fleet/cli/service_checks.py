@@ -10,13 +10,15 @@ from urllib.parse import urlsplit
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from agents.configuration.model_roles import model_of
+from agents.configuration.model_roles import ROLES, ModelSpec, spec_of
+from agents.configuration.prompts import role_names
 from agents.configuration.validation import InvalidFile
 from agents.context.preferences import open_preferences
 from agents.models.errors import ModelHalfConfigured
 from agents.people_directory import open_people_directory
 from agents.sim.scenarios import SimLibrary
 from config.settings import FleetSettings
+from config.shipped import shipped_names
 from memory.embedding.embedder import EmbeddingSpace
 from memory.glm.service import database_of, open_vector_index, space_in_use
 from memory.vectors.index import IndexAway
@@ -71,15 +73,21 @@ def dialogue_queues(queues: Sequence[QueueState]) -> CheckResult:
 
 
 def _model(settings: FleetSettings) -> CheckResult:
+    """The model of the dialogue, then those of roles that have another one."""
     check = "Language model"
-    if not (settings.llm_base_url or settings.llm_model or settings.llm_api_key):
-        return CheckResult(check, "ok", "the offline model")
     try:
-        model_of(settings)
-    except ModelHalfConfigured as half:
-        return CheckResult(check, "failed", str(half))
-    where = urlsplit(settings.llm_base_url or "").hostname
-    return CheckResult(check, "ok", f"{settings.llm_model} at {where}; not asked")
+        specs = {role: spec_of(settings, role) for role in (*ROLES, *shipped_names("subagents"), *role_names())}
+    except (ModelHalfConfigured, InvalidFile) as error:
+        return CheckResult(check, "failed", str(error))
+    dialogue, *others = [(role, _model_name(spec)) for role, spec in specs.items()]
+    differing = [f"{role}: {name}" for role, name in others if name != dialogue[1]]
+    return CheckResult(check, "ok", "; ".join([dialogue[1], *differing]))
+
+
+def _model_name(spec: ModelSpec | None) -> str:
+    if spec is None:
+        return "the offline model"
+    return f"{spec.model} at {urlsplit(spec.base_url).hostname}; not asked"
 
 
 def _file(check: str, name: str, read: Callable[[], object]) -> CheckResult:

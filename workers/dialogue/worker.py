@@ -75,7 +75,7 @@ class DialogueWorker(Worker):
     ) -> None:
         settings = context.settings_as(FleetSettings)
         self._bus, self._clock = context.bus, context.clock
-        self._model = model or model_of(settings, retries=0)
+        self._model = model or model_of(settings, self.name, is_chat=True, retries=0)
         self._artifacts = open_artifacts(context.bus, settings, context.clock)
         self._talks = Conversations(context.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
         self._running = RunningAnswers()

@@ -59,7 +59,7 @@ class PackerWorker(Worker):
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         settings = context.settings_as(FleetSettings)
         self._clock = context.clock
-        self._model = model or model_of(settings)
+        self._model = model or model_of(settings, self.name)
         self._transition = LayerTransition(context.bus.acting_as(self.identity, service=self.name), self._model)
         self._interval = timedelta(seconds=settings.packer_interval_s)
         self._next_run = context.clock()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agents.context_manager.agent import ContextManager, big_picture
 from agents.context_manager.extraction import ExtractedFact, ExtractedFacts, find_statement
 from agents.context_manager.knowledge import FactBase, statement_content
+from agents.fragment_reader import FragmentReader
 from agents.fragments import message_sentences
 from agents.models.errors import ModelUnavailable
 from agents.models.language_model import LanguageModel
@@ -25,7 +26,7 @@ PEOPLE = KnownPeople([Person("anna", ("Анна", "Anna")), Person("boris", ("Б
 
 class Memory:
     def __init__(self, model: LanguageModel | None = None) -> None:
-        self.agent = ContextManager(model or OfflineModel(), PEOPLE, MOSCOW)
+        self.agent = ContextManager(FragmentReader(model or OfflineModel()), PEOPLE, MOSCOW)
         self.knowledge = FactBase()
         self.told: tuple[NotificationGenerated, ...] = ()
         self._fragments = 0

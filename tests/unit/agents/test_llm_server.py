@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.configuration.model_roles import open_model
 from agents.models.offline.model import OfflineModel
+from agents.models.openai_compatible import OpenAICompatible
 from agents.models.prompt import Material, build_prompt
 from mindbus.testing.wait import until
 from tests.llm_server import read_calls
@@ -30,11 +30,15 @@ def server_process(*arguments: str) -> Iterator[str]:
         assert process.wait(10) == 0
 
 
+def _model(base_url: str) -> OpenAICompatible:
+    return OpenAICompatible(base_url=base_url, model="any", api_key=None, timeout=timedelta(seconds=10), retries=0)
+
+
 @pytest.mark.slow
 async def test_the_process_answers_as_the_offline_model_and_counts_calls(tmp_path: Path) -> None:
     count_file = tmp_path / "calls.jsonl"
     with server_process("--count-file", str(count_file)) as base_url:
-        model = open_model(base_url, "any")
+        model = _model(base_url)
         over_http = await model.complete(DRAFT)
         again = await model.complete(DRAFT)
         await model.aclose()
@@ -49,7 +53,7 @@ async def test_the_process_answers_as_the_offline_model_and_counts_calls(tmp_pat
 async def test_a_call_is_asked_before_it_is_answered(tmp_path: Path) -> None:
     count_file = tmp_path / "calls.jsonl"
     with server_process("--count-file", str(count_file), "--delay", "0.2") as base_url:
-        model = open_model(base_url, "any", timeout=timedelta(seconds=10))
+        model = _model(base_url)
         completion = await model.complete(DRAFT)
         await model.aclose()
 

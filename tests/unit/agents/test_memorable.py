@@ -2,6 +2,7 @@
 
 from agents.context_manager.agent import ContextManager, memory_commands
 from agents.context_manager.knowledge import FactBase
+from agents.fragment_reader import FragmentReader
 from agents.models.offline.model import OfflineModel
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.kps import ProcessRawData
@@ -12,7 +13,7 @@ AGENT = "context_manager"
 
 async def heard(*fragments: DialogueFragment) -> list[tuple[ProcessRawData, ...]]:
     """What each fragment has to be remembered."""
-    agent, knowledge = ContextManager(OfflineModel(), zone=MOSCOW), FactBase()
+    agent, knowledge = ContextManager(FragmentReader(OfflineModel()), zone=MOSCOW), FactBase()
     found = []
     for fragment in fragments:
         knowledge, outcome = await agent.process(fragment, knowledge)

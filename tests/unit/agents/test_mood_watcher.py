@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from agents.fragment_reader import FragmentReader
 from agents.models.errors import ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.models.offline.model import OfflineModel
@@ -19,7 +20,7 @@ class Talks:
     """A user talks day after day."""
 
     def __init__(self, model: LanguageModel | None = None) -> None:
-        self.watcher = MoodWatcher(model or OfflineModel())
+        self.watcher = MoodWatcher(FragmentReader(model or OfflineModel()))
         self.history = MoodHistory()
         self._told: tuple[NotificationGenerated, ...] = ()
         self.days = 0
@@ -108,7 +109,7 @@ async def test_only_the_users_own_words_count() -> None:
 async def test_a_fragment_without_the_users_words_says_nothing() -> None:
     fragment = a_fragment(1, "anna", [("assistant", MessageKind.NATIVE, "Здравствуйте!")])
 
-    history, outcome = await MoodWatcher(OfflineModel()).process(fragment, MoodHistory())
+    history, outcome = await MoodWatcher(FragmentReader(OfflineModel())).process(fragment, MoodHistory())
 
     assert outcome.items == ()
     assert history.heard == 0

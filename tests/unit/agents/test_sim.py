@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agents.fragment_reader import FragmentReader
 from agents.models.offline.model import OfflineModel
 from agents.people import KnownPeople
 from agents.sim.generator import AnotherLanguage, MessageGenerator, NobodyResponsible, SimMessage, TextsExhausted
@@ -145,7 +146,7 @@ def test_time_passes_between_messages(team: str) -> None:
 
 @pytest.mark.parametrize("team", ["team_ru", "team_en"])
 async def test_what_they_say_is_work_for_the_other_agents(team: str) -> None:
-    agent, book = TaskManager(OfflineModel(), KnownPeople(read_team(team).persons)), TaskList()
+    agent, book = TaskManager(FragmentReader(OfflineModel()), KnownPeople(read_team(team).persons)), TaskList()
     changes: Counter[str] = Counter()
 
     for message in said(team, count=80):

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from agents.fragment_reader import FragmentReader
 from agents.models.errors import ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.models.offline.model import OfflineModel
@@ -28,7 +29,7 @@ class Team:
     """Fragments go in one after the other; what the agent says of each comes out."""
 
     def __init__(self, model: LanguageModel | None = None) -> None:
-        self.agent = TaskManager(model or OfflineModel(), PEOPLE, MOSCOW)
+        self.agent = TaskManager(FragmentReader(model or OfflineModel()), PEOPLE, MOSCOW)
         self.book = TaskList()
         self.told: tuple[NotificationGenerated, ...] = ()
         self._fragments = 0
@@ -242,7 +243,7 @@ async def test_a_model_may_close_a_task_that_is_known() -> None:
     closing = read(
         change="done", message_id="msg_2_0", quote="proposal went out", task_id=team.book.open[0].task_id, text=""
     )
-    team.agent = TaskManager(ScriptedModel(ReadTasks(items=[closing])), PEOPLE, MOSCOW)
+    team.agent = TaskManager(FragmentReader(ScriptedModel(ReadTasks(items=[closing]))), PEOPLE, MOSCOW)
 
     assert await team.hears("anna", "The proposal went out at last.") == [("done", "Send the proposal")]
 
