@@ -114,11 +114,19 @@ class HealthFolder:
             return None
 
 
+_ENDED = ("Z", "X")  # states in /proc: zombie, dead
+
+
 def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits for its parent to notice does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
-    return True
+        pass
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True  # no such folder on macOS
+    return status.rpartition(")")[2].split()[0] not in _ENDED

@@ -16,7 +16,7 @@ from mindbus.cli.console import errors
 from mindbus.cli.errors import CommandError
 from mindbus.health import HealthFolder
 from mindbus_fleet.supervision.children import tail
-from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState
+from mindbus_fleet.supervision.run_folder import RunFolder, UpState
 
 _POLL_S = 0.05
 _LINES_SHOWN = 25
@@ -48,14 +48,18 @@ class ReadinessReport:
             await asyncio.sleep(_LOOKS_S)
 
 
+def require_free(settings: FleetSettings) -> None:
+    """Wait for the end of what a dead supervisor has left on the data folder. Raises AlreadyUp, OrphansRemain."""
+    note = "The supervisor of the last fleet has died; waiting until its workers have ended …"
+    RunFolder(settings).require_free(on_wait=lambda: errors().print(note))
+
+
 def start_detached(settings: FleetSettings, options: list[str], look: Callable[[], object] = lambda: None) -> UpState:
     """Start `mindbus up` in a session of its own; returns when it is ready, looks again and again until then.
 
-    Raises AlreadyUp, CommandError.
+    Raises CommandError.
     """
     folder = RunFolder(settings)
-    if folder.is_taken():
-        raise AlreadyUp(folder.data_dir, folder.supervisor_pid())
     folder.logs.mkdir(parents=True, exist_ok=True)
     log = folder.logs / "up.log"
     _put_aside_large_logs(folder.logs)
@@ -106,15 +110,17 @@ def end_fleet(settings: FleetSettings) -> bool:
     """Stop what runs on the data folder; returns whether anything did. Raises CommandError when it does not end."""
     folder = RunFolder(settings)
     if not folder.is_taken():
+        folder.forget_killed()
         return False
-    pid = folder.supervisor_pid()
+    pid = folder.live_supervisor()
     if pid is not None:
-        # Gone already, while its workers still end: they hold the lock.
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + settings.drain_s + _MARGIN_S
     while folder.is_taken():
         if time.monotonic() > deadline:
-            raise CommandError(f"it does not end: see {folder.logs}, then end process {pid} yourself")
+            alive = ", ".join(str(each) for each in (pid, *folder.live_workers()) if each is not None)
+            raise CommandError(f"it does not end: see {folder.logs}, then end process {alive} yourself")
         time.sleep(_POLL_S)
+    folder.forget_killed()
     return True

@@ -18,6 +18,7 @@ from mindbus.cli.options import LOCAL_USER, Json
 from mindbus.cli.session import on_the_bus, run
 from mindbus.registry import WorkerRegistry, installed_workers
 from mindbus.sdk.artifacts import open_artifacts
+from mindbus_fleet.cli.background import require_free
 from mindbus_fleet.cli.fleet import groups_of, until_told_to_stop
 from mindbus_fleet.cli.process_run import Progress, RunRequest, follow, start, step_table
 from mindbus_fleet.supervision.run_folder import RunFolder
@@ -58,6 +59,7 @@ def demo(
             order = RunRequest.read(_CARD, [shipped], {})
     else:
         order = RunRequest.read(_CARD, [brief], {})
+    require_free(settings)
     outcome = run(until_told_to_stop(_perform(order, settings, is_silent=as_json)))
     if outcome is None:
         raise CommandError("interrupted")

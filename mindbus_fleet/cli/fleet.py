@@ -20,10 +20,10 @@ from mindbus.cli.session import on_the_bus, run
 from mindbus.cli.users import CLEAR, RemovalOutcome, ask_owners, others_that_take, require_consent
 from mindbus.registry import WorkerRegistry, installed_workers
 from mindbus.worker_host import stop_on_signals
-from mindbus_fleet.cli.background import ReadinessReport, end_fleet, start_detached
+from mindbus_fleet.cli.background import ReadinessReport, end_fleet, require_free, start_detached
 from mindbus_fleet.cli.config_overrides import require_usable_configuration
 from mindbus_fleet.supervision.children import Group
-from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState
+from mindbus_fleet.supervision.run_folder import RunFolder, UpState
 from mindbus_fleet.supervision.supervisor import Supervisor, fleet_up
 
 T = TypeVar("T")
@@ -96,6 +96,7 @@ def up(
     settings = read_settings(FleetSettings)
     require_usable_configuration()
     groups, broken = groups_of(installed_workers().checked(apart=True), workers, isolate=isolate)
+    require_free(settings)
     clearing = _clearing(settings, groups, is_agreed=yes) if clear else None
     # Made here, where it can be shown to whoever starts it: the gateway itself only has a log.
     token = token_of(settings) if any(_GATEWAY in group.workers for group in groups) else None
@@ -172,9 +173,6 @@ async def _stay_up(
 
 def _clearing(settings: FleetSettings, groups: Sequence[Group], *, is_agreed: bool) -> DataClearing:
     """The clearing to do once the workers are ready, confirmed before anything is started."""
-    folder = RunFolder(settings)
-    if folder.is_taken():
-        raise AlreadyUp(folder.data_dir, folder.supervisor_pid())
     clearing = DataClearing.by({name for group in groups for name in group.workers}, settings)
     require_consent(clearing.question, is_given=is_agreed)
     return clearing

@@ -22,8 +22,8 @@ from mindbus_fleet.node.installation import (
     find_rabbitmq,
 )
 
-# How long a predecessor that is just ending may hold the folder.
-LOCK_WITHIN_S = 2
+# How long a predecessor that is just ending may hold the folder: a killed Erlang machine returns its memory first.
+LOCK_WITHIN_S = 5
 POLL_S = 0.05
 TRIES_FOR_PORTS = 3
 

@@ -3,22 +3,30 @@
 import fcntl
 import os
 import time
+from collections.abc import Callable, Sequence
 from inspect import cleandoc
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel
 
 from bus_schema.replies import Code
 from config.settings import FleetSettings
+from gateway.address import url_file
+from mindbus.bus.connection import broker_file
 from mindbus.errors import MindBusError
 from mindbus.files.disk import lock_file, write_private
-from mindbus.health import is_alive
+from mindbus.health import HealthFolder, is_alive
+from mindbus.management import management_file
 
-_ENDS_WITHIN_S = 5.0
 # A process that was killed is still there for a moment.
 _DIES_WITHIN_S = 1.0
+# Workers drain when their supervisor dies, then exit, whatever is left to do (see `mindbus worker --supervised`).
+_ORPHANS_MARGIN_S = 15.0
 _LOOK_AGAIN_S = 0.05
+_NOTICE_AFTER_S = 1.0
+
+T = TypeVar("T")
 
 
 class AlreadyUp(MindBusError, code=Code.CONFLICT):
@@ -27,8 +35,18 @@ class AlreadyUp(MindBusError, code=Code.CONFLICT):
     Use it as it is, end it with `mindbus down`, or set MINDBUS_DATA_DIR to another folder for a second one.
     """
 
-    def __init__(self, folder: Path, pid: int | None) -> None:
-        who = f"process {pid}" if pid else "a process that is just ending"
+    def __init__(self, folder: Path, pid: int) -> None:
+        super().__init__(f"{cleandoc(type(self).__doc__ or '')} ({folder}, process {pid})")
+
+
+class OrphansRemain(MindBusError, code=Code.CONFLICT):
+    """The supervisor that ran on this data folder has died, and processes that it started do not end.
+
+    See the logs, end them yourself, then try again.
+    """
+
+    def __init__(self, folder: Path, pids: Sequence[int]) -> None:
+        who = f"worker processes {', '.join(map(str, pids))}" if pids else "processes of its broker"
         super().__init__(f"{cleandoc(type(self).__doc__ or '')} ({folder}, {who})")
 
 
@@ -60,25 +78,42 @@ class RunFolder:
         self.root = settings.run_dir.absolute()
         self.data_dir = settings.data_dir.absolute()
         self.logs = self.data_dir / "logs"
+        self._settings = settings
         self._state = self.root / "up.json"
         self._lock = self.root / "up.lock"
 
     def take(self) -> int:
-        """The lock as a file descriptor; the workers inherit it, so it is free when all are gone. Raises AlreadyUp.
+        """The lock as a file descriptor; the workers inherit it, so it is free when all are gone.
 
-        What a killed supervisor has left is given a moment to end.
+        Waits as `require_free` does. Raises AlreadyUp, OrphansRemain.
         """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        began = time.monotonic()
-        while (lock := lock_file(self._lock)) is None:
-            pid = self.supervisor_pid()
-            patience_s = _DIES_WITHIN_S if pid and is_alive(pid) else _ENDS_WITHIN_S
-            if time.monotonic() - began > patience_s:
-                raise AlreadyUp(self.data_dir, pid)
-            time.sleep(_LOOK_AGAIN_S)
+        lock = self._when_free(lambda: lock_file(self._lock))
         os.ftruncate(lock, 0)
         os.pwrite(lock, str(os.getpid()).encode(), 0)
         return lock
+
+    def require_free(self, on_wait: Callable[[], object] = lambda: None) -> None:
+        """Return when nothing runs here; what a dead supervisor has left is given the time to end.
+
+        `on_wait` is called once where that takes more than a moment. Raises AlreadyUp, OrphansRemain.
+        """
+        self._when_free(lambda: None if self.is_taken() else True, on_wait)
+
+    def _when_free(self, attempt: Callable[[], T | None], on_wait: Callable[[], object] = lambda: None) -> T:
+        began, is_noticed = time.monotonic(), False
+        while (result := attempt()) is None:
+            waited_s = time.monotonic() - began
+            pid = self.live_supervisor()
+            if pid is not None and waited_s > _DIES_WITHIN_S:
+                raise AlreadyUp(self.data_dir, pid)
+            if waited_s > self._settings.drain_s + _ORPHANS_MARGIN_S:
+                raise OrphansRemain(self.data_dir, self.live_workers())
+            if pid is None and waited_s > _NOTICE_AFTER_S and not is_noticed:
+                is_noticed = True
+                on_wait()
+            time.sleep(_LOOK_AGAIN_S)
+        return result
 
     def is_taken(self) -> bool:
         """Whether an `up` runs here, or something that it started."""
@@ -93,10 +128,16 @@ class RunFolder:
             os.close(probe)
         return False
 
-    def supervisor_pid(self) -> int | None:
-        """Process id in the lock file; valid only while the lock is held."""
+    def live_supervisor(self) -> int | None:
+        """Process id in the lock file, None where that process has died; valid only while the lock is held."""
         text = self._lock.read_text(encoding="ascii")
-        return int(text) if text.isdecimal() else None
+        return int(text) if text.isdecimal() and is_alive(int(text)) else None
+
+    def live_workers(self) -> list[int]:
+        """Process ids of the recorded workers that have not died; valid only while the lock is held."""
+        state = self.state()
+        workers = state.workers if state is not None else ()
+        return [worker.pid for worker in workers if worker.pid is not None and is_alive(worker.pid)]
 
     def write_state(self, state: UpState) -> None:
         write_private(self._state, state.model_dump_json(indent=2) + "\n")
@@ -107,5 +148,21 @@ class RunFolder:
         except FileNotFoundError:
             return None
 
-    def forget_state(self) -> None:
+    def forget_addresses(self) -> None:
+        """Remove the addresses of the broker and the gateway, which were valid as long as they ran."""
+        for file in (broker_file(self._settings), management_file(self._settings), url_file(self._settings)):
+            file.unlink(missing_ok=True)
+
+    def forget_killed(self) -> None:
+        """Remove what says that a fleet runs here, unless one does."""
+        if self._lock.exists() and (lock := lock_file(self._lock)) is not None:
+            try:
+                self.forget()
+            finally:
+                os.close(lock)
+
+    def forget(self) -> None:
+        """Remove all that says that a fleet runs here; for the holder of the lock."""
+        self.forget_addresses()
         self._state.unlink(missing_ok=True)
+        HealthFolder(self._settings).sweep()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bus_schema.replies import Code
 from config.settings import FleetSettings
-from gateway.address import last_url, url_file
+from gateway.address import last_url
 from mindbus.bus.connection import broker_file
 from mindbus.errors import MindBusError
 from mindbus.files.disk import write_private
@@ -55,10 +55,10 @@ class Supervisor:
         self.is_ready = False
 
     async def start(self) -> UpState:
-        """Return when every worker is ready. Raises AlreadyUp, NodeError, WorkersDidNotStart."""
+        """Return when every worker is ready. Raises AlreadyUp, OrphansRemain, NodeError, WorkersDidNotStart."""
         self._lock = self._folder.take()
         self._health.sweep()
-        self._forget_address()
+        self._folder.forget_addresses()
         self._write_state()
         for group in self._groups:
             child = Child(group, self._launch(group, self._lock), self._write_state)
@@ -83,9 +83,7 @@ class Supervisor:
         if self._node is not None:
             await self._node.stop()
         if self._lock is not None:
-            self._forget_address()
-            self._folder.forget_state()
-            self._health.sweep()
+            self._folder.forget()
             # The lock stays: `mindbus down` waits for it, so for the end of this very process.
 
     def _launch(self, group: Group, lock: int) -> Launch:
@@ -103,10 +101,6 @@ class Supervisor:
         login = f"{address.username}:{address.password}@"
         write_private(management_file(self._settings), address.management_url.replace("://", f"://{login}", 1))
         write_private(broker_file(self._settings), node.amqp_url)
-
-    def _forget_address(self) -> None:
-        for file in (broker_file(self._settings), management_file(self._settings), url_file(self._settings)):
-            file.unlink(missing_ok=True)
 
     async def _keep_broker(self, node: PrivateNode) -> None:
         failures = 0

@@ -341,6 +341,25 @@ def test_a_killed_supervisor_takes_everything_with_it_and_up_starts_anew(small: 
     assert small.json("up", "-d", "--workers", "storage")["status"] == "ready"
 
 
+def test_up_waits_for_what_a_killed_supervisor_has_left(small: Shell) -> None:
+    before = state_of(small)["pid"]
+    os.kill(before, signal.SIGKILL)
+
+    after = small.json("up", "-d", "--workers", "storage")
+
+    assert after["status"] == "ready"
+    assert after["pid"] != before
+
+
+def test_down_after_the_death_of_the_supervisor_leaves_nothing_behind(small: Shell) -> None:
+    os.kill(state_of(small)["pid"], signal.SIGKILL)
+
+    small.ok("down")
+
+    eventually(lambda: small.processes() == {}, 60, "nothing is left")
+    assert [file.name for file in (small.data_dir / "run").rglob("*") if file.is_file()] == ["up.lock"]
+
+
 def test_down_leaves_nothing_behind(small: Shell, shell: Shell) -> None:
     assert len(small.processes()) > 3
 

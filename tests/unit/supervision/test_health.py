@@ -7,7 +7,8 @@ import pytest
 
 from bus_schema.fleet import State
 from config.settings import FleetSettings
-from mindbus.health import HealthFolder, WorkerUnhealthy
+from mindbus.health import HealthFolder, WorkerUnhealthy, is_alive
+from mindbus.testing.wait import eventually
 
 
 class Clock:
@@ -122,3 +123,12 @@ def said_by_the_dead(health: HealthFolder, tmp_path: Path) -> None:
 def test_a_standby_is_well(health: HealthFolder) -> None:
     health.report("storage", State.STANDING_BY)
     assert health.require("storage").state is State.STANDING_BY
+
+
+def test_a_process_that_has_ended_is_dead_before_its_parent_notices() -> None:
+    child = subprocess.Popen(["true"])
+
+    eventually(lambda: not is_alive(child.pid), 20, "it has ended")
+
+    assert child.wait() == 0
+    assert is_alive(os.getpid())
