@@ -49,6 +49,7 @@ class ListTaskRecords(Query[TaskPage], domain="storage", action="list_tasks"):
     users: tuple[UserId, ...] = Field(default=(), max_length=MAX_USERS)
     task_ids: tuple[TaskId, ...] = Field(default=(), max_length=MAX_SAVED)
     owner_id: UserId | None = None
+    delegated_by: UserId | None = None
     status: TaskStatus | None = None
     due_before: AwareDatetime | None = None
     changed_since: AwareDatetime | None = None

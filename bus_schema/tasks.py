@@ -36,12 +36,16 @@ class AddTask(Command[Task], domain="task", action="add", service=_SERVICE):
 
 
 class ListTasks(Query[TaskPage], domain="task", action="list", service=_SERVICE):
-    """Page through the tasks that a user owns or asked for; without a user everybody's, for operators."""
+    """Page through the tasks that a user owns or asked for; without a user everybody's, for operators.
+
+    `delegated`: only those that the user asked for and somebody else owns, or nobody yet.
+    """
 
     user_id: UserId | None = None
     status: TaskStatus | None = None
     owner: UserId | None = None
     due_before: AwareDatetime | None = None
+    delegated: bool = False
     cursor: str | None = Field(default=None, max_length=256)
     limit: int = Field(default=50, ge=1, le=200)
 
@@ -54,7 +58,7 @@ class GetTask(Query[Task], domain="task", action="get", service=_SERVICE):
 
 
 class UpdateTask(Command[Task], domain="task", action="update", service=_SERVICE):
-    """Change the words, the owner or the due date of a task; what is not given stays."""
+    """Change the words, the owner or the due date of a task, or open it again; what is not given stays."""
 
     task_id: TaskId
     user_id: UserId | None = None
@@ -62,6 +66,7 @@ class UpdateTask(Command[Task], domain="task", action="update", service=_SERVICE
     owner: str | None = Field(default=None, min_length=1, max_length=100)
     due: AwareDatetime | None = None
     when: str | None = Field(default=None, min_length=1, max_length=MAX_WHEN_CHARS)
+    reopen: bool = False
 
 
 class CompleteTask(Command[Task], domain="task", action="complete", service=_SERVICE):
@@ -85,5 +90,5 @@ class TaskChanged(Event, topic="processed", name="task_changed"):
     """
 
     user_id: UserId
-    change: Literal["found", "done", "moved", "cancelled", "reassigned", "reworded"]
+    change: Literal["found", "done", "moved", "cancelled", "reassigned", "reworded", "reopened"]
     task: Task

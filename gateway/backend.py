@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
+from fastapi import Depends, Query, Request
 from pydantic import BaseModel
 
 from bus_schema.messages import Command
@@ -64,3 +65,13 @@ class Backend:
             await stack.enter_async_context(running(self.tail.run(), "timeline tail"))
             await stack.enter_async_context(running(self._memory_listener.run(), "memory changes"))
             yield
+
+
+def _backend(request: Request) -> Backend:
+    backend: Backend = request.app.state.backend
+    return backend
+
+
+# Parameters of endpoints.
+BackendDependency = Annotated[Backend, Depends(_backend)]
+Cursor = Annotated[str | None, Query(max_length=256)]

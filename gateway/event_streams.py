@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
-from typing import TypeVar
+from typing import Annotated, Any, TypeVar
 
+from fastapi import Depends, Header, Request
 from fastapi.responses import StreamingResponse
 from fastapi.sse import format_sse_event
 from starlette.types import Message, Receive, Scope, Send
@@ -111,3 +112,19 @@ async def _close(upcoming: "asyncio.Future[bytes]", frames: AsyncGenerator[bytes
     upcoming.cancel()
     await asyncio.gather(upcoming, return_exceptions=True)
     await frames.aclose()
+
+
+def _streams(request: Request) -> EventStreams:
+    streams: EventStreams = request.app.state.streams
+    return streams
+
+
+# Parameters of endpoints that stream.
+StreamsDependency = Annotated[EventStreams, Depends(_streams)]
+LastEventId = Annotated[str | None, Header(max_length=256)]
+STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
+
+
+def accepts_stream(request: Request) -> bool:
+    """True if the client asks for server-sent events instead of one JSON answer."""
+    return "text/event-stream" in request.headers.get("accept", "")

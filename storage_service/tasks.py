@@ -158,6 +158,9 @@ def _conditions(query: ListTaskRecords) -> Iterable[ColumnElement[bool]]:
         yield TaskRow.task_id.in_(query.task_ids)
     if query.owner_id is not None:
         yield TaskRow.owner_id == query.owner_id
+    if query.delegated_by is not None:
+        is_theirs = or_(TaskRow.owner_id.is_(None), TaskRow.owner_id != query.delegated_by)
+        yield and_(TaskRow.asked_by == query.delegated_by, is_theirs)
     if query.status is not None:
         yield TaskRow.status == query.status.value
     if query.due_before is not None:

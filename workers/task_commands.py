@@ -61,6 +61,7 @@ class TaskCommands:
             ListTaskRecords(
                 users=(user_id,) if user_id else (),
                 owner_id=query.owner,
+                delegated_by=user_id if query.delegated else None,
                 status=query.status,
                 due_before=query.due_before,
                 cursor=query.cursor,
@@ -120,6 +121,8 @@ class TaskCommands:
             remind_at = due.at if task.remind_at and due.on is None else None
             moved = {"due": due.at, "due_said": due.said[:100], "due_on": due.on, "remind_at": remind_at}
             changes["due"] = moved
+        if command.reopen and task.status is not TaskStatus.OPEN:
+            changes["status"] = {"status": TaskStatus.OPEN}
         return await self._changed(task, changes, now, user.user_id)
 
     @on_command
@@ -154,7 +157,7 @@ class TaskCommands:
     async def _news(self, change: str, task: Task, by: str) -> list[Publish]:
         """The change, and notifications for others whom it concerns."""
         events: list[Event] = [TaskChanged.model_validate({"user_id": by, "change": change, "task": task})]
-        if change != "reworded":
+        if change not in ("reworded", "reopened"):
             users = await self._users.all()
             notices = TaskNotifications(await self._people(), lambda user_id: self._clocks.zone_of(user_id, users))
             events += notices.of_updates([TaskUpdate.model_validate({"change": change, "task": task})], by)
@@ -221,8 +224,8 @@ def _owner_of(
 
 
 def _change_of(field: TaskField, task: Task) -> str:
-    closed = "done" if task.status is TaskStatus.DONE else "cancelled"
-    return {"text": "reworded", "owner": "reassigned", "due": "moved", "status": closed}[field]
+    by_status = {TaskStatus.OPEN: "reopened", TaskStatus.DONE: "done", TaskStatus.CANCELLED: "cancelled"}
+    return {"text": "reworded", "owner": "reassigned", "due": "moved", "status": by_status[task.status]}[field]
 
 
 def _reader(event: Event, by: str) -> str:

@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.models.language_model import Tool, ToolCall
+from agents.models.offline.task_calls import ADD, CANCEL, COMPLETE, LIST, MOVE, NOT_FOUND
 from agents.people import KnownPeople
 from agents.task_manager.task_lookup import subject
-from agents.task_tool_names import ADD, CANCEL, COMPLETE, LIST, MOVE, NOT_FOUND
 from bus_schema.processing import Task
 from language.dates.expressions import date_text
 from language.words import Language

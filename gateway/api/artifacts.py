@@ -14,8 +14,7 @@ from bus_schema.artifacts import ArtifactId, ArtifactType, Manifest, StepId, Tra
 from bus_schema.identities import Identity
 from bus_schema.replies import Code
 from bus_schema.storage import GetLineage, GetVersions, Lineage, ManifestPage, SearchArtifacts, Versions
-from gateway.api.dependencies import BackendDependency
-from gateway.backend import Backend
+from gateway.backend import Backend, BackendDependency
 from gateway.event_streams import ChunkedResponse
 from gateway.problems import problem_response
 from mindbus.errors import Rejected

@@ -27,16 +27,8 @@ from bus_schema.identities import UserId
 from bus_schema.ids import mint
 from bus_schema.replies import restarts
 from bus_schema.timeline import GetTimeline, TimelineEvent
-from gateway.api.dependencies import (
-    STREAM_RESPONSES,
-    BackendDependency,
-    Cursor,
-    LastEventId,
-    StreamsDependency,
-    accepts_stream,
-)
-from gateway.backend import Backend
-from gateway.event_streams import event_frames
+from gateway.backend import Backend, BackendDependency, Cursor
+from gateway.event_streams import STREAM_RESPONSES, LastEventId, StreamsDependency, accepts_stream, event_frames
 from gateway.problems import EXPECTED, Problem
 from mindbus.bus.client import Client
 

@@ -18,7 +18,7 @@ from bus_schema.lsm_statistics import (
     LayerHistory,
 )
 from bus_schema.packer import Packed, PackEpisode
-from gateway.api.dependencies import BackendDependency
+from gateway.backend import BackendDependency
 
 router = APIRouter(tags=["episodes"])
 

@@ -8,8 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from bus_schema.envelope import NotAnEnvelope, from_wire
 from bus_schema.identities import ServiceName
 from bus_schema.replies import Code
-from gateway.api.dependencies import BackendDependency
-from gateway.backend import LOCAL_USER, Backend
+from gateway.backend import LOCAL_USER, Backend, BackendDependency
 from gateway.event_feed import WorkerInstance
 from mindbus.bus.connection import find_broker
 from mindbus.bus.deadletters import DeadLetter, DeadLetters

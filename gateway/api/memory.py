@@ -15,8 +15,8 @@ from bus_schema.kem import Kem
 from bus_schema.kem_match import facets as facets_in
 from bus_schema.kem_query import KemQuery, OrderBy
 from bus_schema.links import KemId
-from gateway.api.dependencies import STREAM_RESPONSES, BackendDependency, StreamsDependency
-from gateway.event_streams import event_frames
+from gateway.backend import BackendDependency
+from gateway.event_streams import STREAM_RESPONSES, StreamsDependency, event_frames
 from gateway.shared_memory import KemChange
 from mindbus.sdk.kem_filters import parse_filter, query_from
 

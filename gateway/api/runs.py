@@ -22,8 +22,7 @@ from bus_schema.process import (
     StartProcess,
 )
 from config.shipped import shipped_names
-from gateway.api.dependencies import BackendDependency, Cursor
-from gateway.backend import Backend
+from gateway.backend import Backend, BackendDependency, Cursor
 from mindbus.sdk.errors import StorageAway
 
 router = APIRouter(tags=["runs"])

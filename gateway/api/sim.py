@@ -5,7 +5,7 @@ from pydantic import BaseModel
 
 from bus_schema.sim import GetSimStatus, SimCounts, SimState, Simulation, StartSim, StopSim
 from config.shipped import shipped_names
-from gateway.api.dependencies import BackendDependency
+from gateway.backend import BackendDependency
 
 router = APIRouter(tags=["sim"])
 

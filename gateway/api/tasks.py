@@ -19,8 +19,7 @@ from bus_schema.tasks import (
     TaskPage,
     UpdateTask,
 )
-from gateway.api.dependencies import BackendDependency
-from gateway.backend import Backend
+from gateway.backend import QUERY_TIMEOUT_S, Backend, BackendDependency, ResultT
 
 router = APIRouter(tags=["tasks"])
 
@@ -37,7 +36,7 @@ class NewTask(BaseModel):
 
 
 class TaskEdit(BaseModel):
-    """Changes of a task; `status` may be `done` or `cancelled`."""
+    """Changes of a task; with the status `open` a closed one is opened again."""
 
     model_config = ConfigDict(extra="forbid")
     text: str | None = Field(default=None, min_length=1, max_length=500)
@@ -54,6 +53,7 @@ class TaskFilter(BaseModel):
     status: TaskStatus | None = None
     owner: UserId | None = None
     due_before: AwareDatetime | None = None
+    delegated: bool = False
     cursor: str | None = Field(default=None, max_length=256)
     limit: int = Field(default=50, ge=1, le=200)
 
@@ -82,6 +82,8 @@ async def task(task_id: TaskId, user: UserId, backend: BackendDependency) -> Tas
 async def edit(task_id: TaskId, user: UserId, changes: TaskEdit, backend: BackendDependency) -> Task:
     """Change a task in the name of a user: words, owner and date first, then its status."""
     given = changes.model_dump(exclude={"status"}, exclude_none=True)
+    if changes.status is TaskStatus.OPEN:
+        given["reopen"] = True
     command: Command[Task] = UpdateTask(task_id=task_id, **given) if given else GetTask(task_id=task_id)
     result = await request_task(backend, user, command)
     if changes.status is TaskStatus.DONE:
@@ -91,11 +93,18 @@ async def edit(task_id: TaskId, user: UserId, changes: TaskEdit, backend: Backen
     return result
 
 
-async def read_tasks(backend: Backend, query: ListTasks, user_id: str) -> TaskPage:
-    """A page of tasks in a user's name. Raises ReplyError, BusUnavailable."""
-    return await backend.bus.acting_as(f"user.{user_id}").request(query, trace=conversation_trace(user_id))
+async def read_tasks(backend: Backend, query: ListTasks, user_id: str | None) -> TaskPage:
+    """A page of tasks in a user's name, or in the gateway's. Raises ReplyError, BusUnavailable."""
+    return await _request(backend, user_id, query)
 
 
-async def request_task(backend: Backend, user_id: str, command: Command[Task]) -> Task:
-    """Result of a command on a task in a user's name. Raises ReplyError, BusUnavailable."""
-    return await backend.bus.acting_as(f"user.{user_id}").request(command, trace=conversation_trace(user_id))
+async def request_task(backend: Backend, user_id: str | None, command: Command[Task]) -> Task:
+    """Result of a command on a task in a user's name, or in the gateway's. Raises ReplyError, BusUnavailable."""
+    return await _request(backend, user_id, command)
+
+
+async def _request(backend: Backend, user_id: str | None, command: Command[ResultT]) -> ResultT:
+    if user_id is None:
+        return await backend.query(command)
+    bus = backend.bus.acting_as(f"user.{user_id}")
+    return await bus.request(command, trace=conversation_trace(user_id), timeout_s=QUERY_TIMEOUT_S)

@@ -12,9 +12,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from bus_schema.artifacts import TraceId
 from bus_schema.identities import UserId
 from bus_schema.timeline import GetTimeline, TimelineEvent, TimelinePage, Topic
-from gateway.api.dependencies import STREAM_RESPONSES, BackendDependency, LastEventId, StreamsDependency
-from gateway.backend import Backend
-from gateway.event_streams import event_frames
+from gateway.backend import Backend, BackendDependency
+from gateway.event_streams import STREAM_RESPONSES, LastEventId, StreamsDependency, event_frames
 
 router = APIRouter(tags=["timeline"])
 

@@ -16,10 +16,19 @@ from gateway.ui.sections import EXPECTED_ERRORS
 from gateway.ui.svg import icon
 from mindbus.logs import logger
 
-_SCREENS: Final = ("timeline", "chat", "runs", "fleet", "memory", "episodes", "sim")
+_SCREENS: Final = {
+    "timeline": "T",
+    "chat": "C",
+    "tasks": "A",
+    "runs": "R",
+    "fleet": "F",
+    "memory": "M",
+    "episodes": "E",
+    "sim": "S",
+}
 _KEYS: Final = (
     ("Ctrl K", "keys.palette"),
-    ("G T · C · R · F · M · E · S", "keys.go"),
+    ("G T · C · A · R · F · M · E · S", "keys.go"),
     ("/", "keys.search"),
     ("J K ↑ ↓", "keys.move"),
     ("Enter", "keys.open"),
@@ -64,8 +73,8 @@ class CommandPalette:
                 text("Esc", "mb-kbd")
             self._list = attributes(box("mb-scroll"), role="listbox")
         self._entries = [
-            PaletteEntry("palette.go", name, i18n(f"nav.{name}"), f"/{name}", f"G {name[0].upper()}")
-            for name in _SCREENS
+            PaletteEntry("palette.go", name, i18n(f"nav.{name}"), f"/{name}", f"G {key}")
+            for name, key in _SCREENS.items()
         ] + [
             PaletteEntry("palette.do", "plus", i18n("palette.new_dialogue"), "/chat?new=1"),
             PaletteEntry("palette.do", "play", i18n("palette.start_sim"), "/sim"),

@@ -244,10 +244,11 @@ class SegmentedControl:
                 element = attributes(text(label, "", "button"), type="button", aria_pressed=key == value)
                 self._buttons[key] = element.on("click", lambda _event, key=key: self.choose(key))
 
-    def choose(self, chosen: str) -> None:
+    def choose(self, chosen: str) -> Any:
+        """Returns what `on_change` returns, for it to be awaited."""
         for key, element in self._buttons.items():
             update(element, aria_pressed=key == chosen)
-        self._on_change(chosen)
+        return self._on_change(chosen)
 
 
 def figure(label: str, looks: str) -> TextElement:

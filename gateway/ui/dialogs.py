@@ -1,6 +1,7 @@
-"""Dialogs: confirmation of what cannot be undone, a prompt for a user."""
+"""Dialogs: confirmation of what cannot be undone, prompts for a user, a date, a task."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from gateway.ui.components import attributes, box, button, field, popup, text
 from gateway.ui.i18n import Localizer
@@ -49,3 +50,71 @@ def prompt_user(
         problem = text("", "mb-err mb-meta")
         with box("mb-actions"):
             button(i18n(action), go, "mb-primary")
+
+
+def ask_for_date(i18n: Localizer, task: str, submit: Callable[[str], Awaitable[str | None]]) -> None:
+    """Ask when a task is to be done, in words or as a date; `submit` returns what is wrong with the answer."""
+    form = {"when": ""}
+
+    async def go(when: str | None = None) -> None:
+        problem.set_text(i18n("tasks.no_date") if not (when or form["when"]).strip() else "")
+        if not problem.text:
+            problem.set_text(await submit((when or form["when"]).strip()) or "")
+        if not problem.text:
+            dialog.close()
+
+    with popup(i18n("tasks.move_title")) as dialog:
+        text(i18n("tasks.move_title"), "", "h2")
+        text(task, "mb-clamp", "p")
+        with box("mb-line-x mb-wrap"):
+            for key in ("tomorrow", "in_three_days", "next_week"):
+                words = i18n(f"tasks.words_{key}")
+                button(i18n(f"tasks.to_{key}"), partial(go, words), "mb-small")
+        when = field(i18n("tasks.when"), "", lambda value: form.update(when=value), placeholder=i18n("tasks.when_hint"))
+        attributes(when, autofocus=True, maxlength=100).on("keydown.enter", lambda: go())
+        problem = text("", "mb-err mb-meta")
+        attributes(problem, role="alert")
+        with box("mb-actions"):
+            button(i18n("cancel"), dialog.close, "mb-quiet")
+            button(i18n("tasks.move"), lambda: go(), "mb-primary")
+
+
+def ask_for_task(
+    i18n: Localizer, user_id: str | None, submit: Callable[[str, str, str, str], Awaitable[str | None]]
+) -> None:
+    """Ask for the words, the owner and the date of a new task, and for its user where none is given.
+
+    `submit` takes user, words, owner and date, and returns what is wrong with them.
+    """
+    form = {"user": user_id or "", "words": "", "owner": "", "when": ""}
+
+    async def go() -> None:
+        user, words, owner, when = (form[name].strip() for name in ("user", "words", "owner", "when"))
+        problem.set_text((await submit(user, words, owner, when) or "") if words else i18n("tasks.no_words"))
+        if not problem.text:
+            dialog.close()
+
+    with popup(i18n("tasks.new")) as dialog:
+        text(i18n("tasks.new"), "", "h2")
+        for name, label in (
+            ("user", "chat.user"),
+            ("words", "tasks.words"),
+            ("when", "tasks.when"),
+            ("owner", "tasks.owner"),
+        ):
+            if name == "user" and user_id:
+                continue
+            text(i18n(label), "mb-label")
+            line = field(i18n(label), "", partial(_set, form, name), placeholder=i18n(f"tasks.{name}_hint"))
+            attributes(line, maxlength=500 if name == "words" else 100).on("keydown.enter", go)
+            if name == ("words" if user_id else "user"):
+                attributes(line, autofocus=True)
+        problem = text("", "mb-err mb-meta")
+        attributes(problem, role="alert")
+        with box("mb-actions"):
+            button(i18n("cancel"), dialog.close, "mb-quiet")
+            button(i18n("tasks.add"), go, "mb-primary", "plus")
+
+
+def _set(form: dict[str, str], name: str, value: str) -> None:
+    form[name] = value

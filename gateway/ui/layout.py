@@ -12,8 +12,9 @@ from gateway.ui.components import anchor, attributes, box, clickable, icon_butto
 from gateway.ui.i18n import Localizer
 from gateway.ui.svg import LOGO, icon
 
-_ON_PHONE: Final = ("timeline", "chat", "runs", "fleet", "memory")
-SCREENS: Final = (*_ON_PHONE, "sim")
+SCREENS: Final = ("timeline", "chat", "tasks", "runs", "fleet", "memory", "sim")
+# The others are under "More" there.
+_ON_PHONE: Final = ("timeline", "chat", "tasks", "fleet", "memory")
 _THEMES: Final = (("dark", "moon"), ("light", "sun"), ("system", "system"))
 _LANGUAGES: Final = (("en", "English"), ("ru", "Русский"))
 
@@ -67,7 +68,7 @@ class Layout:
                     icon("more")
                     text(i18n("nav.more"))
                     with ui.menu().classes("mb-menu"):
-                        for name in SCREENS[len(_ON_PHONE) :]:
+                        for name in (name for name in SCREENS if name not in _ON_PHONE):
                             self._option(i18n(f"nav.{name}"), f"location.href = '/{name}'", name)
                         self._themes()
                         self._languages("globe")

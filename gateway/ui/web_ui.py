@@ -21,6 +21,7 @@ from gateway.ui.runs.artifact_screen import ArtifactScreen
 from gateway.ui.runs.list_screen import RunListScreen
 from gateway.ui.runs.run_screen import RunScreen
 from gateway.ui.sim.screen import SimScreen
+from gateway.ui.tasks.screen import TasksScreen
 from gateway.ui.timeline.screen import TimelineScreen
 from gateway.worker import GatewayWorker
 from mindbus.bus.worker import WorkerContext
@@ -86,6 +87,7 @@ class WebUI:
 _SCREENS: dict[str, Draw] = {
     "timeline": TimelineScreen.draw,
     "chat": ChatScreen.draw,
+    "tasks": TasksScreen.draw,
     "runs": RunListScreen.draw,
     "fleet": FleetScreen.draw,
     "memory": MemoryScreen.draw,

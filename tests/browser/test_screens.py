@@ -16,7 +16,7 @@ from tests.browser.pages import Looks, keep, looking, low_contrasts, overflow
 
 pytestmark = pytest.mark.timeout(300)
 
-SCREENS = ("timeline", "chat", "runs", "run", "fleet", "memory", "episodes", "sim")
+SCREENS = ("timeline", "chat", "tasks", "runs", "run", "fleet", "memory", "episodes", "sim")
 LOOKS = [Looks("dark", language, size) for size in ("desk", "phone") for language in ("en", "ru")]
 HOSTILE = '<img src=x onerror="window.obeyed=1"><script>window.obeyed=1</script> [go](javascript:window.obeyed=1)'
 HIT = ".mb-hit[data-row]"

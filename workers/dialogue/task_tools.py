@@ -15,8 +15,8 @@ from agents.dialogue.task_tools import (
     meant_tasks,
 )
 from agents.models.language_model import ToolCall
+from agents.models.offline.task_calls import CANCEL, COMPLETE
 from agents.present import Present
-from agents.task_tool_names import CANCEL, COMPLETE
 from bus_schema.dialogue import DialogueMessage, conversation_trace
 from bus_schema.ids import derived
 from bus_schema.messages import Command

@@ -8,9 +8,12 @@ from agents.models.language_model import ModelMessage, Tool, ToolCall
 from agents.models.offline.tool_calls import tool_call
 from agents.present import Present
 from agents.reminders import find_reminders
-from agents.task_tool_names import ADD, CANCEL, COMPLETE, LIST, MOVE, NOT_FOUND
+from language.words import Language
 
+LIST, ADD, COMPLETE, MOVE, CANCEL = "list_tasks", "add_task", "complete_task", "move_task", "cancel_task"
 NAMES = frozenset({LIST, ADD, COMPLETE, MOVE, CANCEL})
+# How the results of these tools begin that found no task.
+NOT_FOUND = {Language.ENGLISH: "No open task fits", Language.RUSSIAN: "Нет открытой задачи"}
 _PLEASE = r"^\W*(?:(?:пожалуйста|please|can\s+you|could\s+you|можешь|а|и|so|and)\b\W*)*"
 _END = r"\W*(?:пожалуйста|please)?\W*$"
 _ASKS_TASKS = re.compile(

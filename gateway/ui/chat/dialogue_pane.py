@@ -194,7 +194,7 @@ class DialoguePane:
 
     def __init__(self, session: PageSession, user_id: str, on_close: Callable[[str], None] | None) -> None:
         self.session, self.user_id = session, user_id
-        self.profile = UserProfile()
+        self.profile = UserProfile(user_id)
         with attributes(box("mb-pane", "section"), aria_label=user_id):
             self._head(on_close)
             with attributes(box("mb-scroll mb-talk"), role="log", aria_live="polite") as scroller:

@@ -15,15 +15,19 @@ from bus_schema.conversations import ListDialogues, MessageStored
 from bus_schema.dialogue import MAX_PREVIEW_CHARS, DialogueMessage, MessageKind
 from bus_schema.envelope import Envelope
 from bus_schema.identities import is_user_id
+from bus_schema.processing import TaskStatus
+from bus_schema.tasks import ListTasks
 from gateway.api.dialogues import history
+from gateway.api.tasks import read_tasks
 from gateway.ui.chat.dialogue_pane import DialoguePane
-from gateway.ui.chat.user_profile import ProfilePanel
+from gateway.ui.chat.user_profile import MAX_ROWS, ProfilePanel
 from gateway.ui.components import anchor, attributes, box, button, icon_button, person, search, show_if, text, toggle
 from gateway.ui.dialogs import prompt_user
 from gateway.ui.i18n import Localizer
 from gateway.ui.page_session import PageSession
 from gateway.ui.rows import Rows
 from gateway.ui.sections import EmptyState, ScreenSection
+from gateway.ui.tasks.screen import TASK_EVENTS
 
 
 @dataclass(frozen=True)
@@ -152,6 +156,7 @@ class ChatScreen:
                 if not chosen:
                     new = partial(button, session.i18n("chat.new"), self._prompt_user, "mb-primary", "plus")
                     EmptyState(session.i18n, "chat", _COMMAND, new, "chat.empty").show(is_empty=True)
+            self._are_tasks_stale = False
             self.aside = None
             if len(chosen) == 1 and session.client.width >= _WITH_ASIDE:
                 self.aside = ProfilePanel(session.i18n, box("mb-aside", "aside"))
@@ -163,11 +168,11 @@ class ChatScreen:
         for pane in screen.panes:
             await pane.open()
             screen.people.meet(pane.user_id, is_open=True, unread=0)
-        if screen.aside is not None:
-            screen.aside.show(screen.panes[0].profile)
         await screen.refresh()
+        await session.attempt(screen.refresh_tasks())
         await screen._part.attempt(screen._read_ends)
         session.every(5.0, screen.refresh)
+        session.every(1.0, screen.tick)
         session.on_keys({"Escape": screen.stop})
         if session.query.get("new"):
             screen._prompt_user()
@@ -181,6 +186,8 @@ class ChatScreen:
         is_listed = is_told = False
         for envelope in envelopes:
             is_told |= sum(pane.receive(envelope) for pane in self.panes) > 0
+            # Also by others: the user may be whom a task was given to.
+            self._are_tasks_stale |= envelope.type in TASK_EVENTS
             if envelope.type == MessageStored.wire.type:
                 self.people.receive(MessageStored.model_validate(envelope.data or {}))
                 is_listed = True
@@ -191,6 +198,23 @@ class ChatScreen:
 
     async def refresh(self) -> None:
         await self._part.attempt(self._refresh)
+
+    async def tick(self) -> None:
+        if self._are_tasks_stale:
+            await self.refresh_tasks()
+
+    async def refresh_tasks(self) -> None:
+        """Show the open tasks that the user owns or asked for, as many as there is room for."""
+        self._are_tasks_stale = False
+        if self.aside is None:
+            return
+        profile = self.panes[0].profile
+        query = ListTasks(user_id=profile.user_id, status=TaskStatus.OPEN, limit=MAX_ROWS)
+        try:
+            page = await read_tasks(self.session.backend, query, profile.user_id)
+            profile.open_tasks, profile.has_more_tasks = page.items, page.next_cursor is not None
+        finally:
+            self.aside.show(profile)
 
     def stop(self) -> None:
         for pane in self.panes:

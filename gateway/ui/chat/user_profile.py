@@ -1,10 +1,11 @@
-"""Tasks, facts, mood and notifications of a user as agents know them, read from their events."""
+"""Tasks, facts, mood and notifications of a user as agents know them: tasks as listed, the rest from events."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
+from urllib.parse import quote
 
 from nicegui import ui
 from nicegui.element import Element
@@ -13,12 +14,13 @@ from pydantic import ValidationError
 from bus_schema.envelope import Envelope
 from bus_schema.messages import Event
 from bus_schema.notification import NotificationDeferred, NotificationGenerated, NotificationIgnored, NotificationSent
-from bus_schema.processing import ContextUpdated, Fact, Mood, MoodAssessed, Task, TasksFound, TaskStatus
-from gateway.ui.components import box, head, refill, text
+from bus_schema.processing import ContextUpdated, Fact, Mood, MoodAssessed, Task
+from gateway.ui.components import anchor, box, head, refill, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.svg import area, icon
+from gateway.ui.tasks.rows import due_text
 
-_PROCESSED: Final = (TasksFound, ContextUpdated, MoodAssessed)
+_PROCESSED: Final = (ContextUpdated, MoodAssessed)
 _NOTIFICATIONS: Final = (NotificationGenerated, NotificationSent, NotificationDeferred, NotificationIgnored)
 _READ: Final[dict[str, type[Event]]] = {kind.wire.type: kind for kind in (*_PROCESSED, *_NOTIFICATIONS)}
 TOPICS: Final = ("processed", "notification")
@@ -26,19 +28,17 @@ TOPICS: Final = ("processed", "notification")
 
 @dataclass
 class UserProfile:
-    """Grows with every event; unreadable events are ignored."""
+    """Grows with every event; unreadable events are ignored. Open tasks, those due next first, are set as listed."""
 
-    tasks: dict[str, Task] = field(default_factory=dict)
+    user_id: str
+    open_tasks: tuple[Task, ...] = ()
+    has_more_tasks: bool = False
     facts: dict[str, Fact] = field(default_factory=dict)
     moods: list[Mood] = field(default_factory=list)
     wishes: dict[str, NotificationGenerated] = field(default_factory=dict)
     deferred: dict[str, NotificationDeferred] = field(default_factory=dict)
     _notification_ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _seen_ids: set[str] = field(default_factory=set)
-
-    @property
-    def open_tasks(self) -> list[Task]:
-        return [task for task in reversed(self.tasks.values()) if task.status is TaskStatus.OPEN]
 
     @property
     def valid_facts(self) -> list[Fact]:
@@ -69,9 +69,6 @@ class UserProfile:
 
     def _apply(self, event: Event) -> None:
         match event:
-            case TasksFound():
-                for change in event.items:
-                    self.tasks[change.task.task_id] = change.task
             case ContextUpdated():
                 for fact_change in event.items:
                     self.facts[fact_change.fact.fact_id] = fact_change.fact
@@ -96,7 +93,7 @@ class UserProfile:
                 pass
 
 
-_MAX_ROWS = 8
+MAX_ROWS = 8
 _SHARP = 0.25
 
 
@@ -113,10 +110,10 @@ class ProfilePanel:
         with refill(self._body):
             if profile.moods:
                 self._mood(profile)
-            self._tasks(profile.open_tasks)
+            self._tasks(profile)
             self._facts(profile)
             self._show_deferred(profile)
-            if not (profile.moods or profile.tasks or profile.facts):
+            if not (profile.moods or profile.open_tasks or profile.facts):
                 text(self.i18n("aside.nothing"), "mb-meta mb-aside-note", "p")
 
     def _mood(self, profile: UserProfile) -> None:
@@ -130,19 +127,23 @@ class ProfilePanel:
             if last.evidence:
                 text(f"«{last.evidence[0]}»", "mb-meta", "p")
 
-    def _tasks(self, tasks: list[Task]) -> None:
-        i18n, now = self.i18n, datetime.now(UTC)
+    def _tasks(self, profile: UserProfile) -> None:
+        """Those due next, with a link to all of them."""
+        i18n, now, tasks = self.i18n, datetime.now(UTC), profile.open_tasks
         if tasks:
-            with self._section("task", "aside.tasks", i18n.count("aside.open", len(tasks)), "mb-meta"):
-                for task in tasks[:_MAX_ROWS]:
-                    due = i18n("aside.due", when=i18n.when(task.due, now)) if task.due else task.due_said
-                    self._row(task.text, due, task.owner)
+            number = i18n.number(len(tasks)) + "+" if profile.has_more_tasks else ""
+            note = i18n("aside.more_open", n=number) if number else i18n.count("aside.open", len(tasks))
+            with self._section("task", "aside.tasks", note, "mb-meta"):
+                for task in tasks[:MAX_ROWS]:
+                    due = i18n("aside.due", when=due_text(i18n, task, now)) if task.due else ""
+                    self._row(task.text, due, task.owner if task.owner_id != profile.user_id else None)
+                anchor(f"/tasks?user={quote(profile.user_id)}", i18n("aside.all_tasks"))
 
     def _facts(self, profile: UserProfile) -> None:
         i18n, now, facts = self.i18n, datetime.now(UTC), profile.valid_facts
         if facts:
             with self._section("memory", "aside.facts", str(len(facts))):
-                for fact in facts[:_MAX_ROWS]:
+                for fact in facts[:MAX_ROWS]:
                     about = (i18n(f"fact.{fact.kind.value}"), fact.project, i18n.when(fact.said_at, now))
                     self._row(fact.text, *about, before=profile.superseded_fact(fact))
 
@@ -150,7 +151,7 @@ class ProfilePanel:
         i18n, now, deferred = self.i18n, datetime.now(UTC), profile.deferred
         if deferred:
             with self._section("clock", "aside.deferred", str(len(deferred))):
-                for waiting in list(deferred.values())[:_MAX_ROWS]:
+                for waiting in list(deferred.values())[:MAX_ROWS]:
                     wish = profile.wishes.get(waiting.notification_id)
                     deadline = i18n("aside.until", when=i18n.when(waiting.until, now))
                     self._row(wish.message if wish else waiting.notification_id, deadline, waiting.reason)

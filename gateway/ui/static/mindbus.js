@@ -69,7 +69,7 @@ function mbWhere(query) {
 }
 
 // Keys: never while somebody writes, but Escape and the palette always.
-const MB_GO = { t: "/timeline", c: "/chat", r: "/runs", f: "/fleet", m: "/memory", e: "/episodes", s: "/sim" };
+const MB_GO = { t: "/timeline", c: "/chat", a: "/tasks", r: "/runs", f: "/fleet", m: "/memory", e: "/episodes", s: "/sim" };
 const MB_KEYS = new Set(["j", "k", "ArrowDown", "ArrowUp", "Enter", "[", "]", "f", "l", "+", "=", "-", "0", " ", "r", "t", "?"]);
 let mbGoing = 0;
 const mbWrites = (target) => target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName || "");

@@ -23,7 +23,7 @@ def wish(name: str) -> NotificationGenerated:
 
 
 def test_a_notification_knows_everybody_who_wanted_it() -> None:
-    knowledge = UserProfile()
+    knowledge = UserProfile("anna")
     sent = NotificationSent(notification_id="ntf_1", to_user="anna", message_id="msg_9", merged=("ntf_2",))
     knowledge.learn([told(wish("ntf_1"), 1), told(wish("ntf_2"), 2), told(sent, 3)])
     assert [reason.notification_id for reason in knowledge.reasons("msg_9")] == ["ntf_1", "ntf_2"]
@@ -31,7 +31,7 @@ def test_a_notification_knows_everybody_who_wanted_it() -> None:
 
 
 def test_what_waits_is_deferred_until_it_is_sent() -> None:
-    knowledge = UserProfile()
+    knowledge = UserProfile("anna")
     waiting = NotificationDeferred(notification_id="ntf_1", to_user="anna", until=NOW, reason="quiet hours")
     knowledge.learn([told(wish("ntf_1"), 1), told(waiting, 2)])
     assert list(knowledge.deferred) == ["ntf_1"]
@@ -49,7 +49,7 @@ def test_a_fact_that_was_superseded_holds_no_longer_and_is_known_as_what_was_bef
         update={"fact_id": "fact_2", "text": "Макет 2 декабря", "supersedes": "fact_1", "superseded_by": None}
     )
     updates = (FactUpdate(change="superseded", fact=old), FactUpdate(change="found", fact=new))
-    knowledge = UserProfile()
+    knowledge = UserProfile("anna")
     knowledge.learn(
         [told(ContextUpdated(agent="context_manager", fragment_id="frag_1", user_id="anna", items=updates), 1)]
     )
@@ -58,7 +58,7 @@ def test_a_fact_that_was_superseded_holds_no_longer_and_is_known_as_what_was_bef
 
 
 def test_an_event_is_learned_once_and_a_foreign_one_tells_nothing() -> None:
-    knowledge = UserProfile()
+    knowledge = UserProfile("anna")
     first = told(wish("ntf_1"), 1)
     assert knowledge.learn([first])
     assert not knowledge.learn([first])

@@ -1,0 +1,168 @@
+"""The tasks of a user: on their screen and beside their dialogue, done, moved, cancelled and reopened there."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.browser.conftest import App
+from tests.browser.pages import Looks, chromium, keep, looking, low_contrasts, overflow
+from tests.command_line import Shell, require_rabbitmq
+
+pytestmark = pytest.mark.timeout(300)
+TEXTS = {
+    -2: "Сдать отчёт за октябрь",
+    0: "Call mom",
+    1: "Согласовать с подрядчиком макет выставки «Северный ветер», включая свет и подписи",
+    4: "Order cake",
+    30: "Renew the passport",
+}
+PEOPLE = {f"vera_{number}": "Вера" for number in range(4)}
+LOOKS = [Looks("dark", "ru", "phone"), Looks("light", "en"), Looks("dark", "en"), Looks("light", "ru", "phone")]
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    """Only what tasks and dialogues need."""
+    require_rabbitmq()
+    chromium()
+    shell = Shell(tmp_path_factory.mktemp("tasks") / "data", settings={"MINDBUS_GATEWAY_PORT": "0"})
+    workers = "storage,tracker,task_manager,dialogue,context,history,gateway"
+    try:
+        state = shell.json("up", "-d", "--workers", workers, spawned=True)
+        for user, name in (("olga", "Ольга"), ("boris", "Boris"), ("dina", "Dina"), *PEOPLE.items()):
+            shell.ok("users", "add", user, "--name", name)
+        yield App(state["gateway_url"], state["amqp_url"], shell)
+    finally:
+        shell.ok("down", spawned=True)
+
+
+def add(app: App, user: str, text: str, **more: Any) -> str:
+    return str(app.ask("POST", "/api/tasks", json={"user": user, "text": text, **more})["task_id"])
+
+
+def tasks_of(page: Page, user: str, query: str = "") -> None:
+    page.goto(f"/tasks?user={user}{query}")
+    expect(page.locator("[data-drawn='tasks']")).to_have_count(1)
+
+
+def row(page: Page, text: str) -> Locator:
+    return page.locator(".mb-task", has_text=text)
+
+
+def test_tasks_are_listed_for_owner_and_asker(app: App, browser: Browser) -> None:
+    add(app, "olga", "Проверить смету", when="tomorrow")
+    add(app, "olga", "Заказать макет", owner="boris")
+    with looking(browser, app.url) as page:
+        tasks_of(page, "boris")
+        expect(page.locator(".mb-task")).to_have_count(1)
+        expect(row(page, "Заказать макет")).to_contain_text("asked by Ольга")
+        tasks_of(page, "olga")
+        expect(page.locator(".mb-task-group")).to_have_text(["Tomorrow", "Without a date"])
+        page.get_by_role("button", name="Asked of others").click()
+        expect(page.locator(".mb-task")).to_have_count(1)
+        expect(row(page, "Заказать макет")).to_contain_text("Boris")
+        page.get_by_role("button", name="To do").click()
+        expect(row(page, "Проверить смету")).to_be_visible()
+        expect(page.locator(".mb-task")).to_have_count(1)
+        page.reload()
+        expect(page.locator(".mb-task")).to_have_count(1)
+
+
+def test_a_task_is_moved_in_words(app: App, browser: Browser) -> None:
+    add(app, "lena", "Заказать торт")
+    with looking(browser, app.url) as page:
+        tasks_of(page, "lena")
+        row(page, "Заказать торт").get_by_role("button", name="Move").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("When").fill("someday")
+        page.keyboard.press("Enter")
+        expect(dialog.get_by_role("alert")).to_contain_text("no date")
+        dialog.get_by_label("When").fill("2030-05-06 15:00")
+        page.keyboard.press("Enter")
+        expect(dialog).to_have_count(0)
+        expect(row(page, "Заказать торт")).to_contain_text("2030")
+
+
+def test_tasks_are_done_cancelled_and_reopened(app: App, browser: Browser) -> None:
+    add(app, "pasha", "Проверить смету", when="tomorrow")
+    cake = add(app, "pasha", "Заказать торт", owner="boris")
+    with looking(browser, app.url) as page:
+        tasks_of(page, "pasha")
+        row(page, "Проверить смету").get_by_role("button", name="Done: Проверить смету").click()
+        expect(row(page, "Проверить смету")).to_contain_text("Marked as done")
+        row(page, "Проверить смету").get_by_role("button", name="Undo").click()
+        expect(row(page, "Проверить смету").get_by_role("button", name="Cancel")).to_be_visible()
+        row(page, "Заказать торт").get_by_role("button", name="Cancel").click()
+        expect(page.locator(".mb-task")).to_have_count(1)
+        page.get_by_label("Status").select_option("cancelled")
+        row(page, "Заказать торт").get_by_role("button", name="Reopen").click()
+        expect(page.locator(".mb-task")).to_have_count(0)
+        page.get_by_label("Status").select_option("open")
+        expect(page.locator(".mb-task")).to_have_count(2)
+    assert app.ask("GET", f"/api/tasks/{cake}", params={"user": "boris"})["status"] == "open"
+
+
+def test_a_task_is_added_by_hand_and_appears_where_others_look(app: App, browser: Browser) -> None:
+    with looking(browser, app.url) as page, looking(browser, app.url) as chat:
+        chat.goto("/chat?with=dina")
+        expect(chat.locator("[data-composer]")).to_be_visible()
+        tasks_of(page, "pavel")
+        expect(page.get_by_role("heading", name="No open tasks")).to_be_visible()
+        page.get_by_role("button", name="New task").last.click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_role("button", name="Add").click()
+        expect(dialog.get_by_role("alert")).to_contain_text("Say what")
+        dialog.get_by_label("What is to be done").fill("<b>Call</b> the bank")
+        dialog.get_by_label("Who does it").fill("dina")
+        dialog.get_by_role("button", name="Add").click()
+        expect(row(page, "<b>Call</b> the bank")).to_contain_text("Dina")
+        expect(chat.locator(".mb-aside")).to_contain_text("<b>Call</b> the bank")
+        chat.locator(".mb-aside").get_by_role("link", name="All tasks").click()
+        expect(row(chat, "<b>Call</b> the bank")).to_contain_text("asked by pavel")
+        page.goto("/tasks")
+        expect(page.get_by_label("User")).to_have_value("")
+
+
+def test_more_tasks_than_fit_a_page_are_all_there(app: App, browser: Browser) -> None:
+    for number in range(120):
+        add(app, "marat", f"Task number {number:03}", when="2030-05-06" if number % 3 else None)
+    with looking(browser, app.url) as page:
+        tasks_of(page, "marat")
+        for shown in (50, 100):
+            expect(page.locator(".mb-task")).to_have_count(shown)
+            page.get_by_role("button", name="Show more").click()
+        expect(page.locator(".mb-task")).to_have_count(120)
+        expect(page.get_by_role("button", name="Show more")).to_be_hidden()
+        add(app, "marat", "The newest", when="2029-01-01")
+        expect(page.locator(".mb-task")).to_have_count(121)
+        expect(page.locator(".mb-task").first).to_contain_text("The newest")
+
+
+@pytest.mark.parametrize(("user", "looks"), list(zip(PEOPLE, LOOKS, strict=True)), ids=str)
+def test_tasks_fit_and_can_be_read(app: App, browser: Browser, user: str, looks: Looks) -> None:
+    for days, text in TEXTS.items():
+        due = datetime.now(UTC) + timedelta(days=days, hours=1)
+        add(app, user, text, due=due.isoformat(), owner="boris" if days == 4 else None)
+    add(app, "olga", "Найти второго подрядчика", owner=user)
+    with looking(browser, app.url, looks) as page:
+        tasks_of(page, user)
+        expect(page.locator(".mb-task")).to_have_count(6)
+        expect(page.locator(".mb-task-group")).to_have_count(6)
+        assert overflow(page) <= 0
+        assert not low_contrasts(page)
+        keep(page, "tasks", looks)
+        page.locator(".mb-task-check").first.click()
+        expect(page.locator(".mb-task-done")).to_have_count(1)
+        assert not low_contrasts(page)
+        keep(page, "tasks-done", looks)
+        page.locator(".mb-task-actions button").nth(1).click()
+        expect(page.get_by_role("dialog")).to_be_visible()
+        keep(page, "tasks-move", looks)
+        assert overflow(page) <= 0
+        tasks_of(page, "nobody_yet")
+        expect(page.locator(".mb-empty")).to_be_visible()
+        assert overflow(page) <= 0
+        keep(page, "tasks-empty", looks)
