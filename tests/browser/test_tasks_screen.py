@@ -61,7 +61,7 @@ def test_tasks_are_listed_for_owner_and_asker(app: App, browser: Browser) -> Non
         expect(row(page, "Заказать макет")).to_contain_text("asked by Ольга")
         tasks_of(page, "olga")
         expect(page.locator(".mb-task-group")).to_have_text(["Tomorrow", "Without a date"])
-        page.get_by_role("button", name="Asked of others").click()
+        page.get_by_role("button", name="For others").click()
         expect(page.locator(".mb-task")).to_have_count(1)
         expect(row(page, "Заказать макет")).to_contain_text("Boris")
         page.get_by_role("button", name="To do").click()
