@@ -28,7 +28,7 @@ class TaskItem:
 
 @dataclass(frozen=True)
 class TaskActions:
-    """What the buttons of a row do."""
+    """Handlers of the buttons of a row."""
 
     complete: Callable[[Task], Any]
     cancel: Callable[[Task], Any]

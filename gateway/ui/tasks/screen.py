@@ -35,7 +35,7 @@ _STATUSES = tuple(TaskStatus)
 
 
 class TasksScreen:
-    """What is shown is kept in the address: `?user=anna&part=own&status=done`."""
+    """User, part and status are kept in the address: `?user=anna&part=own&status=done`."""
 
     def __init__(self, session: PageSession, people: dict[str, str]) -> None:
         self.session, self._people = session, people
