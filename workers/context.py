@@ -35,7 +35,8 @@ from mindbus.sdk.agent_state import AgentStateStore, OutgoingMessage
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.conversations import Conversations
 from mindbus.sdk.users import UserDirectory
-from workers.simulated_time import SimulatedTime
+from workers.chat_priority import ChatPriority
+from workers.simulated_users import SimulatedTime
 
 _TALK_MESSAGES = 12
 _LOOKS_S = 0.5
@@ -56,6 +57,7 @@ class ContextWorker(Worker):
         self._bus = worker_context.bus.acting_as(self.identity, service=self.name)
         self._clock = worker_context.clock
         self._model = model or model_of(settings, self.name)
+        self.include(ChatPriority(worker_context.bus, self._model))
         self._habits = open_preferences(settings.habits)
         self._users = UserDirectory(self._bus, self._habits.zone_of)
         self._simulated_time = SimulatedTime(self._bus, self._clock, settings.sim_dir)

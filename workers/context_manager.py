@@ -24,6 +24,7 @@ from mindbus.sdk.agent_state import OutgoingMessage
 from mindbus.sdk.dialogue_agent import ProcessingAgent
 from mindbus.sdk.recall import ContextItem, UserContexts
 from mindbus.sdk.users import UserDirectory
+from workers.chat_priority import ChatPriority
 
 _TEAM = "team"
 
@@ -46,6 +47,7 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
         super().__init__(context)
         settings = context.settings_as(FleetSettings)
         self._model = model or model_of(settings, self.name)
+        self.include(ChatPriority(self.bus, self._model))
         self._reader = FragmentReader(self._model)
         self._roster = open_people_directory(settings.people, settings.sim_dir)
         self._users = UserDirectory(self.bus, open_preferences(settings.habits).zone_of)

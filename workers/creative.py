@@ -25,6 +25,7 @@ from mindbus.sdk.errors import ArtifactError, BufferFull
 from mindbus.sdk.recall import KemRecall
 from mindbus.sdk.requests import in_id_scope
 from mindbus.sdk.steps import StepArtifacts
+from workers.chat_priority import ChatPriority
 from workers.checkpoints import KEPT, CheckpointTrouble, forget_before, open_checkpoints
 
 _RECALLED_WORDS = 400
@@ -43,6 +44,7 @@ class CreativeWorker(Worker):
         self.role = role
         self._kit = context
         self._model = model or model_of(settings, role.name)
+        self.include(ChatPriority(context.bus, self._model))
         self._bus = context.bus.acting_as(self.identity, service=role.name)
         self._artifacts = open_artifacts(self._bus, settings, context.clock)
         self._recall = KemRecall(self._bus, settings.recall_timeout_s)

@@ -15,6 +15,7 @@ from config.settings import FleetSettings
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.dialogue_agent import ProcessingAgent
 from mindbus.sdk.users import UserDirectory
+from workers.chat_priority import ChatPriority
 
 
 class MoodWatcherWorker(ProcessingAgent[MoodHistory]):
@@ -27,6 +28,7 @@ class MoodWatcherWorker(ProcessingAgent[MoodHistory]):
         super().__init__(context)
         settings = context.settings_as(FleetSettings)
         self._model = model or model_of(settings, self.name)
+        self.include(ChatPriority(self.bus, self._model))
         self._reader = FragmentReader(self._model)
         self._users = UserDirectory(self.bus, open_preferences(settings.habits).zone_of)
 

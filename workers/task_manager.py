@@ -33,7 +33,8 @@ from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.agent_state import OutgoingMessage
 from mindbus.sdk.dialogue_agent import ProcessingAgent
 from mindbus.sdk.users import UserDirectory
-from workers.heard_users import HeardUsers
+from workers.chat_priority import ChatPriority
+from workers.simulated_users import HeardUsers
 from workers.task_commands import TaskCommands
 from workers.task_migration import move_team_tasks
 from workers.task_store import FieldChange, ReaderClocks, TaskStore
@@ -65,6 +66,7 @@ class TaskManagerWorker(ProcessingAgent[NoNotes]):
         super().__init__(context)
         settings = context.settings_as(FleetSettings)
         self._model = model or model_of(settings, self.name)
+        self.include(ChatPriority(self.bus, self._model))
         self._reader = FragmentReader(self._model)
         self._roster = open_people_directory(settings.people, settings.sim_dir)
         self._habits = open_preferences(settings.habits)

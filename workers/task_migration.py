@@ -12,7 +12,7 @@ from bus_schema.processing import Task
 from mindbus.bus.client import Client
 from mindbus.logs import logger
 from mindbus.sdk.requests import request_in_scope
-from workers.heard_users import HeardUsers
+from workers.simulated_users import HeardUsers
 from workers.task_store import FieldChange, TaskStore
 
 _AGENT, _NAMESPACE, _TEAM = "task_manager", "notes", "team"

@@ -22,7 +22,8 @@ class ModelEndpoint:
     """The calls of this process to one endpoint, which serves `concurrency` of them at once.
 
     A chat begins at once. Background calls take what chats leave, one less than all, but one where no chat is on. A
-    chat that finds no place interrupts the youngest of them; those wait, then begin again.
+    chat that finds no place interrupts the youngest of them; those wait, then begin again. `has_chat` where the
+    dialogue is in this process, `is_followed` where somebody counts the chats of another process.
     """
 
     def __init__(self, concurrency: int) -> None:
@@ -32,7 +33,7 @@ class ModelEndpoint:
         self._chat_places = asyncio.Semaphore(max(_MOST_CHATS, concurrency))
         self._background: dict[asyncio.Future[Any], bool] = {}
         self._waiting: list[asyncio.Future[None]] = []
-        self.has_chat = False
+        self.has_chat = self.is_followed = False
 
     @asynccontextmanager
     async def chat(self) -> AsyncIterator[None]:
@@ -77,18 +78,19 @@ class ModelEndpoint:
                 self._wake()
 
     @property
-    def _busy(self) -> int:
+    def chats(self) -> int:
+        """Number of chats that are on, here or elsewhere."""
         return self._chats + len(self._elsewhere)
 
     @property
     def _background_places(self) -> int:
-        places = min(self._concurrency - self._busy, max(1, self._concurrency - 1))
+        places = min(self._concurrency - self.chats, max(1, self._concurrency - 1))
         return max(0, places)
 
     def _interrupt(self) -> Sequence[asyncio.Future[Any]]:
         """Interrupt background calls, the youngest first, until the chats have their places."""
         running = [task for task, is_interrupted in self._background.items() if not is_interrupted]
-        excess = running[max(0, self._concurrency - self._busy) :]
+        excess = running[max(0, self._concurrency - self.chats) :]
         for task in excess:
             self._background[task] = True
             task.cancel()

@@ -9,6 +9,7 @@ from agents.configuration.model_roles import model_of
 from agents.context.preferences import open_preferences
 from agents.dialogue.agent import DialogueAgent, hidden_instruction
 from agents.dialogue.generation import is_cut_off
+from agents.models.endpoint import EndpointModel
 from agents.models.explicit_delegation import ExplicitDelegationModel
 from agents.models.language_model import LanguageModel
 from bus_schema.dialogue import (
@@ -105,6 +106,8 @@ class DialogueWorker(Worker):
 
     async def start(self) -> None:
         await self._artifacts.start()
+        if isinstance(self._model, EndpointModel):
+            self._model.endpoint.has_chat = True
 
     async def stop(self) -> None:
         await self._artifacts.stop()

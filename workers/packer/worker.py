@@ -29,6 +29,7 @@ from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sdk.requests import in_id_scope, request
+from workers.chat_priority import ChatPriority
 
 _BATCH = 20
 # Longest run: the requester may wait for the reply, and a next run continues.
@@ -60,6 +61,7 @@ class PackerWorker(Worker):
         settings = context.settings_as(FleetSettings)
         self._clock = context.clock
         self._model = model or model_of(settings, self.name)
+        self.include(ChatPriority(context.bus, self._model))
         self._transition = LayerTransition(context.bus.acting_as(self.identity, service=self.name), self._model)
         self._interval = timedelta(seconds=settings.packer_interval_s)
         self._next_run = context.clock()
