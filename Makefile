@@ -61,4 +61,5 @@ bench: setup-tests ## Every benchmark, beside its peers; takes an hour
 	$(BIN)/python -m benchmarks.storage
 	$(BIN)/python -m benchmarks.search
 	$(BIN)/python -m benchmarks.dialogue
+	$(BIN)/python -m benchmarks.first_token
 	$(BIN)/python -m benchmarks.memory

@@ -27,14 +27,21 @@ class Workers:
         for name in names:
             await until(partial(self._is_ready, name), _READY_WITHIN_S, f"{name} is ready")
 
+    async def start_together(self, *names: str) -> None:
+        """All of them in one process, as `mindbus up` has its light ones."""
+        process = self._spawned(*names)
+        self._processes |= dict.fromkeys(names, process)
+        for name in names:
+            await until(partial(self._is_ready, name), _READY_WITHIN_S, f"{name} is ready")
+
     async def kill(self, name: str) -> None:
         """SIGKILL, then a new one."""
         self._processes[name].kill()
         self._processes[name].wait()
         await self.start(name)
 
-    def _spawned(self, name: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "mindbus.cli.main", "worker", name]
+    def _spawned(self, *names: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "mindbus.cli.main", "worker", *names]
         return subprocess.Popen(command, env=self._settings.environment() | {"PYTHONPATH": self._python_path})
 
     def _is_ready(self, name: str) -> bool:

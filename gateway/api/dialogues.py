@@ -2,12 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
-from typing import Annotated, Literal, cast
+from http import HTTPStatus
+from typing import Annotated, Literal, TypeVar, cast
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import Response
 from fastapi.sse import format_sse_event
 from pydantic import AwareDatetime, BaseModel, ConfigDict
@@ -34,6 +35,7 @@ from mindbus.bus.client import Client
 
 router = APIRouter(tags=["dialogues"])
 
+T = TypeVar("T")
 SUBAGENT_TOPIC = "subagent"
 _PAGE = 200
 
@@ -70,18 +72,14 @@ async def say(
     A `piece` with `restart` begins the answer again. Hanging up before the end cancels the rest of the answer.
     """
     message_id = body.message_id or mint("msg")
+    cancel = partial(cancel_answer, backend, user, message_id)
     chunks = send_message(backend, user, body.message, message_id)
-    if accepts_stream(request):
-        streams.require_room()
-        # An error before the first chunk sets the status.
-        return streams.respond(
-            _answer_frames(await anext(chunks), chunks, partial(_cancel_answer, backend, user, message_id))
-        )
-    async with aclosing(chunks):
-        async for chunk in chunks:
-            if isinstance(chunk, Answered):
-                return chunk
-    raise AssertionError("unreachable: the stream ends with Answered")
+    if not accepts_stream(request):
+        return await _unless_gone(request, _whole_answer(chunks), cancel)
+    streams.require_room()
+    # An error before the first chunk sets the status.
+    first = await _unless_gone(request, anext(chunks), cancel)
+    return streams.respond(_answer_frames(first, chunks, cancel))
 
 
 @router.get("/dialogues/{user:path}/messages")
@@ -127,7 +125,7 @@ async def subagents(
 async def send_message(
     backend: Backend, user_id: str, text: str, message_id: str | None = None
 ) -> AsyncGenerator[str | Answered]:
-    """Chunks of the answer, then the whole answer; closing the generator does not stop the agent.
+    """Chunks of the answer, then the whole answer; closing the generator does not stop the agent: `cancel_answer` does.
 
     Raises ReplyError, BusUnavailable.
     """
@@ -144,11 +142,40 @@ def _acting_as(backend: Backend, user_id: str) -> Client:
     return backend.bus.acting_as(f"user.{user_id}")
 
 
+async def _whole_answer(chunks: AsyncGenerator[str | Answered]) -> Answered:
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            if isinstance(chunk, Answered):
+                return chunk
+    raise AssertionError("unreachable: the stream ends with Answered")
+
+
+async def _unless_gone(request: Request, work: Awaitable[T], cancel: Callable[[], None]) -> T:
+    """The result of the work; where the client hangs up before it, the answer is cancelled. Raises HTTPException."""
+    working, leaving = asyncio.ensure_future(work), asyncio.create_task(_disconnect(request))
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            cancel()
+            raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, "the client has hung up")
+        return await working
+    finally:
+        working.cancel()
+        leaving.cancel()
+        await asyncio.wait((working, leaving))
+
+
+async def _disconnect(request: Request) -> None:
+    """Return when the client has hung up; its request has been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
 _cancelling: set[asyncio.Task[str]] = set()
 
 
-def _cancel_answer(backend: Backend, user_id: str, message_id: str) -> None:
-    """Send the cancellation in a task of its own: the request that it belongs to is being cancelled."""
+def cancel_answer(backend: Backend, user_id: str, message_id: str) -> None:
+    """Stop the answer to a message, in a task of its own: the request that it belongs to may be cancelled itself."""
     command = CancelAnswer(user_id=user_id, message_id=message_id)
     sending = asyncio.create_task(_acting_as(backend, user_id).send(command, trace=conversation_trace(user_id)))
     _cancelling.add(sending)

@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 
 from bus_schema.conversations import GetMessage
-from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, Invoke, conversation_trace
+from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, CancelAnswer, Invoke, conversation_trace
 from bus_schema.ids import mint
 from bus_schema.notification import NotificationSent
 from bus_schema.replies import restarts
@@ -32,6 +32,7 @@ from mindbus.terminal import escape_controls
 
 _MAX_INPUT_BYTES = 4 * MAX_MESSAGE_CHARS
 _CHUNK_BYTES = 4096
+_CANCEL_WITHIN_S = 1.0
 
 
 class AssistantClient:
@@ -41,8 +42,25 @@ class AssistantClient:
         self._bus = bus
         self.within_s = settings.llm_timeout_s + settings.request_timeout_s
 
-    async def print_answer(self, invocation: Invoke) -> Answered:
-        """Print the answer while it grows. Raises ReplyError, BusUnavailable."""
+    async def answer(self, invocation: Invoke) -> Answered:
+        """The answer; printed while it grows where the invocation streams. Raises ReplyError, BusUnavailable."""
+        try:
+            if invocation.stream:
+                return await self._print_answer(invocation)
+            trace = conversation_trace(invocation.user_id)
+            return await self._bus.request(invocation, trace=trace, timeout_s=self.within_s)
+        except asyncio.CancelledError:
+            await self._cancel(invocation)
+            raise
+
+    async def _cancel(self, invocation: Invoke) -> None:
+        """Have the model called no more: nobody waits for the rest."""
+        command = CancelAnswer(user_id=invocation.user_id, message_id=invocation.message_id or "")
+        with suppress(TimeoutError, BusUnavailable):
+            async with asyncio.timeout(_CANCEL_WITHIN_S):
+                await self._bus.send(command, trace=conversation_trace(invocation.user_id))
+
+    async def _print_answer(self, invocation: Invoke) -> Answered:
         shown = ""
         pieces = self._bus.stream(invocation, trace=conversation_trace(invocation.user_id), timeout_s=self.within_s)
         async with aclosing(cast("AsyncGenerator[str | Answered]", pieces)):
@@ -93,7 +111,7 @@ class ChatSession:
             if isinstance(item, NotificationSent):
                 await self._show(item)
             elif item.strip():
-                await self._assistant.print_answer(invocation_of(self._user_id, item.decode(), stream=True))
+                await self._assistant.answer(invocation_of(self._user_id, item.decode(), stream=True))
         except UnicodeDecodeError:
             _print_error("that is not text in UTF-8; set the terminal to that encoding")
         except (UsageError, ReplyError, BusUnavailable) as error:
@@ -201,10 +219,7 @@ def chat(
 async def _send(user_id: str, invocation: Invoke) -> Answered:
     settings = read_settings()
     async with on_the_bus(f"user.{user_id}", settings) as bus:
-        assistant = AssistantClient(bus, settings)
-        if invocation.stream:
-            return await assistant.print_answer(invocation)
-        return await bus.request(invocation, trace=conversation_trace(user_id), timeout_s=assistant.within_s)
+        return await AssistantClient(bus, settings).answer(invocation)
 
 
 async def _talk(user_id: str) -> None:

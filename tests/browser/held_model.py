@@ -16,6 +16,7 @@ class HeldModel:
 
     def __init__(self) -> None:
         self._permits = threading.Semaphore(0)
+        self._is_broken = threading.Event()
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.server.daemon_threads = True
 
@@ -27,8 +28,13 @@ class HeldModel:
         """So many more."""
         self._permits.release(parts)
 
+    def break_off(self) -> None:
+        """End the answer of now in the middle."""
+        self._is_broken.set()
+        self._permits.release()
+
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        permits = self._permits
+        permits, is_broken = self._permits, self._is_broken
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -38,7 +44,7 @@ class HeldModel:
                 if not asked.get("stream"):
                     self._answer("application/json", [json.dumps(_whole()).encode()])
                     return
-                self._answer("text/event-stream", _events(permits))
+                self._answer("text/event-stream", _events(permits, is_broken))
 
             def _answer(self, content_type: str, pieces: Any) -> None:
                 self.send_response(200)
@@ -71,9 +77,12 @@ def held_model() -> Iterator[HeldModel]:
         model.server.server_close()
 
 
-def _events(permits: threading.Semaphore) -> Iterator[bytes]:
+def _events(permits: threading.Semaphore, is_broken: threading.Event) -> Iterator[bytes]:
     for part in PARTS:
         permits.acquire(timeout=_PATIENCE_S)
+        if is_broken.is_set():
+            is_broken.clear()
+            return
         yield _event({"choices": [{"index": 0, "delta": {"content": part}, "finish_reason": None}]})
     yield _event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
     yield b"data: [DONE]\n\n"

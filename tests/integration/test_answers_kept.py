@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,10 @@ from bus_schema.replies import Code, restarts
 from config.settings import FleetSettings
 from mindbus import ReplyError
 from mindbus.testing.wait import until
+from tests.brokers import Broker
 from tests.dialogue_kit import Runtime, dialogue_settings, runtime
+from tests.gateways import Served, gateway_settings, serving
+from tests.installed import FLEET
 from tests.llm_server import Fails, HangsUp, LlmServer, Reply, Says, Stalls
 
 pytestmark = pytest.mark.rabbit
@@ -112,6 +116,67 @@ async def test_a_cancelled_answer_is_kept_as_far_as_it_came(vhost_url: str, tmp_
     assert answered.cut_off
     assert answered.response.startswith("word")
     assert len(server.requests) == 1
+
+
+QUESTION = {"message": "How are things?"}
+
+
+@asynccontextmanager
+async def served(broker: Broker, url: str, folder: Path, *script: Reply) -> AsyncIterator[tuple[Served, LlmServer]]:
+    """The same over HTTP."""
+    async with LlmServer(*script) as server:
+        settings = gateway_settings(broker, url, folder, llm_base_url=server.base_url, llm_model="small")
+        async with serving(FLEET["storage"], FLEET["history"], FLEET["dialogue"], settings=settings) as gateway:
+            yield gateway, server
+
+
+async def test_a_restart_is_told_to_readers_of_server_sent_events(
+    broker: Broker, vhost_url: str, tmp_path: Path
+) -> None:
+    async with (
+        served(broker, vhost_url, tmp_path, HangsUp(after_pieces=3), Says("All is well.")) as (gateway, _),
+        gateway.stream("POST", "/api/dialogues/anna/messages", json=QUESTION) as frames,
+    ):
+        *pieces, answered = [frame async for frame in frames]
+
+    text = ""
+    for piece in pieces:
+        text = piece.data["text"] if piece.data.get("restart") else text + piece.data["text"]
+    assert [piece.data.get("restart", False) for piece in pieces].count(True) == 1
+    assert text == answered.data["response"] == "All is well."
+
+
+async def test_a_reader_who_hangs_up_ends_the_calls_of_the_model(
+    broker: Broker, vhost_url: str, tmp_path: Path
+) -> None:
+    script = (Stalls(after_pieces=3), Stalls(), Says("All is well."))
+    async with served(broker, vhost_url, tmp_path, *script) as (gateway, server):
+        async with gateway.stream("POST", "/api/dialogues/anna/messages", json=QUESTION) as frames:
+            await anext(frames)
+        await _until_stored(gateway, "anna", 2)
+        silent = asyncio.create_task(gateway.http.post("/api/dialogues/boris/messages", json=QUESTION))
+        await until(lambda: len(server.requests) == 2, 10, "the call")
+        silent.cancel()
+        async with asyncio.timeout(15):
+            again = await gateway.ok("POST", "/api/dialogues/boris/messages", json={"message": "try again"})
+        half = (await _until_stored(gateway, "anna", 2))[-1]
+
+    assert half["content"].startswith("word")
+    assert half["content"].endswith("[cut off]")
+    assert again["response"] == "All is well."
+    assert len(server.requests) == 3
+
+
+async def _until_stored(gateway: Served, user: str, count: int) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+
+    async def are_stored() -> bool:
+        page = await gateway.ok("GET", f"/api/dialogues/{user}/messages", params={"order": "oldest"})
+        items[:] = page["items"]
+        return len(items) >= count
+
+    await until(are_stored, 15, f"{count} messages")
+    return items
 
 
 async def test_after_the_deadline_the_model_is_not_called_any_more(vhost_url: str, tmp_path: Path) -> None:

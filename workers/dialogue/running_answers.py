@@ -1,8 +1,9 @@
 """Answers while they are generated: ended at the asker's deadline, when the asker leaves, or by a cancellation."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from agents.dialogue.generation import cut_off_mark, unavailable_message
@@ -35,18 +36,37 @@ class ModelAway(Rejected, code=Code.UNAVAILABLE):
         )
 
 
+@dataclass
+class _RunningAnswer:
+    """An answer from the arrival of its question on; without a `timeout` the model has not been called yet."""
+
+    is_cancelled: bool = False
+    timeout: asyncio.Timeout | None = None
+
+
 class RunningAnswers:
     """The answers that are being generated now, by the id of the message that they answer."""
 
     def __init__(self) -> None:
-        self._running: dict[str, asyncio.Timeout] = {}
+        self._running: dict[str, _RunningAnswer] = {}
+
+    @contextmanager
+    def expecting(self, message_id: str) -> Iterator[None]:
+        """An answer that can be cancelled before the model is called."""
+        self._running[message_id] = _RunningAnswer()
+        try:
+            yield
+        finally:
+            self._running.pop(message_id, None)
 
     def cancel(self, message_id: str) -> bool:
         """Stop an answer; False where it is not being generated."""
         running = self._running.get(message_id)
-        if running is None or running.expired():
+        if running is None or running.is_cancelled:
             return False
-        running.reschedule(0)
+        running.is_cancelled = True
+        if running.timeout is not None and not running.timeout.expired():
+            running.timeout.reschedule(0)
         return True
 
     async def text(self, message_id: str, pieces: AsyncGenerator[str], write: Callable[[str], Awaitable[None]]) -> str:
@@ -54,9 +74,10 @@ class RunningAnswers:
 
         The model is called no more after the asker's deadline. Raises AnswerInterrupted where nothing has come.
         """
+        running = self._running.setdefault(message_id, _RunningAnswer())
         shown: list[str] = []
         try:
-            async with asyncio.timeout(_left_s()) as self._running[message_id], aclosing(pieces):
+            async with asyncio.timeout(0 if running.is_cancelled else _left_s()) as running.timeout, aclosing(pieces):
                 async for piece in pieces:
                     if restarts(piece):
                         shown.clear()

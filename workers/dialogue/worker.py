@@ -124,9 +124,9 @@ class DialogueWorker(Worker):
             ref=command.ref,
             time=self._clock(),
         )
-        exchange = await self._exchanges.process(
-            draft, self._tell_received, partial(_show, context) if command.stream else _nobody
-        )
+        on_piece = partial(_show, context) if command.stream else _nobody
+        with self._running.expecting(draft.message_id):
+            exchange = await self._exchanges.process(draft, self._tell_received, on_piece)
         answered = Answered(
             message_id=draft.message_id,
             response_id=exchange.answer.message_id,

@@ -18,8 +18,8 @@ from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, DialogueMessage, Me
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
 from bus_schema.timeline import GetTimeline
+from gateway.api.dialogues import cancel_answer, history, send_message
 from gateway.api.dialogues import end as end_dialogue
-from gateway.api.dialogues import history, send_message
 from gateway.ui.chat.delegations import DelegationList
 from gateway.ui.chat.message_views import NotificationView, StreamingAnswer, show_message
 from gateway.ui.chat.user_profile import TOPICS, UserProfile
@@ -44,6 +44,7 @@ class ConversationView:
         self._last_day = ""
         self._older: str | None = None
         self._asking: asyncio.Task[None] | None = None
+        self._asked = ""
         self._growing: StreamingAnswer | None = None
         with place:
             self._more = box("mb-older")
@@ -70,16 +71,23 @@ class ConversationView:
             notice.explain(self.profile.reasons(message_id))
 
     def say(self, content: str) -> None:
-        self.stop()
+        self._end_asking()
         message_id = mint("msg")
         with suppress(ValueError):
             self.receive(self._message(message_id, "user", content))
         self._begin(content, message_id)
 
     def _begin(self, content: str, message_id: str) -> None:
+        self._asked = message_id
         self._asking = background_tasks.create(self._ask(content, message_id), name="ask")
 
     def stop(self) -> None:
+        """Cancel the answer; what has come of it is kept."""
+        if self._asking is not None and not self._asking.done():
+            cancel_answer(self.session.backend, self.user_id, self._asked)
+        self._end_asking()
+
+    def _end_asking(self) -> None:
         """Stop streaming the answer; it is stored all the same."""
         if self._asking is not None and not self._asking.done():
             self._asking.cancel()
