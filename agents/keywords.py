@@ -1,10 +1,15 @@
-"""Lexical weight of texts and terms: centrality, inverse document frequency, weighted overlap."""
+"""Lexical weight of texts and terms: centrality, inverse document frequency, weighted overlap, relevance."""
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeVar
 
-from language.words import terms
+from language.words import query_stems, stems, terms
+from retrieval.bm25 import lexical_scores
+
+ItemT = TypeVar("ItemT")
 
 # Fewer terms count as this many: short sentences would win on density alone.
 _SHORTEST_COUNTED_TERMS = 7
@@ -32,3 +37,24 @@ def weighted_overlap(of: Iterable[str], by: Iterable[str], weights: Mapping[str,
     wanted, given = set(of), set(by)
     total = math.fsum(weights.get(term, 1.0) for term in wanted)
     return math.fsum(weights.get(term, 1.0) for term in wanted & given) / total if total else 1.0
+
+
+def most_relevant(
+    items: Sequence[ItemT], text_of: Callable[[ItemT], str], about: str, limit: int
+) -> tuple[list[ItemT], list[ItemT]]:
+    """At most `limit` items that share words with a text, by BM25, best first; then all others in their order."""
+    texts = {str(position): _stemmed(text_of(item)) for position, item in enumerate(items)}
+    query = query_stems(about)
+    counts = Counter(stem for text in texts.values() for stem in set(text.split()))
+    if not any(stem in counts for stem in query):
+        return [], list(items)
+    scores = lexical_scores(query, texts, len(texts), counts)
+    ranked = sorted((key for key in texts if scores[key].score > 0), key=lambda key: -scores[key].score)
+    best = [int(key) for key in ranked[:limit]]
+    others = set(range(len(items))).difference(best)
+    return [items[position] for position in best], [items[position] for position in sorted(others)]
+
+
+@lru_cache(maxsize=8192)
+def _stemmed(text: str) -> str:
+    return " ".join(stems(text))

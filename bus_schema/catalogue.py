@@ -3,10 +3,10 @@
 # A message is known once its module is imported.
 from bus_schema import (  # noqa: F401
     agent_data,
-    context,
     conversations,
     data,
     dialogue,
+    facts,
     fleet,
     glm,
     history,

@@ -7,7 +7,7 @@ from pydantic import AwareDatetime, Field
 from bus_schema.dialogue import DialogueMessageId, NotificationId
 from bus_schema.identities import ServiceName, UserId
 from bus_schema.links import Link
-from bus_schema.messages import Event
+from bus_schema.messages import Command, Event, Nothing
 
 
 class Urgency(StrEnum):
@@ -60,3 +60,9 @@ class NotificationIgnored(Event, topic="notification", name="ignored"):
     notification_id: NotificationId
     to_user: UserId
     reason: str
+
+
+class ReviewDesk(Command[Nothing], domain="context", action="review_desk"):
+    """Decide again about the notifications waiting for a user; those not yet due keep waiting."""
+
+    user_id: UserId

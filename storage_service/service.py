@@ -14,6 +14,7 @@ from storage_service.agent_data import AgentData
 from storage_service.blobs import Blobs
 from storage_service.catalog import Catalog
 from storage_service.dialogues import Dialogues
+from storage_service.facts import Facts
 from storage_service.local_blobs import LocalBlobs
 from storage_service.maintenance.erasure import ErasedRows, Eraser
 from storage_service.maintenance.manifest_copies import clean
@@ -66,6 +67,7 @@ class StorageService:
     agent_data: AgentData
     users: Users
     tasks: Tasks
+    facts: Facts
     blobs: Blobs
     uploads: Uploads
     maintenance: MaintenanceService
@@ -109,6 +111,7 @@ def open_storage(
         agent_data=AgentData(database, clock),
         users=Users(database, clock),
         tasks=Tasks(database, clock),
+        facts=Facts(database),
         blobs=blobs,
         uploads=Uploads(files.url, max_artifact_bytes, clock, presigner),
         maintenance=MaintenanceService(

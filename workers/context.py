@@ -19,12 +19,11 @@ from agents.context.state import (
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import PresentModel
 from agents.present import Present
-from bus_schema.context import ReviewDesk
 from bus_schema.data import DeleteUser, Removed
 from bus_schema.dialogue import DeliverNotification, DialogueMessage, conversation_trace
 from bus_schema.envelope import Envelope
 from bus_schema.messages import Message
-from bus_schema.notification import NotificationDeferred, NotificationGenerated, NotificationIgnored
+from bus_schema.notification import NotificationDeferred, NotificationGenerated, NotificationIgnored, ReviewDesk
 from bus_schema.processing import ContextUpdated, MoodAssessed, TasksFound
 from bus_schema.tasks import TaskChanged
 from config.settings import FleetSettings

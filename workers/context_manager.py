@@ -1,13 +1,13 @@
-"""Worker of the context manager: facts of the team and summaries for each user."""
+"""Worker of the context manager: facts by user, kept by storage, and summaries for each user."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict
 
 from agents.configuration.model_roles import model_of
 from agents.context.preferences import open_preferences
-from agents.context_manager.agent import ContextManager, big_picture, memory_commands
+from agents.context_manager.agent import ContextManager, big_picture, memory_commands, relevant_facts, with_speaker
 from agents.context_manager.extraction import READING
 from agents.context_manager.knowledge import FactBase
 from agents.fragment_reader import FragmentReader
@@ -15,33 +15,56 @@ from agents.models.language_model import LanguageModel
 from agents.people_directory import open_people_directory
 from agents.present import Present
 from bus_schema.dialogue import DialogueFragment
+from bus_schema.facts import (
+    MAX_SAVED,
+    MAX_USERS,
+    FactPage,
+    FindFacts,
+    ListFactRecords,
+    ListFacts,
+    RankedFacts,
+    SaveFacts,
+)
 from bus_schema.messages import Event
-from bus_schema.processing import ContextUpdated
+from bus_schema.processing import ContextUpdated, Fact
+from bus_schema.replies import Code
 from config.settings import FleetSettings
-from mindbus.bus.handlers import Publish, Send
+from mindbus.bus.context import MessageContext
+from mindbus.bus.handlers import Publish, Send, on_command
 from mindbus.bus.worker import WorkerContext
-from mindbus.sdk.agent_state import OutgoingMessage
-from mindbus.sdk.dialogue_agent import ProcessingAgent
+from mindbus.errors import Rejected
+from mindbus.sdk.agent_state import AgentStateStore, OutgoingMessage
+from mindbus.sdk.dialogue_agent import NoNotes, ProcessingAgent
 from mindbus.sdk.recall import ContextItem, UserContexts
-from mindbus.sdk.users import UserDirectory
+from mindbus.sdk.requests import items_of, request_in_scope
+from mindbus.sdk.users import UserDirectory, colleagues_of
 from workers.chat_priority import ChatPriority
+from workers.simulated_users import HeardUsers
 
 _TEAM = "team"
+_PAGE = 200
+# As many facts of others as a user's statement is compared with.
+_MOST_OF_OTHERS = 500
+_LOCAL, _PEOPLE, _SERVICES = "user.local", "user.", "svc."
+
+
+class NotYourFacts(Rejected, code=Code.UNAUTHORIZED):
+    """Facts are for people, each their own, for services and operators; agents ask on nobody's behalf."""
 
 
 class TeamKnowledge(BaseModel):
-    """Facts of the whole team; `heard` are users who have spoken."""
+    """Former state of the whole team, now records of storage; `heard` are simulated users who have spoken."""
 
     model_config = ConfigDict(frozen=True)
     knowledge: FactBase = FactBase()
     heard: tuple[str, ...] = ()
 
 
-class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
-    """Keeps one fact base for the whole team, and a summary of it for each user, which the assistant is shown."""
+class ContextManagerWorker(ProcessingAgent[NoNotes]):
+    """Reads each user's fragments in order, users in parallel; facts of those who share a project are compared."""
 
     name = "context_manager"
-    state = TeamKnowledge
+    state = NoNotes
 
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context)
@@ -51,41 +74,39 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
         self._reader = FragmentReader(self._model)
         self._roster = open_people_directory(settings.people, settings.sim_dir)
         self._users = UserDirectory(self.bus, open_preferences(settings.habits).zone_of)
+        self._heard = HeardUsers(self.bus, self.name, self._roster)
         self._pictures = UserContexts(self.bus)
+        self._is_migrated = False
 
-    def key(self, user_id: str) -> str:
-        return _TEAM
-
-    async def process(self, fragment: DialogueFragment, state: TeamKnowledge) -> tuple[TeamKnowledge, Sequence[Event]]:
+    async def process(self, fragment: DialogueFragment, state: NoNotes) -> tuple[NoNotes, Sequence[Event]]:
         """Facts that became known or superseded, with notifications for those who stated the superseded ones."""
-        heard = self._roster.having_heard(state.heard, fragment.user_id)
+        await self._migrate()
+        heard = await self._heard.including(fragment.user_id)
         present = Present.of(await self._users.of(fragment.user_id), self.clock())
         people = self._roster.people(heard, await self._users.all())
         agent = ContextManager(self._reader, people, ZoneInfo(present.zone))
-        knowledge, outcome = await agent.process(fragment, state.knowledge, present)
-        return TeamKnowledge(knowledge=knowledge, heard=heard), outcome.events(ContextUpdated, self.name, fragment)
+        _knowledge, outcome = await agent.process(fragment, await self._known_to(fragment.user_id), present)
+        return state, outcome.events(ContextUpdated, self.name, fragment)
 
-    def orders(self, fragment: DialogueFragment, said: Sequence[OutgoingMessage]) -> Sequence[Send]:
-        updated = (each.event for each in said if isinstance(each, Publish) and isinstance(each.event, ContextUpdated))
-        return [Send(learned) for event in updated for learned in memory_commands(event.items, fragment, self.name)]
+    async def apply(self, fragment: DialogueFragment, messages: Sequence[OutgoingMessage]) -> None:
+        """Merge the facts into those that storage keeps."""
+        facts = {update.fact.fact_id: update.fact for event in _updates(messages) for update in event.items}
+        await self._save(tuple(facts.values()))
+
+    def orders(self, fragment: DialogueFragment, messages: Sequence[OutgoingMessage]) -> Sequence[Send]:
+        updates = _updates(messages)
+        return [Send(learned) for event in updates for learned in memory_commands(event.items, fragment, self.name)]
 
     async def after(self, fragment: DialogueFragment) -> None:
         """Replace the user's summary."""
-        known = (await self.state_store.state(_TEAM)).knowledge
-        await self._replace_summary(fragment.user_id, known)
-
-    def without(self, state: TeamKnowledge, user_id: str) -> tuple[TeamKnowledge, dict[str, int]]:
-        knowledge = state.knowledge.without(user_id)
-        heard = tuple(each for each in state.heard if each != user_id)
-        gone = len(state.knowledge.facts) - len(knowledge.facts)
-        return TeamKnowledge(knowledge=knowledge, heard=heard), {"facts": gone}
+        await self._replace_summary(fragment.user_id)
 
     async def forgotten(self, user_id: str) -> None:
-        """Update the summaries of other users, which held facts of this one."""
-        known = (await self.state_store.state(_TEAM)).knowledge
+        """Update the summaries of other users, which held facts of this one; storage deletes the facts."""
+        await self._migrate(without=user_id)
         async for other in self._pictures.users():
             if other != user_id:
-                await self._replace_summary(other, known)
+                await self._replace_summary(other, without=user_id)
 
     async def start(self) -> None:
         await super().start()
@@ -96,6 +117,71 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
         self._reader.leave(READING)
         await self._model.aclose()
 
-    async def _replace_summary(self, user_id: str, known: FactBase) -> None:
-        facts = big_picture(known, user_id)
-        await self._pictures.replace(user_id, (ContextItem(id=fact.fact_id, text=fact.text) for fact in facts))
+    @on_command
+    async def list_facts(self, query: ListFacts, context: MessageContext) -> FactPage:
+        await self._migrate()
+        user_id = _actor(context, query.user_id)
+        users = (user_id,) if user_id else ()
+        fields = query.model_dump(exclude={"user_id"})
+        return await request_in_scope(self.bus, ListFactRecords(users=users, **fields))
+
+    @on_command
+    async def find_facts(self, query: FindFacts, context: MessageContext) -> RankedFacts:
+        await self._migrate()
+        user_id = _actor(context, query.user_id) or query.user_id
+        known = await self._known_to(user_id)
+        return RankedFacts(items=relevant_facts(known, user_id, query.about, query.limit))
+
+    async def _known_to(self, user_id: str) -> FactBase:
+        """All current facts of the user, with the newest of those who share a project, or of anybody without one."""
+        own = [fact async for fact in items_of(self.bus, ListFactRecords(users=(user_id,), limit=_PAGE))]
+        user, users = await self._users.of(user_id), await self._users.all()
+        others = tuple(colleagues_of(user, users))[:MAX_USERS]
+        facts = {fact.fact_id: fact for fact in own}
+        if others or not user.projects:
+            async for fact in items_of(self.bus, ListFactRecords(users=others, limit=_PAGE)):
+                facts[fact.fact_id] = fact
+                if len(facts) - len(own) >= _MOST_OF_OTHERS:
+                    break
+        return FactBase.of(facts.values())
+
+    async def _replace_summary(self, user_id: str, without: str | None = None) -> None:
+        known = await self._known_to(user_id)
+        people = self._roster.people(self._heard.known, await self._users.all())
+        facts = big_picture(known.without(without) if without else known, user_id)
+        items = (ContextItem(id=fact.fact_id, text=with_speaker(fact, user_id, people)) for fact in facts)
+        await self._pictures.replace(user_id, items)
+
+    async def _migrate(self, without: str | None = None) -> None:
+        """Move the facts of the former state of the whole team, once."""
+        if self._is_migrated:
+            return
+        store: AgentStateStore[TeamKnowledge] = AgentStateStore(self.bus, self.name, TeamKnowledge)
+        former = await store.state(_TEAM)
+        await self._save([fact for fact in former.knowledge.facts if fact.said_by != without])
+        for user_id in former.heard:
+            if user_id != without:
+                await self._heard.add(user_id)
+        await store.forget(_TEAM, _TEAM, lambda _state: None)
+        self._is_migrated = True
+
+    async def _save(self, facts: Sequence[Fact]) -> None:
+        """Merge facts into the records; repeating it changes nothing."""
+        for start in range(0, len(facts), MAX_SAVED):
+            await request_in_scope(self.bus, SaveFacts(facts=tuple(facts[start : start + MAX_SAVED])))
+
+
+def _updates(messages: Iterable[OutgoingMessage]) -> list[ContextUpdated]:
+    events = (each.event if isinstance(each, Publish) else each for each in messages)
+    return [event for event in events if isinstance(event, ContextUpdated)]
+
+
+def _actor(context: MessageContext, user_id: str | None) -> str | None:
+    """Whose facts are asked for; None is an operator about everybody's. Raises NotYourFacts."""
+    requester = context.requester
+    if requester == _LOCAL or requester.startswith(_SERVICES):
+        return user_id
+    own = requester.removeprefix(_PEOPLE)
+    if not requester.startswith(_PEOPLE) or user_id not in (None, own):
+        raise NotYourFacts(requester=requester)
+    return own

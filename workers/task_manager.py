@@ -1,6 +1,7 @@
 """Worker of the task manager: tasks found in conversations, tasks on request, reminders."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from datetime import time
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict
@@ -26,19 +27,19 @@ from bus_schema.notification import NotificationGenerated
 from bus_schema.processing import Task, TasksFound, TaskStatus, TaskUpdate
 from bus_schema.task_records import ListTaskRecords, TaskField
 from bus_schema.tasks import AddTask, TaskChanged
-from bus_schema.users import User
 from config.settings import FleetSettings
 from mindbus.bus.handlers import Publish, every, on_event
 from mindbus.bus.worker import WorkerContext
-from mindbus.sdk.agent_state import OutgoingMessage
-from mindbus.sdk.dialogue_agent import ProcessingAgent
-from mindbus.sdk.users import UserDirectory
+from mindbus.sdk.agent_state import AgentStateStore, OutgoingMessage
+from mindbus.sdk.dialogue_agent import NoNotes, ProcessingAgent
+from mindbus.sdk.users import UserDirectory, colleagues_of
 from workers.chat_priority import ChatPriority
 from workers.simulated_users import HeardUsers
 from workers.task_commands import TaskCommands
-from workers.task_migration import move_team_tasks
 from workers.task_store import FieldChange, ReaderClocks, TaskStore
 
+_TEAM = "team"
+_END_OF_DAY = time(23, 59, 59)
 _REMINDS_EVERY_S = 3
 _ALL_FIELDS: tuple[TaskField, ...] = ("text", "owner", "due", "status")
 _FIELDS: dict[str, tuple[TaskField, ...]] = {
@@ -50,10 +51,12 @@ _FIELDS: dict[str, tuple[TaskField, ...]] = {
 }
 
 
-class NoNotes(BaseModel):
-    """Nothing besides the outcomes of a user's last fragments: tasks are storage's."""
+class TeamTasks(BaseModel):
+    """Former state of the whole team, now records of storage; `heard` are simulated users who have spoken."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True)
+    book: TaskList = TaskList()
+    heard: tuple[str, ...] = ()
 
 
 class TaskManagerWorker(ProcessingAgent[NoNotes]):
@@ -89,7 +92,7 @@ class TaskManagerWorker(ProcessingAgent[NoNotes]):
         user, users = await self._users.of(fragment.user_id), await self._users.all()
         present = Present.of(user, self.clock())
         heard = await self._heard.including(fragment.user_id)
-        known = await self.tasks.concerning(user.user_id, _colleagues(user, users), fragment.started_at)
+        known = await self.tasks.concerning(user.user_id, colleagues_of(user, users), fragment.started_at)
         agent = TaskManager(
             self._reader,
             self._roster.people(heard, users),
@@ -187,9 +190,18 @@ class TaskManagerWorker(ProcessingAgent[NoNotes]):
 
     async def _migrate(self) -> None:
         """Move the tasks of the former state of the whole team, once."""
-        if not self._is_migrated:
-            await move_team_tasks(self.bus, self.tasks, self._heard, self._habits, self.clock())
-            self._is_migrated = True
+        if self._is_migrated:
+            return
+        store: AgentStateStore[TeamTasks] = AgentStateStore(self.bus, self.name, TeamTasks)
+        former, zone = await store.state(_TEAM), ZoneInfo(self._habits.default.zone)
+        changes = [
+            FieldChange(_with_day(task, zone), _ALL_FIELDS, task.changed_at, insert=True) for task in former.book.tasks
+        ]
+        await self.tasks.save(changes, self.clock())
+        for user_id in former.heard:
+            await self._heard.add(user_id)
+        await store.forget(_TEAM, _TEAM, lambda _state: None)
+        self._is_migrated = True
 
 
 def _field_change(update: TaskUpdate) -> FieldChange:
@@ -197,13 +209,15 @@ def _field_change(update: TaskUpdate) -> FieldChange:
     return FieldChange(update.task, _FIELDS[update.change], update.task.changed_at, insert=is_new)
 
 
-def _colleagues(user: User, users: Iterable[User]) -> list[str]:
-    """Users who share a project with this one; none where they have no project."""
-    own = {project.casefold() for project in user.projects}
-    return [each.user_id for each in users if own & {project.casefold() for project in each.projects}]
-
-
 def _is_among(task: Task, known: Sequence[Task], people: KnownPeople) -> bool:
     """Whether another request has made the task of the same message before."""
     others = [each for each in known if each.task_id != task.task_id]
     return any(each.due == task.due or is_within(task.text, each.text, people) for each in others)
+
+
+def _with_day(task: Task, zone: ZoneInfo) -> Task:
+    """A date at the end of a day was said without a time."""
+    due = task.due.astimezone(zone) if task.due else None
+    if due is None or due.time().replace(microsecond=0) != _END_OF_DAY:
+        return task
+    return task.model_copy(update={"due_on": due.date()})

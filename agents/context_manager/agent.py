@@ -7,6 +7,7 @@ from agents.context_manager.extraction import extract_by_model, extract_facts
 from agents.context_manager.knowledge import FactBase, FactRecorder, statement_content
 from agents.fragment_reader import FragmentReader
 from agents.fragments import ProcessingResult, links_to, message_sentences
+from agents.keywords import most_relevant
 from agents.people import KnownPeople
 from agents.present import Present
 from bus_schema.dialogue import DialogueFragment
@@ -26,6 +27,7 @@ _PHRASES = {
 }
 CURRENT, SUPERSEDED = "current", "superseded"
 _LONGEST_WORDS = 60
+_LONGEST_CHARS = 1000
 # Beyond whatever is only said again.
 _LAST_REVISION = 1_000_000
 
@@ -77,10 +79,26 @@ class ContextManager:
 
 def big_picture(knowledge: FactBase, user_id: str, limit: int = 12) -> tuple[Fact, ...]:
     """Current facts for a conversation with a user: their own first, then by kind, the newest first."""
+    return _by_importance(knowledge, user_id)[:limit]
+
+
+def relevant_facts(knowledge: FactBase, user_id: str, about: str, limit: int) -> tuple[Fact, ...]:
+    """Current facts that bear on a text, best first, then the others as in the big picture."""
+    best, others = most_relevant(_by_importance(knowledge, user_id), lambda fact: fact.text, about, limit)
+    return (*best, *others)[:limit]
+
+
+def with_speaker(fact: Fact, reader: str, people: KnownPeople) -> str:
+    """The fact's words, after the name of who said them where it was not the reader."""
+    text = fact.text if fact.said_by == reader else f"{people.name_of(fact.said_by)}: {fact.text}"
+    return text[:_LONGEST_CHARS]
+
+
+def _by_importance(knowledge: FactBase, user_id: str) -> tuple[Fact, ...]:
     order = ("preference", "role", "decision", "fact")
     current = sorted(knowledge.current, key=lambda fact: fact.said_at, reverse=True)
     current.sort(key=lambda fact: (fact.said_by != user_id, order.index(fact.kind)))
-    return tuple(current[:limit])
+    return tuple(current)
 
 
 def memory_commands(

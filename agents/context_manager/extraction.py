@@ -12,6 +12,7 @@ from agents.context_manager import english_statements, russian_statements
 from agents.context_manager.knowledge import FactRecorder
 from agents.fragment_reader import FragmentReader, ReadingPart
 from agents.fragments import MessageSentence, is_supported, message_sentences, quoted_message
+from agents.keywords import most_relevant
 from agents.models.prompt import Material
 from agents.people import KnownPeople
 from agents.present import Present
@@ -100,6 +101,8 @@ def statement_kind(read: Sentence, language: Language) -> FactKind | None:
 
 _LONGEST_WORDS = 60
 _FEWEST_TERMS = 2
+# Known facts that a model is shown.
+_MOST_KNOWN = 40
 _SMALL_TALK = re.compile(
     r"^\W*(?:привет|здравствуй\w*|добр\w+ (?:утро|день|вечер)|спасибо|пожалуйста|пока|до свидания|ок|хорошо|"
     r"hi|hello|hey|thanks|thank you|good (?:morning|evening|afternoon)|ok|okay|bye|sure)\b[^.!?]{0,30}[.!?)]*$",
@@ -180,8 +183,11 @@ async def extract_by_model(
     """Enter what the rules have missed; what no message says is dropped."""
     if not messages:
         return
-    guide = shipped_guide("context_manager", language_of(" ".join(each.content or "" for each in messages)))
-    known = "\n".join(f"{fact.fact_id}: {fact.text}" for fact in recorder.knowledge.current)
+    spoken = " ".join(each.content or "" for each in messages)
+    guide = shipped_guide("context_manager", language_of(spoken))
+    # Only a fact that shares a word with the messages can be what they repeat or contradict.
+    related, _others = most_relevant(recorder.knowledge.current, lambda fact: fact.text, spoken, _MOST_KNOWN)
+    known = "\n".join(f"{fact.fact_id}: {fact.text}" for fact in related)
     materials = [Material("known", "known", known or "nothing")]
     part = ReadingPart(READING, guide, "Report what has become known as JSON.", ExtractedFacts, materials)
     read = await reader.read(part, messages, present)

@@ -19,7 +19,6 @@ from language.russian import word_forms
 from language.word_lists import MEASURES
 from language.words import has_cyrillic, is_meaningful, stem, words
 
-_MOST_KEPT = 200
 _SAME = 0.75
 _ALIKE = 0.6
 _CHANGED = 0.3
@@ -36,6 +35,7 @@ _INSTEAD_OF = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"(?<=[\w,:—–-] )[A-ZА-ЯЁ][\w-]+|\b[A-Z][A-Za-z]*[A-Z]\w*\b|\b[A-Z][a-z]+\b(?=[^.]*[а-яё])")
+_OWN = re.compile(r"\b(?:я|меня|мне|мной|мо[йяеи]|моего|моему|моей|мою|моих)\b|\b(?:I|I'm|my|me|mine)\b", re.IGNORECASE)
 _GENERIC_WORDS = """
     решить решили решено договориться договорились согласовали утвердили выбрали остановились использовать будем
     переходим перешли отказались передумали проект проекта теперь больше вместо новый новая новое планируем
@@ -49,36 +49,33 @@ _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split())) | frozenset(map(stem, ME
 
 @dataclass(frozen=True)
 class StatementContent:
-    """Stems of a statement's subject, with the values that it states."""
+    """Stems of a statement's subject, the first of them, and the values that it states."""
 
     subject: frozenset[str]
+    head: str | None
     numbers: frozenset[str]
     dates: frozenset[str]
     names: frozenset[str]
 
-    @property
-    def values(self) -> frozenset[str]:
-        return self.numbers | self.dates | self.names
-
 
 class FactBase(BaseModel):
-    """An agent's memory of what was said to be so; what holds no longer stays, marked."""
+    """Facts that a fragment is compared with, and those found in it; what holds no longer stays, marked."""
 
     model_config = ConfigDict(frozen=True)
     facts: tuple[Fact, ...] = ()
+
+    @classmethod
+    def of(cls, facts: Iterable[Fact]) -> Self:
+        """A base of these facts, in the order in which they were stated."""
+        return cls(facts=tuple(sorted(facts, key=lambda fact: fact.said_at)))
 
     @property
     def current(self) -> tuple[Fact, ...]:
         return tuple(fact for fact in self.facts if fact.superseded_by is None)
 
     def with_fact(self, fact: Fact) -> Self:
-        """The knowledge with this fact in the place of its former self; of too many, superseded ones go first."""
-        facts = [each for each in self.facts if each.fact_id != fact.fact_id]
-        facts.append(fact)
-        facts.sort(key=lambda each: each.said_at)
-        while len(facts) > _MOST_KEPT:
-            facts.remove(next((each for each in facts if each.superseded_by), facts[0]))
-        return self.model_copy(update={"facts": tuple(facts)})
+        """The knowledge with this fact in the place of its former self."""
+        return self.of((*(each for each in self.facts if each.fact_id != fact.fact_id), fact))
 
     def without(self, user_id: str) -> Self:
         """The knowledge without what a user said; what that had superseded does not hold again."""
@@ -97,7 +94,11 @@ def find_repeated(text: str, said_at: datetime, kind: FactKind, known: Iterable[
 
 
 def find_superseded(text: str, said_at: datetime, kind: FactKind, known: Iterable[Fact]) -> Fact | None:
-    """The fact that holds no longer, if this one holds: alike in what it is about, not in what it says of it."""
+    """The fact that holds no longer, if this one holds: alike in what it is about, not in what it says of it.
+
+    Both must state a value of one sort, a number, a date or a name: that there was a call about the budget, a new
+    budget does not contradict. News of a change may say less of its subject, but has to begin with it.
+    """
     new = statement_content(text, said_at)
     dropped = {stem(each) for each in _INSTEAD_OF.findall(text)}
     is_change = bool(_CHANGE.search(text))
@@ -105,10 +106,12 @@ def find_superseded(text: str, said_at: datetime, kind: FactKind, known: Iterabl
     for fact in known:
         old = statement_content(fact.text, fact.said_at)
         if dropped & (old.names | old.subject):
-            scored.append((2.0, fact.said_at, fact))
+            # Rather what was decided than what else was told of the same thing.
+            scored.append((2.0 + (fact.kind in (kind, FactKind.DECISION)), fact.said_at, fact))
         elif fact.kind is kind or is_change:
             alike = _overlap(new.subject, old.subject)
-            if alike >= (_CHANGED if is_change else _ALIKE) and _contradicts(new, old, is_change):
+            least = _CHANGED if is_change and new.head == old.head else _ALIKE
+            if alike >= least and _contradicts(new, old, is_change):
                 scored.append((alike, fact.said_at, fact))
     best = max(scored, key=lambda each: each[:2], default=None)
     return best[2] if best else None
@@ -119,13 +122,15 @@ def statement_content(text: str, said_at: datetime) -> StatementContent:
     dates = dates_in(text, said_at)
     rest = without_dates(text, dates)
     names = {stem(name) for name in _NAME.findall(rest)}
-    subject = {
+    roots = [
         root
         for word in words(rest)
         if is_meaningful(word) and not word[0].isdigit() and not _is_verb(word) and (root := stem(word)) not in _GENERIC
-    }
+    ]
+    subject = [root for root in roots if root not in names]
     return StatementContent(
-        subject=frozenset(subject - names),
+        subject=frozenset(subject),
+        head=next(iter(subject), None),
         numbers=numbers_in(rest),
         dates=frozenset(each.at.isoformat() for each in dates),
         names=frozenset(names),
@@ -133,11 +138,12 @@ def statement_content(text: str, said_at: datetime) -> StatementContent:
 
 
 def _contradicts(new: StatementContent, old: StatementContent, is_change: bool) -> bool:
-    """Check whether both statements cannot hold: other numbers or dates; other names only in a stated change."""
-    for ours, theirs in ((new.numbers, old.numbers), (new.dates, old.dates)):
-        if ours and theirs and ours != theirs:
-            return True
-    return is_change and new.values != old.values
+    """Check whether both statements cannot hold: other numbers or dates of the same; other names in a stated change."""
+    is_of_others = bool(new.names and old.names) and not new.names & old.names
+    values = ((new.numbers, old.numbers), (new.dates, old.dates))
+    if any(ours and theirs and ours != theirs for ours, theirs in values):
+        return not is_of_others
+    return is_change and is_of_others
 
 
 def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
@@ -169,7 +175,13 @@ class FactRecorder:
     ) -> None:
         """Record a statement as new or confirmed; `old` is the fact that it supersedes, where that is known."""
         said_at = self.said_at(message)
-        within = [fact for fact in self.knowledge.current if _may_be_of(project, fact)]
+        is_personal = _is_personal(text, kind)
+        within = [
+            fact
+            for fact in self.knowledge.current
+            if _may_be_of(project, fact)
+            and (fact.said_by == message.user_id or not (is_personal or _is_personal(fact.text, fact.kind)))
+        ]
         known = find_repeated(text, said_at, kind, within)
         if known:
             self._confirm(known, message)
@@ -198,6 +210,11 @@ class FactRecorder:
     def _note(self, change: Literal["found", "confirmed", "superseded"], fact: Fact) -> None:
         self.knowledge = self.knowledge.with_fact(fact)
         self.updates.append(FactUpdate(change=change, fact=fact))
+
+
+def _is_personal(text: str, kind: FactKind) -> bool:
+    """Whether a statement is about its speaker: the same words of another person are another fact."""
+    return kind is FactKind.PREFERENCE or bool(_OWN.search(text))
 
 
 def _may_be_of(project: str | None, fact: Fact) -> bool:

@@ -1,4 +1,4 @@
-"""Tasks over HTTP: those that a user owns or asked for."""
+"""Tasks that a user owns or asked for, and facts that a user has stated, over HTTP."""
 
 from typing import Annotated
 
@@ -6,9 +6,10 @@ from fastapi import APIRouter, Query
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from bus_schema.dialogue import conversation_trace
+from bus_schema.facts import FactPage, ListFacts
 from bus_schema.identities import UserId
 from bus_schema.messages import Command
-from bus_schema.processing import Task, TaskId, TaskStatus
+from bus_schema.processing import FactKind, Task, TaskId, TaskStatus
 from bus_schema.tasks import (
     MAX_WHEN_CHARS,
     AddTask,
@@ -91,6 +92,28 @@ async def edit(task_id: TaskId, user: UserId, changes: TaskEdit, backend: Backen
     if changes.status is TaskStatus.CANCELLED:
         return await request_task(backend, user, CallOffTask(task_id=task_id))
     return result
+
+
+class FactFilter(BaseModel):
+    """Which of the user's facts."""
+
+    model_config = ConfigDict(extra="forbid")
+    user: UserId
+    kind: FactKind | None = None
+    superseded: bool = False
+    cursor: str | None = Field(default=None, max_length=256)
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+@router.get("/facts")
+async def facts(wanted: Annotated[FactFilter, Query()], backend: BackendDependency) -> FactPage:
+    """A page of the facts that the user has stated, the newest first."""
+    return await read_facts(backend, ListFacts(user_id=wanted.user, **wanted.model_dump(exclude={"user"})), wanted.user)
+
+
+async def read_facts(backend: Backend, query: ListFacts, user_id: str) -> FactPage:
+    """A page of facts in a user's name. Raises ReplyError, BusUnavailable."""
+    return await _request(backend, user_id, query)
 
 
 async def read_tasks(backend: Backend, query: ListTasks, user_id: str | None) -> TaskPage:

@@ -1,4 +1,4 @@
-"""The commands `users`: who people are, in which zone and language, with which role and projects."""
+"""The commands `users`: who people are, in which zone and language, with which role and projects; their facts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,15 +6,17 @@ from typing import Annotated
 
 import typer
 
+from bus_schema.facts import ListFacts
+from bus_schema.processing import FactKind
 from bus_schema.replies import Code
 from bus_schema.users import GetUser, ListUsers, PutUser, User, UserRecord
-from mindbus.cli.console import say, show_result, show_table
+from mindbus.cli.console import say, show_json, show_result, show_table
 from mindbus.cli.errors import CommandError, UsageError, valid_options
 from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
 from mindbus.cli.session import answer_to, items_of
 from mindbus.errors import ReplyError
 
-app = typer.Typer(no_args_is_help=True, help="Add, list, show and change users.")
+app = typer.Typer(no_args_is_help=True, help="Add, list, show and change users; list their facts.")
 
 _PAGE = 200
 _NEW = 0
@@ -90,6 +92,35 @@ def change(
     changed = _updated_user(before, options)
     record = answer_to(lambda: PutUser(user=changed, expected_version=before.version), acting)
     show_result(record, _show, as_json=as_json)
+
+
+@app.command("facts")
+def list_facts(
+    user: UserArgument,
+    kind: Annotated[FactKind | None, typer.Option("--kind", help="Facts of this kind.")] = None,
+    superseded: Annotated[bool, typer.Option("--superseded", help="Those that hold no longer, too.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=200, help="So many on a page.")] = 50,
+    cursor: Annotated[str | None, typer.Option("--cursor", help="`next` of the page before.")] = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """List the facts that a user has stated, the newest first.
+
+    [bold]Example[/bold]
+
+    mindbus users facts anna --limit 200 --json
+    """
+    query = ListFacts(user_id=user, kind=kind, superseded=superseded, cursor=cursor, limit=limit)
+    page = answer_to(lambda: query, acting)
+    if as_json:
+        show_json({"items": [fact.model_dump(mode="json") for fact in page.items], "next": page.next_cursor})
+        return
+    show_table(
+        ("id", "at", "kind", "text"),
+        ((each.fact_id, f"{each.said_at:%Y-%m-%d %H:%M}", each.kind.value, each.text) for each in page.items),
+    )
+    if page.next_cursor:
+        say(f"more: --cursor '{page.next_cursor}'")
 
 
 @app.command("ls")

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from bus_schema.data import DeleteUser, Removed
 from bus_schema.dialogue import DialogueFragment
@@ -23,6 +23,12 @@ from mindbus.sdk.conversations import Conversations
 from mindbus.sdk.requests import in_id_scope
 
 StateT = TypeVar("StateT", bound=BaseModel)
+
+
+class NoNotes(BaseModel):
+    """State of an agent that keeps nothing besides the outcomes of a user's last fragments."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class ProcessingAgent(Worker, ABC, Generic[StateT]):

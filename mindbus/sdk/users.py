@@ -1,7 +1,7 @@
 """Reader of the users table, for workers: cached for seconds, with defaults for whoever is not in it."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from bus_schema.identities import is_user_id
 from bus_schema.users import ListUsers, User
@@ -78,3 +78,10 @@ class UserDirectory:
 
     def _warn(self, error: MindBusError) -> None:
         logger().warning("users table not read", reason=str(error))
+
+
+def colleagues_of(user: User, users: Iterable[User]) -> list[str]:
+    """Ids of others who share a project with this user; none where they have no project."""
+    own = {project.casefold() for project in user.projects}
+    others = (each for each in users if each.user_id != user.user_id)
+    return [each.user_id for each in others if own & {project.casefold() for project in each.projects}]

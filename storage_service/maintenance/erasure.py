@@ -13,6 +13,7 @@ from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from storage_service.acl import require_operator
 from storage_service.blobs import ORPHANS, STAGING, Blobs, StoredFile, pages_of
+from storage_service.facts import FactRow
 from storage_service.maintenance.manifest_copies import CLAIMS, MANIFESTS, ContentGeneration, content_of, copy_key
 from storage_service.maintenance.registry import MaintenanceRegistry, Removal
 from storage_service.maintenance.sql_removals import as_removal_row, is_held
@@ -53,6 +54,7 @@ _MESSAGE_TABLES: Mapping[str, type[DeclarativeBase]] = {
     "agent_data": AgentDatumRow,
     "users": UserRow,
     "tasks": TaskRow,
+    "facts": FactRow,
 }
 # Rows that refer to a manifest are deleted before it.
 _ARTIFACT_TABLES: Mapping[str, type[DeclarativeBase]] = {
@@ -104,6 +106,7 @@ class ErasedRows:
             "agent_data": _is_under(user_id),
             "users": UserRow.user_id == user_id,
             "tasks": TaskRow.asked_by == user_id,
+            "facts": FactRow.said_by == user_id,
         }
         counts = {kind: await self._delete(_MESSAGE_TABLES[kind], which) for kind, which in conditions.items()}
         await self.database.session.execute(update(TaskRow).where(TaskRow.owner_id == user_id).values(owner_id=None))

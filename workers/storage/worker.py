@@ -13,8 +13,7 @@ from storage_service.uploads import open_presigner
 from workers.storage.artifacts import ArtifactHandlers, UploadHandlers
 from workers.storage.dialogues import DialogueHandlers
 from workers.storage.maintenance import StorageErasure, StorageMaintenance
-from workers.storage.tasks import TaskHandlers
-from workers.storage.users import UserHandlers
+from workers.storage.records import FactHandlers, TaskHandlers, UserHandlers
 
 
 class StorageWorker(Worker):
@@ -38,6 +37,7 @@ class StorageWorker(Worker):
             DialogueHandlers(storage),
             UserHandlers(storage),
             TaskHandlers(storage),
+            FactHandlers(storage),
             self.maintenance,
             StorageErasure(storage, inbox),
         )

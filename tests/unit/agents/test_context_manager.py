@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.context_manager.agent import ContextManager, big_picture
+from agents.context_manager.agent import ContextManager, big_picture, relevant_facts, with_speaker
 from agents.context_manager.extraction import ExtractedFact, ExtractedFacts, find_statement
 from agents.context_manager.knowledge import FactBase, statement_content
 from agents.fragment_reader import FragmentReader
@@ -17,7 +17,7 @@ from agents.models.offline.model import OfflineModel
 from agents.people import KnownPeople, Person
 from bus_schema.dialogue import MessageKind
 from bus_schema.notification import NotificationGenerated
-from bus_schema.processing import FactKind, FactUpdate
+from bus_schema.processing import Fact, FactKind, FactUpdate
 from tests.fragments import MORNING, MOSCOW, Said, a_fragment
 from tests.scripted_model import ScriptedModel
 
@@ -141,6 +141,11 @@ async def test_what_holds_no_longer_is_superseded_and_kept(before: str, after: s
         ("The office has 3 meeting rooms.", "The warehouse has 2 gates."),
         ("Olga is responsible for hiring.", "Boris is responsible for sales."),
         ("У нас 12 разработчиков в Казани.", "У нас 3 дизайнера в Перми."),
+        ("Созвон с подрядчиком по бюджету — по вторникам в 15:00.", "Бюджет увеличили до 700 тысяч."),
+        ("Сергей отвечает за созвоны по бюджету.", "Бюджет теперь 2 миллиона рублей."),
+        ("Счёт АБ-7 на 800 рублей.", "Счёт АБ-8 на 900 рублей."),
+        ("The budget call with Olga is at 15:00.", "The budget was raised to 700 thousand dollars."),
+        ("Olga is responsible for the office budget.", "The budget was raised to 200 thousand dollars."),
     ],
 )
 async def test_what_is_about_something_else_stands_beside_it(one: str, other: str) -> None:
@@ -210,14 +215,82 @@ async def test_the_big_picture_begins_with_the_users_own_matters() -> None:
     ]
 
 
-async def test_what_is_remembered_stays_small_enough_to_be_kept() -> None:
+async def test_news_strike_out_what_they_contradict_and_nothing_else() -> None:
+    memory = Memory()
+    await memory.hears("anna", "Встреча с командой дизайна назначена на 15 мая.", "Бюджет проекта — 500 тысяч рублей.")
+
+    assert await memory.hears("anna", "Встречу перенесли на 20 мая.") == [
+        ("superseded", "Встреча с командой дизайна назначена на 15 мая."),
+        ("found", "Встречу перенесли на 20 мая."),
+    ]
+    assert memory.current == ["Бюджет проекта — 500 тысяч рублей.", "Встречу перенесли на 20 мая."]
+
+
+@pytest.mark.parametrize(
+    ("of_one", "of_another"),
+    [
+        ("Я предпочитаю созваниваться утром.", "Теперь я предпочитаю созваниваться вечером."),
+        ("Я живу в Казани на улице Баумана 5.", "Я живу в Казани на улице Баумана 7."),
+        ("My desk number is 12.", "My desk number is 14."),
+    ],
+)
+async def test_what_people_say_of_themselves_holds_for_each(of_one: str, of_another: str) -> None:
+    memory = Memory()
+    await memory.hears("anna", of_one)
+
+    assert await memory.hears("boris", of_another) == [("found", of_another)]
+    assert {fact.said_by for fact in memory.knowledge.current} == {"anna", "boris"}
+
+
+async def test_no_fact_is_dropped_for_others() -> None:
     memory = Memory()
 
-    for part in range(9):
+    for part in range(17):
         await memory.hears("anna", *(f"Счёт АБ-{part * 30 + each} на {each + 1}00 рублей." for each in range(30)))
 
-    assert len(memory.knowledge.facts) == 200
-    assert len(memory.knowledge.model_dump_json().encode()) < 256 * 1024
+    assert len(memory.knowledge.facts) == 510
+
+
+async def test_what_bears_on_the_matter_comes_before_what_is_only_new() -> None:
+    memory = Memory()
+    await memory.hears("anna", "Дверь склада открывает код 4417.")
+    for part in range(3):
+        await memory.hears("anna", *(f"Счёт АБ-{part * 30 + each} на {each + 1}00 рублей." for each in range(30)))
+
+    facts = relevant_facts(memory.knowledge, "anna", "Какой код у двери на склад?", limit=12)
+
+    assert len(facts) == 12
+    assert facts[0].text == "Дверь склада открывает код 4417."
+
+
+async def test_a_model_is_shown_those_known_facts_that_the_messages_may_be_about() -> None:
+    model = ScriptedModel(ExtractedFacts(items=[]))
+    memory = Memory()
+    await memory.hears("anna", "Дверь склада открывает код 4417.")
+    for part in range(3):
+        await memory.hears("anna", *(f"Счёт АБ-{part * 30 + each} на {each + 1}00 рублей." for each in range(30)))
+    memory.agent = ContextManager(FragmentReader(model), PEOPLE, MOSCOW)
+
+    await memory.hears("anna", "Кстати, у двери склада сменили замок.")
+
+    shown = "".join(message.content for message in model.asked[-1])
+    assert "4417" in shown
+    assert "АБ-7 " not in shown
+
+
+def test_others_facts_are_shown_with_their_speaker() -> None:
+    fact = Fact.model_validate(
+        {
+            "fact_id": "fact_1",
+            "kind": "fact",
+            "text": "Бюджет — 5.",
+            "said_by": "boris",
+            "said_at": MORNING,
+            "message_ids": ["msg_1"],
+        }
+    )
+    assert with_speaker(fact, "anna", PEOPLE) == "Борис: Бюджет — 5."
+    assert with_speaker(fact, "boris", PEOPLE) == "Бюджет — 5."
 
 
 def read(**changes: object) -> ExtractedFact:

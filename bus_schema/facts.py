@@ -1,0 +1,62 @@
+"""Facts that users have stated: queries that the context manager serves, and the records that storage keeps."""
+
+from pydantic import Field
+
+from bus_schema.identities import UserId
+from bus_schema.messages import Command, Nothing, Page, Query, Value
+from bus_schema.processing import Fact, FactId, FactKind
+
+MAX_SAVED = 100
+MAX_USERS = 1000
+MAX_ABOUT_CHARS = 2000
+
+
+class FactPage(Page[Fact]):
+    """Facts, the newest first."""
+
+
+class ListFacts(Query[FactPage], domain="fact", action="list", service="context_manager"):
+    """Page through the facts that a user has stated; without a user everybody's, for operators.
+
+    Those that others have superseded are left out unless `superseded`.
+    """
+
+    user_id: UserId | None = None
+    kind: FactKind | None = None
+    superseded: bool = False
+    cursor: str | None = Field(default=None, max_length=256)
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class RankedFacts(Value):
+    """Facts, the most relevant first."""
+
+    items: tuple[Fact, ...]
+
+
+class FindFacts(Query[RankedFacts], domain="fact", action="find", service="context_manager"):
+    """Current facts that bear on a text: those of the user, and of others as far as they share a project.
+
+    Facts that share no word with the text follow by kind, the user's own first, the newest first.
+    """
+
+    user_id: UserId
+    about: str = Field(max_length=MAX_ABOUT_CHARS)
+    limit: int = Field(default=12, ge=1, le=50)
+
+
+class SaveFacts(Command[Nothing], domain="storage", action="save_facts"):
+    """Insert facts that are new; of known ones add messages, and what supersedes them if nothing did before."""
+
+    facts: tuple[Fact, ...] = Field(min_length=1, max_length=MAX_SAVED)
+
+
+class ListFactRecords(Query[FactPage], domain="storage", action="list_facts"):
+    """Page through facts, the newest first; all conditions hold together. `users` have stated them; none: anybody."""
+
+    users: tuple[UserId, ...] = Field(default=(), max_length=MAX_USERS)
+    fact_ids: tuple[FactId, ...] = Field(default=(), max_length=MAX_SAVED)
+    kind: FactKind | None = None
+    superseded: bool = False
+    cursor: str | None = Field(default=None, max_length=256)
+    limit: int = Field(default=50, ge=1, le=200)
