@@ -67,12 +67,12 @@ async def measure(talks: Sequence[Conversation], budgets: Sequence[int], *, pack
     report = Report()
     with tempfile.TemporaryDirectory(prefix="mindbus-bench-") as name:
         settings = FleetSettings(data_dir=Path(name) / "data", log_level="ERROR", packer_interval_s=0)
-        async with _memory(Path(name), settings) as bus:
-            raw_ids = await _recorded(bus, talks)
+        async with long_term_memory(Path(name), settings) as bus:
+            raw_ids = await record(bus, talks)
             if packed:
-                await _packed(bus, talks, _WARM_AFTER)
+                await pack(bus, talks, _WARM_AFTER)
                 report.answers = await _answers(bus, talks)
-                await _packed(bus, talks, _COLD_AFTER)
+                await pack(bus, talks, _COLD_AFTER)
             stats = await bus.request(GetEpisodeStats(), timeout_s=_PATIENCE_S)
             report.layers = {layer.value: each.episodes for layer, each in stats.layers.items()}
             for budget in budgets:
@@ -83,7 +83,7 @@ async def measure(talks: Sequence[Conversation], budgets: Sequence[int], *, pack
     return report
 
 
-async def _recorded(bus: Client, talks: Sequence[Conversation]) -> dict[str, str]:
+async def record(bus: Client, talks: Sequence[Conversation]) -> dict[str, str]:
     """The raw log's id of each message, once every turn has its vector."""
     ids: dict[str, str] = {}
     for talk in talks:
@@ -98,7 +98,7 @@ async def _recorded(bus: Client, talks: Sequence[Conversation]) -> dict[str, str
     return ids
 
 
-async def _packed(bus: Client, talks: Sequence[Conversation], after: timedelta) -> None:
+async def pack(bus: Client, talks: Sequence[Conversation], after: timedelta) -> None:
     at = max(talk.ended_at for talk in talks) + after
     while not (run := await bus.request(RunPacking(at=at), timeout_s=_PATIENCE_S)).is_done:
         _say(f"packed {run.warm} warm, {run.cold} cold")
@@ -180,7 +180,7 @@ def _tells(question: Question, texts: Any) -> bool:
 
 
 @asynccontextmanager
-async def _memory(folder: Path, settings: FleetSettings) -> AsyncIterator[Client]:
+async def long_term_memory(folder: Path, settings: FleetSettings) -> AsyncIterator[Client]:
     """Long-term memory with its packer, each a process, on a broker of their own."""
     async with AsyncExitStack() as stack:
         node = PrivateNode(folder / "rabbitmq")

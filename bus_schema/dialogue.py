@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, model_validator
 
 from bus_schema.artifacts import ArtifactRef, TraceId
+from bus_schema.episodes import EpisodeId, RawLogIds
 from bus_schema.history import SubagentName
 from bus_schema.identities import UserId
 from bus_schema.links import KemId
@@ -40,6 +41,8 @@ MessageText = Annotated[
 Preview = Annotated[str, Field(max_length=MAX_PREVIEW_CHARS)]
 KemIds = Annotated[tuple[KemId, ...], Field(max_length=20)]
 Role = Literal["user", "assistant"]
+# Memory did not answer in time; it was not there.
+MemoryAbsence = Literal["late", "away"]
 
 
 class MessageKind(StrEnum):
@@ -77,10 +80,27 @@ def _own_trace(fields: dict[str, str]) -> str:
     return conversation_trace(fields.get("user_id", ""))
 
 
+class RecalledEpisode(Value):
+    """An earlier episode whose turns, or summary, the assistant was shown for an answer.
+
+    `time` is that of the first of its turns; `used` are those turns of which the answer has something.
+    """
+
+    episode_id: EpisodeId
+    time: AwareDatetime
+    raw_log_ids: RawLogIds = Field(default=(), max_length=1000)
+    used: RawLogIds = Field(default=(), max_length=1000)
+    is_uncertain: bool = False
+
+
+RecalledEpisodes = Annotated[tuple[RecalledEpisode, ...], Field(max_length=100)]
+
+
 class DialogueMessage(Value):
     """Something was said at a time, by a user or to them; text too long for a message is an artifact.
 
-    `kem_ids` are the units of memory that an answer was made with.
+    An answer was made with the units of memory `kem_ids` and with `episodes`, best first; `memory` tells that some
+    memory did not answer.
     """
 
     message_id: DialogueMessageId
@@ -92,6 +112,8 @@ class DialogueMessage(Value):
     time: AwareDatetime
     trace_id: TraceId = Field(default_factory=_own_trace)
     kem_ids: KemIds = ()
+    episodes: RecalledEpisodes = ()
+    memory: MemoryAbsence | None = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -160,7 +182,7 @@ class Answered(Value):
     """The assistant's answer, stored like the message it answers; `kem_ids` are the memory units it used.
 
     `delegations` are in the order in which the assistant called for them, failed ones included; `cut_off` says that the
-    model did not finish: the answer then ends with a mark.
+    model did not finish: the answer then ends with a mark. `episodes` and `memory` are the message's.
     """
 
     message_id: DialogueMessageId
@@ -169,6 +191,8 @@ class Answered(Value):
     kem_ids: KemIds = ()
     delegations: tuple[DelegatedTask, ...] = ()
     cut_off: bool = False
+    episodes: RecalledEpisodes = ()
+    memory: MemoryAbsence | None = None
 
 
 class Invoke(Command[Answered], domain="dialogue", action="invoke"):

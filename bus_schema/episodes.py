@@ -14,12 +14,18 @@ from pydantic import (
 
 from bus_schema.embeddings import Embedding
 from bus_schema.identities import UserId
+from bus_schema.ids import derived
 from bus_schema.messages import Value
 
 EpisodeId = Annotated[str, StringConstraints(pattern=r"^ep_[A-Za-z0-9_-]{1,64}$")]
 RawLogId = Annotated[str, StringConstraints(pattern=r"^raw_[A-Za-z0-9_-]{1,64}$")]
 RawLogIds = tuple[RawLogId, ...]
 Speaker = Literal["user", "assistant"]
+
+
+def raw_log_id_of(chat_id: str, message_id: str) -> str:
+    """Id in the raw log of a message of a dialogue."""
+    return f"raw_{derived(chat_id, message_id)}"
 
 
 class Layer(StrEnum):

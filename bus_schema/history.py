@@ -11,6 +11,8 @@ from bus_schema.messages import Command, Nothing, Page, Query, Value
 MAX_APPENDED = 200
 MAX_CONTENT_CHARS = 64_000
 MAX_WINDOW = 1000
+MAX_CONTEXT_TOKENS = 2_000_000
+DEFAULT_CONTEXT_TOKENS = 8192
 
 _CHAT = r"[A-Za-z0-9][A-Za-z0-9_@.-]{0,63}"
 _A_KEY = re.compile(rf"(?:chat_history:{_CHAT}|subagent:[a-z0-9][a-z0-9_-]{{0,50}}:{_CHAT})")
@@ -126,18 +128,26 @@ class AppendHistory(Command[Appended], domain="history", action="append"):
 
 
 class ChatHistory(Value):
-    """The last messages of a history; `length` counts all that are stored."""
+    """The last messages of a history; `length` counts all that are stored.
+
+    `message_ids` are the ids of the messages, in the same order, where a number of tokens was asked for.
+    """
 
     key: HistoryKey
     messages: tuple[ChatMessage, ...]
     length: int = Field(ge=0)
+    message_ids: tuple[HistoryMessageId, ...] | None = None
 
 
 class GetHistory(Query[ChatHistory], domain="history", action="get"):
-    """Read the last messages; never starts with a tool result whose call is cut off, so it may return fewer."""
+    """Read the last messages; never starts with a tool result whose call is cut off, so it may return fewer.
+
+    With `context_tokens` as many as fit that number of tokens, estimated, instead of a number of messages.
+    """
 
     key: HistoryKey
     context_window: int | None = Field(default=None, ge=1, le=MAX_WINDOW)
+    context_tokens: int | None = Field(default=None, ge=1, le=MAX_CONTEXT_TOKENS)
 
 
 class StoredHistory(Value):

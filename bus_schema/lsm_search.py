@@ -11,6 +11,7 @@ from bus_schema.messages import Command, Nothing, Query, Value
 
 MAX_QUERY_CHARS = 4000
 MAX_BUDGET_WORDS = 20_000
+MAX_EXCLUDED = 2000
 
 SearchId = Annotated[str, StringConstraints(pattern=r"^srch_[A-Za-z0-9_-]{1,64}$")]
 
@@ -25,7 +26,7 @@ class ScoreParts(Value):
 class FoundEpisode(Value):
     """An episode with those of its turns that fit the word budget, in their order.
 
-    `text` is what its layer says of it, where that was enough; then there are no turns.
+    `text` is what its layer says of it, where an overview was asked for; of `depth` `summary` without turns then.
     """
 
     episode_id: EpisodeId
@@ -54,7 +55,9 @@ class FoundEpisodes(Value):
 
 
 class SearchEpisodes(Query[FoundEpisodes], domain="lsm", action="search"):
-    """Search what was said, as of `at`; with `touch`, results count as used and stay in higher layers longer.
+    """Search what was said, as of `at`, but for the turns in `exclude`.
+
+    With `touch`, results count as used and stay in higher layers longer; without, only those that feedback names.
 
     `depth` says how far to go: what the layers say (`summary`), the raw turns (`raw`), or whichever it takes (`auto`).
     """
@@ -67,6 +70,7 @@ class SearchEpisodes(Query[FoundEpisodes], domain="lsm", action="search"):
     layers: tuple[Layer, ...] = Field(default=(), max_length=3)
     since: Moment | None = None
     until: Moment | None = None
+    exclude: RawLogIds = Field(default=(), max_length=MAX_EXCLUDED)
     depth: Literal["auto", "summary", "raw"] = "auto"
     touch: bool = True
     explain: bool = False
@@ -86,13 +90,18 @@ class GetHotEpisodes(Query[FoundEpisodes], domain="lsm", action="get_hot"):
     chat_id: UserId
     budget_words: int = Field(default=1200, ge=1, le=MAX_BUDGET_WORDS)
     before: Moment | None = None
+    exclude: RawLogIds = Field(default=(), max_length=MAX_EXCLUDED)
 
 
 class Feedback(Command[Nothing], domain="lsm", action="feedback"):
-    """Report which turns of one's own search were useful; none at all is feedback, too."""
+    """Report which turns of one's own search were useful; none at all is feedback, too.
+
+    With `touch` the episodes of these turns count as used, once per search.
+    """
 
     search_id: SearchId
     used: RawLogIds = Field(default=(), max_length=1000)
+    touch: bool = False
 
 
 class TuneReport(Value):

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from bus_schema.artifacts import retention_policy
+from bus_schema.history import DEFAULT_CONTEXT_TOKENS, MAX_CONTEXT_TOKENS
 from mindbus.settings import Settings
 
 
@@ -61,7 +62,11 @@ class FleetSettings(Settings):
         default=100, ge=1, le=1000, description="How many messages of a history are kept, the latest."
     )
     chat_window: int = Field(
-        default=10, ge=1, le=1000, description="How many messages of its talk with the user the master is shown."
+        default=10,
+        ge=1,
+        le=1000,
+        description="How many messages of a chat history.get returns where it is not told; the window of the assistant "
+        "is by tokens, see MINDBUS_LLM_CONTEXT_TOKENS.",
     )
     subagent_window: int = Field(
         default=50, ge=1, le=1000, description="How many messages of its talk with the master a sub-agent is shown."
@@ -175,6 +180,13 @@ class FleetSettings(Settings):
         ge=1,
         description="How many calls that endpoint serves at once. Chats begin at once; background work of a process "
         "takes the places that they leave, and is interrupted for a chat that finds none.",
+    )
+    llm_context_tokens: int = Field(
+        default=DEFAULT_CONTEXT_TOKENS,
+        ge=1024,
+        le=MAX_CONTEXT_TOKENS,
+        description="How many tokens the model reads and writes at once: the assistant is shown as much of the talk "
+        "and of memory as fits beside instructions and answer. Tokens are estimated, with a tenth in reserve.",
     )
     dialogue_timeout_minutes: float = Field(
         default=30, gt=0, description="After how long a silence a dialogue's messages become a fragment, in minutes."

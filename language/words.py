@@ -26,6 +26,15 @@ _LATIN = re.compile(r"[A-Za-z]")
 _RUSSIAN_SHARE = 0.3
 # Longer tokens are digests and encoded files, which would only fill the index.
 _LONGEST_INDEXED_CHARS = 64
+# Against Qwen2.5's vocabulary on 206 chat messages that the constants were not fitted to: 5 % too few tokens in
+# English, 8 % too many in Russian; 9 of 10 messages between 0.82 and 1.22 of their tokens.
+_PIECE = re.compile(r"[^\W\d_]+|\d|[^\w\s]")
+_SYMBOL = 0.8
+# An English word of up to six letters is one token; the rest of a longer one, a token for every four letters.
+_SHORT_WORD, _LETTERS_OF_REST = 6, 4
+_CYRILLIC_WORD, _LETTERS_OF_CYRILLIC = 0.7, 3
+# Role and separators of a chat message.
+MESSAGE_TOKENS = 4
 _SIGNS = str.maketrans({"%": " percent ", "$": " dollar ", "€": " euro ", "£": " pound ", "₽": " руб "})
 
 
@@ -98,6 +107,21 @@ def first_words(text: str, limit: int) -> str:
     """The beginning of a text, cut between words."""
     kept = text.split()
     return text if len(kept) <= limit else " ".join(kept[:limit]).rstrip(",;:–—-.") + "…"
+
+
+def estimated_tokens(text: str) -> int:
+    """Number of tokens of a text, without a tokenizer; scripts other than Latin and Cyrillic count a token a letter."""
+    return round(sum(map(_tokens_of, _PIECE.findall(text))))
+
+
+def _tokens_of(piece: str) -> float:
+    if piece.isascii() and piece.isalpha():
+        return 1 + max(0, len(piece) - _SHORT_WORD) / _LETTERS_OF_REST
+    if "\u0400" <= piece[0] <= "\u04ff":
+        return _CYRILLIC_WORD + len(piece) / _LETTERS_OF_CYRILLIC
+    if piece.isalpha():
+        return float(len(piece))
+    return 1.0 if piece.isdigit() else _SYMBOL
 
 
 def _indexed_words(text: str) -> Iterator[str]:

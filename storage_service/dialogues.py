@@ -149,16 +149,19 @@ async def _lock_dialogue(session: AsyncSession, message: DialogueMessage) -> Dia
 async def _add(session: AsyncSession, dialogue: DialogueRow, message: DialogueMessage) -> None:
     dialogue.last_position += 1
     dialogue.last_activity = max(dialogue.last_activity, message.time)
-    columns = message.model_dump(exclude={"trace_id", "ref", "kem_ids"})
+    columns = message.model_dump(exclude={"trace_id", "ref", "kem_ids", "episodes"})
     ref = message.ref.model_dump() if message.ref else None
-    kem_ids = list(message.kem_ids) or None
-    session.add(DialogueMessageRow(**columns, ref=ref, kem_ids=kem_ids, position=dialogue.last_position))
+    lists = {
+        "kem_ids": list(message.kem_ids) or None,
+        "episodes": [each.model_dump(mode="json") for each in message.episodes] or None,
+    }
+    session.add(DialogueMessageRow(**columns, **lists, ref=ref, position=dialogue.last_position))
     await session.flush()
 
 
 def _as_message(row: DialogueMessageRow) -> DialogueMessage:
     columns = {name: getattr(row, name) for name in DialogueMessage.model_fields if name != "trace_id"}
-    return DialogueMessage.model_validate(columns | {"kem_ids": row.kem_ids or ()})
+    return DialogueMessage.model_validate(columns | {"kem_ids": row.kem_ids or (), "episodes": row.episodes or ()})
 
 
 def _is_same(stored: DialogueMessage, message: DialogueMessage) -> bool:

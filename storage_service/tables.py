@@ -190,6 +190,8 @@ class DialogueMessageRow(StorageBase):
     ref: Mapped[dict[str, Any] | None] = mapped_column(JSON_VALUE)
     time: Mapped[datetime] = mapped_column(Utc)
     kem_ids: Mapped[list[str] | None] = mapped_column(JSON_VALUE)
+    episodes: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON_VALUE)
+    memory: Mapped[str | None] = mapped_column(String(8))
 
 
 class FragmentRow(StorageBase):

@@ -5,9 +5,8 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from agents.configuration.model_roles import model_of
-from agents.context.decision_context import DecisionContext
 from agents.context.decisions import ContextAgent, Rulings
-from agents.context.preferences import open_preferences
+from agents.context.preferences import DecisionContext, open_preferences
 from agents.context.state import (
     Delivery,
     NotificationDecision,

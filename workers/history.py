@@ -20,7 +20,7 @@ from bus_schema.history import (
 from bus_schema.identities import is_operator
 from bus_schema.messages import Message
 from config.settings import FleetSettings
-from memory.history.histories import HistoryLimits, HistoryRepository
+from memory.history.histories import HistoryLimits, HistoryRepository, as_shown
 from memory.history.redis_store import RedisStore
 from memory.history.session_log import SessionFiles, SessionLog
 from memory.history.sql_store import SqlStore
@@ -78,9 +78,14 @@ class HistoryWorker(Worker):
     @on_command
     async def get(self, query: GetHistory, context: MessageContext) -> ChatHistory:
         _require_operator(context)
-        messages, length = await self.histories.end(query.key, query.context_window)
+        messages, length = await self.histories.end(query.key, query.context_window, query.context_tokens)
         self._log.log_load(query.key, len(messages), length)
-        return ChatHistory(key=query.key, messages=messages, length=length)
+        return ChatHistory(
+            key=query.key,
+            messages=tuple(map(as_shown, messages)),
+            length=length,
+            message_ids=None if query.context_tokens is None else tuple(each.id for each in messages),
+        )
 
     @on_command
     async def show(self, query: ShowHistory, context: MessageContext) -> StoredHistory:

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
-from agents.context.decision_context import DecisionContext
+from agents.context.preferences import DecisionContext
 from agents.context.state import Delivery, NotificationDecision, NotificationState
 from agents.fragments import is_supported, numbers_in
 from agents.models.language_model import LanguageModel, try_complete_as

@@ -1,5 +1,6 @@
 """Notification preferences: quiet hours, rate, gaps, from YAML."""
 
+from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from agents.configuration.validation import InvalidFile, read_file
+from agents.sim.clock import SimulatedClock
 from bus_schema.identities import UserId
 from config.shipped import config_file
 
@@ -94,3 +96,28 @@ def open_preferences(file: str | None) -> PreferencesFile:
 def parse_preferences(text: bytes, source: str) -> PreferencesFile:
     """Read habits from YAML; errors name it `source`. Raises InvalidPreferences with every problem."""
     return read_file(text, source, PreferencesFile, InvalidPreferences)
+
+
+@dataclass(frozen=True)
+class DecisionContext:
+    """Time of the decision, the user's preferences and their last message; the clock of a simulated user.
+
+    All moments are real; quiet hours, gaps and rates of a simulated user are of simulated time.
+    """
+
+    now: datetime
+    habits: NotificationPreferences
+    last_activity: datetime | None = None
+    simulation: SimulatedClock | None = None
+
+    @property
+    def end_of_quiet(self) -> datetime | None:
+        """End of the quiet hours that hold now; None outside quiet hours."""
+        if self.simulation is None:
+            return self.habits.end_of_quiet(self.now)
+        ends = self.habits.end_of_quiet(self.simulation.simulated(self.now))
+        return self.simulation.real(ends) if ends else None
+
+    def span(self, span: timedelta) -> timedelta:
+        """Real length of a span of the user's time."""
+        return self.simulation.real_span(span) if self.simulation else span

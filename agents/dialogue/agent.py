@@ -6,22 +6,23 @@ from typing import Protocol
 
 from agents.configuration.prompts import Guide, shipped_guide
 from agents.dialogue.generation import AnswerGeneration, RetryBudget
-from agents.models.conversation import chat_prompt, message_groups, normalise_calls
+from agents.models.conversation import chat_prompt, fit_window, normalise_calls
 from agents.models.errors import EmptyAnswer
 from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
-from agents.models.prompt import MEMORY, Material
+from agents.models.prompt import MEMORY, UNCERTAIN, Material, PromptBudget
 from agents.present import Present, with_present
 from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
-from language.words import Language, language_of, words
+from bus_schema.history import DEFAULT_CONTEXT_TOKENS
+from language.words import Language, estimated_tokens, language_of
 
 _LONGEST_TEXT = 300
+# The labels around a piece of memory.
+_LABEL_TOKENS = 25
 _NO_END = {
     Language.ENGLISH: "I have asked sub-agents {n} times without coming to an end. This is the last I heard: {last}",
     Language.RUSSIAN: "Обращений к подагентам было {n}, но конца нет. Вот последнее, что удалось узнать: {last}",
 }
 AGENT = "dialogue"
-_WINDOW_WORDS = 1500
-_MEMORY_WORDS = 900
 # What is said before a sub-agent is asked, then what is said afterwards.
 BETWEEN = "\n\n"
 _PHRASES = {
@@ -77,10 +78,11 @@ class NoDelegator:
 
 @dataclass(frozen=True)
 class MemorySnippet:
-    """A text from memory that may bear on the conversation, with the id of its origin."""
+    """A text from memory with the id of its origin; uncertain where it may not bear on the conversation."""
 
     id: str
     text: str
+    is_uncertain: bool = False
 
 
 class DialogueAgent:
@@ -91,14 +93,13 @@ class DialogueAgent:
         model: LanguageModel,
         guide: Guide | None = None,
         *,
-        window_words: int = _WINDOW_WORDS,
-        memory_words: int = _MEMORY_WORDS,
+        context_tokens: int = DEFAULT_CONTEXT_TOKENS,
         budget: Callable[[], RetryBudget] = RetryBudget,
     ) -> None:
         self._model, self._budget = model, budget
         self._own_guide = guide
         shipped_guide(AGENT)  # a broken file is known at the start
-        self._window_words, self._memory_words = window_words, memory_words
+        self.context_tokens = context_tokens
 
     async def answer(
         self,
@@ -112,7 +113,7 @@ class DialogueAgent:
         A `TextPart` that restarts begins the turn again. Raises ModelFailure.
         """
         helper = help or NoDelegator()
-        shown = self.prompt(said, memory, present)
+        shown = self.prompt(said, memory, present, helper.tools)
         guide = self._guide(_language(said, present))
         rounds: list[ModelMessage] = []
         budget = self._budget()
@@ -141,24 +142,43 @@ class DialogueAgent:
             ).messages
 
     def prompt(
-        self, said: Sequence[ModelMessage], memory: Sequence[MemorySnippet] = (), present: Present | None = None
+        self,
+        said: Sequence[ModelMessage],
+        memory: Sequence[MemorySnippet] = (),
+        present: Present | None = None,
+        tools: Sequence[Tool] = (),
     ) -> tuple[ModelMessage, ...]:
         """Messages for the model: the conversation's window with the snippets that fit."""
-        window = fit_window(said, self._window_words)
-        materials = [Material(snippet.id, MEMORY, snippet.text) for snippet in self.shown(memory)]
+        budget = self.prompt_budget(said, present, tools)
+        materials = [
+            Material(snippet.id, UNCERTAIN if snippet.is_uncertain else MEMORY, snippet.text)
+            for snippet in fitting_memory(memory, budget)
+        ]
+        return chat_prompt(self._system(said, present), fit_window(said, budget.window), materials)
+
+    def prompt_budget(
+        self, said: Sequence[ModelMessage], present: Present | None = None, tools: Sequence[Tool] = ()
+    ) -> PromptBudget:
+        """Budget of the prompt that answers the last of these messages."""
+        guide = self._guide(_language(said, present))
+        return PromptBudget.of(self.context_tokens, self._system(said, present), tools, guide.model.max_tokens)
+
+    def _system(self, said: Sequence[ModelMessage], present: Present | None) -> str:
         language = _language(said, present)
-        return chat_prompt(with_present(self._guide(language).system, present, language), window, materials)
+        return with_present(self._guide(language).system, present, language)
 
     def _guide(self, language: Language) -> Guide:
         return self._own_guide or shipped_guide(AGENT, language)
 
-    def shown(self, memory: Sequence[MemorySnippet]) -> Sequence[MemorySnippet]:
-        room = self._memory_words
-        for number, snippet in enumerate(memory):
-            room -= len(words(snippet.text))
-            if room < 0:
-                return memory[:number]
-        return memory
+
+def fitting_memory(memory: Sequence[MemorySnippet], budget: PromptBudget) -> Sequence[MemorySnippet]:
+    """The first snippets that fit the budget, by estimated tokens with their labels."""
+    room = budget.memory
+    for number, snippet in enumerate(memory):
+        room -= _LABEL_TOKENS + estimated_tokens(snippet.text)
+        if room < 0:
+            return memory[:number]
+    return memory
 
 
 def _language(said: Sequence[ModelMessage], present: Present | None) -> Language:
@@ -172,22 +192,6 @@ def _inconclusive(rounds: Sequence[ModelMessage]) -> str:
     results = [message.content for message in rounds if message.role == "tool"]
     last = results[-1][:_LONGEST_TEXT] if results else "—"
     return _NO_END[language_of(last)].format(n=len(results), last=last)
-
-
-def fit_window(said: Sequence[ModelMessage], budget_words: int) -> list[ModelMessage]:
-    """The end of the talk that fits, the last message in any case; it begins with the user."""
-    window: list[list[ModelMessage]] = []
-    room = budget_words
-    for block in reversed(message_groups(said)):
-        room -= sum(len(words(message.content)) for message in block)
-        if window and room < 0:
-            break
-        window.append(block)
-    window.reverse()
-    # Some models refuse a conversation that the assistant begins.
-    while len(window) > 1 and window[0][0].role not in ("user", "system"):
-        window.pop(0)
-    return [message for block in window for message in block]
 
 
 def spoken(message: DialogueMessage) -> ModelMessage:

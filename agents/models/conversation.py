@@ -22,6 +22,7 @@ from agents.models.language_model import ModelMessage, ToolCall
 from agents.models.prompt import Material
 from agents.present import Present, parse_present
 from bus_schema.history import ChatMessage, FunctionCall, HistoryToolCall
+from language.words import MESSAGE_TOKENS, estimated_tokens
 
 TASK = "reply"
 # A kind of material: another conversation, out of which the task of this one comes.
@@ -151,6 +152,27 @@ def message_groups(said: Sequence[ModelMessage]) -> list[list[ModelMessage]]:
         else:
             grouped.extend([each] for each in messages)
     return grouped
+
+
+def fit_window(said: Sequence[ModelMessage], budget_tokens: int) -> list[ModelMessage]:
+    """The end of the talk that fits by estimated tokens, the last message in any case; it begins with the user."""
+    window: list[list[ModelMessage]] = []
+    room = budget_tokens
+    for block in reversed(message_groups(said)):
+        room -= sum(map(_message_tokens, block))
+        if window and room < 0:
+            break
+        window.append(block)
+    window.reverse()
+    # Some models refuse a conversation that the assistant begins.
+    while len(window) > 1 and window[0][0].role not in ("user", "system"):
+        window.pop(0)
+    return [message for block in window for message in block]
+
+
+def _message_tokens(message: ModelMessage) -> int:
+    texts = (message.content, *(call.arguments for call in message.tool_calls))
+    return MESSAGE_TOKENS + sum(map(estimated_tokens, texts))
 
 
 def sanitise_text(text: str) -> str:

@@ -12,9 +12,11 @@ In the steps after `write` the writer's own attempt is the block with the id `at
 the remarks to act on are a block of the type `remarks`, one list item each.
 """
 
+import json
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -22,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agents.models.language_model import DEFAULTS, Chunk, Completion, LanguageModel, ModelMessage, ModelParams, Tool
 from agents.present import Present, with_present
 from bus_schema.glm import Explanation, FoundKem
-from language.words import first_words, language_of, words
+from language.words import MESSAGE_TOKENS, estimated_tokens, first_words, language_of, words
 
 Step = Literal["write", "self-critique", "revise"]
 ATTEMPT = "attempt"
@@ -33,6 +35,8 @@ _BLOCK = re.compile(
     r'^<material id="([^"\n]*)" type="([^"\n]*)">\n(.*?)\n?^</material>[ \t]*$', re.DOTALL | re.MULTILINE
 )
 MEMORY = "memory"
+# Memory that may not bear on the matter.
+UNCERTAIN = "uncertain memory"
 _LONGEST_WORDS = 120
 
 
@@ -115,25 +119,77 @@ class Verdict(BaseModel):
 
 # Of the words of a question that weigh anything, such a share; or so near in meaning, whatever the words.
 _WORDS, _MEANING = 0.15, 0.32
+# The same of what may bear on it.
+_SOME_WORDS, _SOME_MEANING = 0.05, 0.25
+_MOST_UNCERTAIN = 3
 
 
 def memory_materials(found: Iterable[FoundKem], room_words: int) -> tuple[Material, ...]:
     """The texts that bear on the question, as far as there is room, under the ids of their units."""
+    return _materials((each for each in found if _bears_on_it(each.explain)), MEMORY, room_words)
+
+
+def uncertain_materials(found: Iterable[FoundKem], room_words: int) -> tuple[Material, ...]:
+    """The best few of the texts that may bear on the question, marked as uncertain."""
+    uncertain = [each for each in found if not _bears_on_it(each.explain) and _may_bear_on_it(each.explain)]
+    return _materials(uncertain[:_MOST_UNCERTAIN], UNCERTAIN, room_words)
+
+
+def _materials(found: Iterable[FoundKem], kind: str, room_words: int) -> tuple[Material, ...]:
     materials = []
     for each in found:
-        text = first_words((each.kem.content or "").strip(), _LONGEST_WORDS)
-        if not text or not _bears_on_it(each.explain or Explanation()):
-            continue
-        room_words -= len(words(text))
-        if room_words < 0:
-            break
-        materials.append(Material(each.kem.id, MEMORY, text))
+        if text := first_words((each.kem.content or "").strip(), _LONGEST_WORDS):
+            room_words -= len(words(text))
+            if room_words < 0:
+                break
+            materials.append(Material(each.kem.id, kind, text))
     return tuple(materials)
 
 
-def _bears_on_it(why: Explanation) -> bool:
+def _bears_on_it(why: Explanation | None) -> bool:
     """Check the scores of a unit: something always comes nearest, which does not make it relevant."""
-    return (why.lexical or 0) >= _WORDS or (why.dense or 0) >= _MEANING
+    return why is not None and ((why.lexical or 0) >= _WORDS or (why.dense or 0) >= _MEANING)
+
+
+def _may_bear_on_it(why: Explanation | None) -> bool:
+    return why is not None and ((why.lexical or 0) >= _SOME_WORDS or (why.dense or 0) >= _SOME_MEANING)
+
+
+# Of the context, since tokens are estimated.
+_MARGIN = 0.1
+# Of the context at most, whatever an answer may be long; of the rest in any case.
+_LARGEST_ANSWER, _LEAST = 0.25, 100
+_USUAL_ANSWER = 1000
+# Of what remains; more memory than so many tokens only distracts.
+_MEMORY_SHARE, _LARGEST_MEMORY = 0.45, 4000
+
+
+@dataclass(frozen=True, slots=True)
+class PromptBudget:
+    """Estimated tokens for the window of a conversation, the last message included, and for memory."""
+
+    window: int
+    memory: int
+
+    @classmethod
+    def of(
+        cls, context_tokens: int, system: str, tools: Iterable[Tool] = (), answer_tokens: int | None = None
+    ) -> "PromptBudget":
+        """Budget of a context with this system message and these tools; each share has at least 100 tokens."""
+        answer = min(answer_tokens or _USUAL_ANSWER, int(_LARGEST_ANSWER * context_tokens))
+        fixed = _fixed_tokens(system) + sum(_fixed_tokens(_declaration(tool)) for tool in tools) + MESSAGE_TOKENS
+        rest = int((1 - _MARGIN) * context_tokens) - answer - fixed
+        memory = max(_LEAST, min(int(_MEMORY_SHARE * rest), _LARGEST_MEMORY))
+        return cls(max(_LEAST, rest - memory), memory)
+
+
+@lru_cache(maxsize=128)
+def _fixed_tokens(text: str) -> int:
+    return estimated_tokens(text)
+
+
+def _declaration(tool: Tool) -> str:
+    return f"{tool.name} {tool.description} {json.dumps(tool.parameters, ensure_ascii=False)}"
 
 
 class PresentModel:

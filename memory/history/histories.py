@@ -8,6 +8,7 @@ from typing import TypeVar
 from cachetools import LRUCache
 
 from bus_schema.history import ChatMessage, HistoryMessage, HistorySummary, subagent_of
+from language.words import MESSAGE_TOKENS, estimated_tokens
 from memory.history.store import BrokenHistory, HistoryChange, HistoryStore, digest_of, dump_messages, parse_messages
 
 MessageT = TypeVar("MessageT", bound=ChatMessage)
@@ -111,12 +112,16 @@ class HistoryRepository:
             if not outcome:
                 history = await self._read(key)
 
-    async def end(self, key: str, window: int | None) -> tuple[tuple[ChatMessage, ...], int]:
-        """Last messages for a model, and the number of all. Raises BrokenHistory."""
-        history = await self._read(key)
-        shown = model_tail(history.messages, window or self._limits.window_of(key))
-        fields = ({name: getattr(message, name) for name in ChatMessage.model_fields} for message in shown)
-        return tuple(ChatMessage.model_construct(**columns) for columns in fields), len(history.messages)
+    async def end(
+        self, key: str, window: int | None = None, tokens: int | None = None
+    ) -> tuple[tuple[HistoryMessage, ...], int]:
+        """Last messages for a model, by their number or their estimated tokens; and the number of all.
+
+        Raises BrokenHistory.
+        """
+        stored = (await self._read(key)).messages
+        most = window or self._limits.window_of(key) if tokens is None else _fitting(stored, tokens)
+        return model_tail(stored, most), len(stored)
 
     async def whole(self, key: str) -> tuple[HistoryMessage, ...]:
         """All messages. Raises BrokenHistory."""
@@ -180,6 +185,21 @@ class HistoryRepository:
         except BrokenHistory:
             return HistorySummary(key=key, length=None)
         return HistorySummary(key=key, length=len(messages), last=messages[-1].timestamp if messages else None)
+
+
+def as_shown(message: HistoryMessage) -> ChatMessage:
+    """The message without what no model is shown."""
+    return ChatMessage.model_construct(**{name: getattr(message, name) for name in ChatMessage.model_fields})
+
+
+def _fitting(messages: Sequence[HistoryMessage], tokens: int) -> int:
+    """Number of last messages that fit the tokens, with the arguments of their tool calls."""
+    for count, message in enumerate(reversed(messages)):
+        texts = [message.content or "", *(call.function.arguments for call in message.tool_calls or ())]
+        tokens -= MESSAGE_TOKENS + sum(map(estimated_tokens, texts))
+        if tokens < 0:
+            return count
+    return len(messages)
 
 
 def _new(messages: Iterable[HistoryMessage], known_ids: Collection[str]) -> tuple[HistoryMessage, ...]:

@@ -86,6 +86,8 @@ class EpisodeQueries:
         )
         if query.before is not None:
             latest = latest.where(TurnRow.time < query.before)
+        if query.exclude:
+            latest = latest.where(TurnRow.id.not_in(query.exclude))
         async with self.database.reading() as session:
             pairs = await _fitting(session, latest, query.budget_words)
         return FoundEpisodes(

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from sqlalchemy import insert, select
 
 from bus_schema.dialogue import DialogueMessage, MessageKind
+from bus_schema.episodes import raw_log_id_of
 from bus_schema.ids import derived
 from bus_schema.lsm import SaidMessage
 from bus_schema.lsm_events import EpisodeAnchored, EpisodeOpened, EpisodeRecorded
@@ -49,8 +50,9 @@ class Utterance:
 
     def id_in(self, chat_id: str) -> str:
         """Id in the log, derived from the message id or else from role, time and content."""
-        parts = (self.message_id,) if self.message_id else (self.role, self.time.isoformat(), self.content)
-        return f"raw_{derived(chat_id, *parts)}"
+        if self.message_id:
+            return raw_log_id_of(chat_id, self.message_id)
+        return f"raw_{derived(chat_id, self.role, self.time.isoformat(), self.content)}"
 
     def matches(self, row: TurnRow) -> bool:
         """Whether the log has it with the same role, content and visibility."""

@@ -28,6 +28,7 @@ from bus_schema.dialogue import (
 from bus_schema.history import (
     MAX_APPENDED,
     AppendHistory,
+    ChatHistory,
     ChatMessage,
     GetHistory,
     HistoryMessage,
@@ -161,6 +162,10 @@ class HistoryClient:
     async def window(self, key: str, messages: int | None = None) -> list[ChatMessage]:
         """The last messages, as a model is shown them; without a number as many as the service decides."""
         return list((await request_in_scope(self._bus, GetHistory(key=key, context_window=messages))).messages)
+
+    async def window_of_tokens(self, key: str, tokens: int) -> ChatHistory:
+        """The last messages that fit an estimated number of tokens, with their ids."""
+        return await request_in_scope(self._bus, GetHistory(key=key, context_tokens=max(1, tokens)))
 
     async def stored_messages(self, key: str) -> list[HistoryMessage]:
         return list((await request_in_scope(self._bus, ShowHistory(key=key))).messages)

@@ -5,20 +5,32 @@ asked again for a while, so that not everybody waits for it in vain.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import ClassVar
+from datetime import datetime, timedelta
+from typing import ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from bus_schema.agent_data import GetAgentData, PutAgentData
+from bus_schema.dialogue import MemoryAbsence
+from bus_schema.episodes import raw_log_id_of
 from bus_schema.glm import FoundKem, RetrieveKems
 from bus_schema.kem_query import KemQuery, NoneOf
-from bus_schema.lsm_search import MAX_QUERY_CHARS, FoundEpisodes, GetHotEpisodes, SearchEpisodes
+from bus_schema.lsm_search import (
+    MAX_BUDGET_WORDS,
+    MAX_EXCLUDED,
+    MAX_QUERY_CHARS,
+    Feedback,
+    FoundEpisodes,
+    GetHotEpisodes,
+    SearchEpisodes,
+    SearchId,
+)
 from bus_schema.messages import Query
 from mindbus.bus.client import Client
-from mindbus.errors import BusUnavailable, ReplyError
+from mindbus.bus.worker import utc_now
+from mindbus.errors import BusUnavailable, NoReply, ReplyError
 from mindbus.logs import logger
 from mindbus.sdk.errors import MemoryAway, MemoryFailed
 from mindbus.sdk.requests import CircuitBreaker, ResultT, in_id_scope, items_of, request_in_scope
@@ -27,7 +39,8 @@ _AGENT, _NAMESPACE = "context_manager", "pictures"
 _MAX_QUESTION_CHARS = 2000
 _PAUSE_S = 15.0
 # Budgets of the episodes that answer the question, and of the current ones.
-_FOUND_WORDS, _HOT_WORDS = 250, 150
+_FOUND_WORDS, _HOT_WORDS = 600, 150
+_REPORT_WITHIN = timedelta(minutes=10)
 
 
 class ContextItem(BaseModel):
@@ -38,6 +51,7 @@ class ContextItem(BaseModel):
     text: str = Field(max_length=1000)
 
 
+RecalledT = TypeVar("RecalledT")
 _ITEMS = TypeAdapter(tuple[ContextItem, ...])
 
 
@@ -64,10 +78,26 @@ class UserContexts:
 
 @dataclass(frozen=True)
 class RecalledText:
-    """A turn of long ago with its day and its speaker, or the summary of an episode."""
+    """A turn with its day and its speaker, or the summary of an episode; uncertain where it may not bear on it."""
 
     id: str
     text: str
+    episode_id: str
+    time: datetime
+    is_uncertain: bool = False
+
+
+@dataclass(frozen=True)
+class Recollection(Generic[RecalledT]):
+    """Recalled items; `absence` tells why there are none, where memory did not answer.
+
+    `found_ids` are the turns that the search `search_id` returned.
+    """
+
+    items: tuple[RecalledT, ...] = ()
+    absence: MemoryAbsence | None = None
+    search_id: SearchId | None = None
+    found_ids: Collection[str] = ()
 
 
 class _Recall:
@@ -77,14 +107,14 @@ class _Recall:
         self._bus, self._within_s = bus, within_s
         self._breaker = breaker or CircuitBreaker(opens_after=1, opens_for_s=_PAUSE_S)
 
-    async def _ask(self, identity: str, *queries: Query[ResultT]) -> list[ResultT]:
-        """The results, none where memory is away."""
+    async def _ask(self, identity: str, *queries: Query[ResultT]) -> tuple[list[ResultT], MemoryAbsence | None]:
+        """The results; none where memory is away or late."""
         try:
             with self._breaker.guard():
-                return await asyncio.gather(*(self._request(query, identity) for query in queries))
+                return await asyncio.gather(*(self._request(query, identity) for query in queries)), None
         except MemoryAway as error:
             logger().warning(f"{self._memory} memory not asked", reason=str(error))
-            return []
+            return [], "late" if isinstance(error.__cause__, NoReply) else "away"
 
     async def _request(self, query: Query[ResultT], identity: str) -> ResultT:
         bus = self._bus.acting_as(identity)
@@ -101,37 +131,71 @@ class KemRecall(_Recall):
 
     async def about(self, question: str, identity: str, limit: int = 8) -> tuple[FoundKem, ...]:
         """The nearest units, best first, without superseded ones; nothing where `within_s` is 0."""
+        return (await self.recall(question, identity, limit)).items
+
+    async def recall(self, question: str, identity: str, limit: int = 8) -> Recollection[FoundKem]:
+        """As `about`, with the reason where shared memory did not answer."""
         text = question.strip()[:_MAX_QUESTION_CHARS]
         if not text or not self._within_s:
-            return ()
+            return Recollection()
         query = KemQuery(text_query=text, metadata_filters=NoneOf(NOT={"status": "superseded"}))
-        pages = await self._ask(identity, RetrieveKems(query=query, page_size=limit, explain=True))
-        return tuple(item for page in pages for item in page.items)
+        pages, absence = await self._ask(identity, RetrieveKems(query=query, page_size=limit, explain=True))
+        return Recollection(tuple(item for page in pages for item in page.items), absence)
 
 
 class EpisodeRecall(_Recall):
-    """Turns of a chat that are long past."""
+    """Turns of a chat that the model is not shown anyway. Recalling touches nothing; only `report_used` does."""
 
     _memory = "long-term"
 
-    async def about(self, question: str, chat_id: str, before: datetime) -> tuple[RecalledText, ...]:
-        """Texts that answer the question, best first, then the current episodes; none where `within_s` is 0."""
+    async def about(
+        self, question: str, chat_id: str, shown: Iterable[str] = (), budget_words: int = _FOUND_WORDS
+    ) -> Recollection[RecalledText]:
+        """Texts that may answer the question, best first, then the current episodes; none where `within_s` is 0.
+
+        `shown` are the ids of the messages that are left out; `budget_words` is for the texts that may answer, with 0
+        of them no search is made.
+        """
         text = question.strip()[:MAX_QUERY_CHARS]
         if not text or not self._within_s:
-            return ()
-        search = SearchEpisodes(query=text, chat_id=chat_id, budget_words=_FOUND_WORDS, until=before)
-        hot = GetHotEpisodes(chat_id=chat_id, budget_words=_HOT_WORDS, before=before)
-        results = await self._ask(f"user.{chat_id}", search, hot)
-        # The question itself may have been recorded already.
-        return tuple({each.id: each for each in _texts(results) if not each.text.endswith(f"\n{text}")}.values())
+            return Recollection()
+        exclude = tuple(raw_log_id_of(chat_id, each) for each in shown)[-MAX_EXCLUDED:]
+        hot = GetHotEpisodes(chat_id=chat_id, budget_words=_HOT_WORDS, exclude=exclude)
+        queries: list[Query[FoundEpisodes]] = [hot]
+        if budget_words > 0:
+            words = min(budget_words, MAX_BUDGET_WORDS)
+            search = SearchEpisodes(query=text, chat_id=chat_id, budget_words=words, exclude=exclude, touch=False)
+            queries.insert(0, search)
+        results, absence = await self._ask(_identity(chat_id), *queries)
+        if not results:
+            return Recollection(absence=absence)
+        # The question itself may have been asked before.
+        texts = {each.id: each for each in _texts(results) if not each.text.endswith(f"\n{text}")}
+        found_ids = {turn.raw_log_id for each in results[:-1] for episode in each.episodes for turn in episode.turns}
+        return Recollection(tuple(texts.values()), None, results[0].search_id, found_ids)
+
+    async def report_used(self, search_id: SearchId, chat_id: str, raw_log_ids: Sequence[str]) -> None:
+        """Report the turns that an answer used; their episodes count as accessed. Nothing where the bus is away."""
+        feedback = Feedback(search_id=search_id, used=tuple(raw_log_ids), touch=True)
+        try:
+            bus = self._bus.acting_as(_identity(chat_id))
+            await in_id_scope(search_id, lambda: bus.send(feedback, deadline=utc_now() + _REPORT_WITHIN))
+        except BusUnavailable as error:
+            logger().warning("used turns not reported", reason=str(error))
 
 
-def _texts(results: Iterable[FoundEpisodes]) -> Iterator[RecalledText]:
+def _identity(chat_id: str) -> str:
+    return f"user.{chat_id}"
+
+
+def _texts(results: Sequence[FoundEpisodes]) -> Iterator[RecalledText]:
     for result in results:
-        for episode in result.episodes if result.confidence != "nothing" else ():
-            if episode.text is not None:
-                yield RecalledText(episode.episode_id, f"{episode.started_at:%Y-%m-%d}\n{episode.text}")
+        is_uncertain = result.confidence != "found"
+        for episode in result.episodes:
             for turn in episode.turns:
-                yield RecalledText(
-                    turn.raw_log_id, f"{turn.time:%Y-%m-%d}, {turn.speaker or turn.role}\n{turn.content}"
-                )
+                text = f"{turn.time:%Y-%m-%d}, {turn.speaker or turn.role}\n{turn.content}"
+                yield RecalledText(turn.raw_log_id, text, episode.episode_id, turn.time, is_uncertain)
+        for episode in result.episodes:
+            if episode.text is not None:
+                text = f"{episode.started_at:%Y-%m-%d}\n{episode.text}"
+                yield RecalledText(episode.episode_id, text, episode.episode_id, episode.started_at, is_uncertain)

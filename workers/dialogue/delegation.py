@@ -77,6 +77,11 @@ class Subagents:
     clock: Callable[[], datetime]
     timeout_s: float
 
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """Tools of the master: one for each sub-agent, then those of the user's tasks."""
+        return [*(delegation_tool(name, about) for name, about in self.known.items()), *TASK_TOOLS]
+
     async def ask(self, name: str, order: ExecuteTask) -> TaskDone:
         """Give a sub-agent a task and report its progress as events. Raises SubagentFailed; BusUnavailable."""
         place = {"chat_id": order.chat_id, "subagent": name, "delegation_id": order.delegation_id}
@@ -143,8 +148,7 @@ class DelegationRounds:
         self._language = language_of(record.said.content or "")
         self._subagent_contexts: dict[str, list[ChatMessage]] = {}
         self._done_before: dict[str, str] = {}
-        delegations = [delegation_tool(name, about) for name, about in subagents.known.items()]
-        self.tools: Sequence[Tool] = [*delegations, *TASK_TOOLS]
+        self.tools = subagents.tools
         self.most_rounds = most_rounds
 
     @property

@@ -3,76 +3,36 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import takewhile
 
-from agents.dialogue.agent import DialogueAgent, MemorySnippet
+from agents.dialogue.agent import DialogueAgent, MemorySnippet, fitting_memory
 from agents.dialogue.generation import asks_again
+from agents.models.conversation import fit_window
 from agents.models.errors import ModelUnavailable
 from agents.models.offline.model import OfflineModel
-from agents.models.prompt import memory_materials
 from agents.present import Present
-from bus_schema.dialogue import MAX_MESSAGE_CHARS, DelegatedTask, DialogueMessage, MessageKind
-from bus_schema.glm import FoundKem
+from bus_schema.dialogue import (
+    MAX_MESSAGE_CHARS,
+    DelegatedTask,
+    DialogueMessage,
+    MessageKind,
+)
 from bus_schema.history import chat_key
 from bus_schema.ids import derived
 from bus_schema.replies import Code
 from mindbus.errors import Rejected
 from mindbus.sdk.conversations import Conversations, HistoryClient
-from mindbus.sdk.recall import ContextItem, EpisodeRecall, KemRecall, RecalledText, UserContexts
 from mindbus.sdk.users import UserDirectory
 from workers.dialogue.delegation import DelegationRounds, Subagents
+from workers.dialogue.memory import MemoryLookup, RetrievedMemory
 from workers.dialogue.running_answers import ModelAway, RunningAnswers
 from workers.dialogue.transcript import ExchangeRecord
 
-# Leaves room for the picture.
-_RECALLED_WORDS = 250
-_JUST_NOW = timedelta(minutes=10)
 # Enough to see what it answers; what was said before that is found by its id.
 _RECENT_MESSAGES = 6
 _OFFLINE = DialogueAgent(OfflineModel())
 OnPiece = Callable[[str], Awaitable[None]]
-
-
-@dataclass(frozen=True)
-class RetrievedMemory:
-    """Memory on a message: units of shared memory, turns of earlier episodes, the user's summary, each once."""
-
-    recalled: Sequence[MemorySnippet] = ()
-    said_before: Sequence[MemorySnippet] = ()
-    pictured: Sequence[MemorySnippet] = ()
-
-    @property
-    def snippets(self) -> list[MemorySnippet]:
-        """All snippets, the most relevant first."""
-        return [*self.recalled, *self.said_before, *self.pictured]
-
-    def kem_ids(self, shown: Sequence[MemorySnippet]) -> tuple[str, ...]:
-        """Ids of the units of shared memory among the shown snippets."""
-        units = {each.id for each in self.recalled}
-        return tuple(each.id for each in shown if each.id in units)
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryLookup:
-    """Retrieves memory on a message; memory that is unavailable is no failure. Raises what UserContexts raises."""
-
-    contexts: UserContexts
-    kems: KemRecall
-    episodes: EpisodeRecall
-
-    async def about(self, message: DialogueMessage) -> RetrievedMemory:
-        user_id, text = message.user_id, message.content
-        # An instruction is self-contained.
-        if message.kind is MessageKind.HIDDEN or text is None:
-            return _remembered((), (), await self.contexts.of(user_id))
-        kems, said_before, summary = await asyncio.gather(
-            self.kems.about(text, f"user.{user_id}"),
-            # Later turns are shown to the model anyway.
-            self.episodes.about(text, user_id, message.time - _JUST_NOW),
-            self.contexts.of(user_id),
-        )
-        return _remembered(kems, said_before, summary)
 
 
 @dataclass(frozen=True)
@@ -106,44 +66,63 @@ class ExchangeProcessor:
         self, draft: DialogueMessage, on_stored: Callable[[DialogueMessage], Awaitable[object]], on_piece: OnPiece
     ) -> DialogueExchange:
         """Keep what is said, report it to `on_stored`, answer it; what was kept before a crash is not thought again."""
-        recent, remembered, earlier, user = await asyncio.gather(
+        recent, earlier, user = await asyncio.gather(
             self.conversations.recent(draft.user_id, _RECENT_MESSAGES),
-            self.memory.about(draft),
-            self.histories.window(chat_key(draft.user_id)),
+            self.histories.window_of_tokens(chat_key(draft.user_id), self.agent.context_tokens),
             self.users.of(draft.user_id),
         )
-        said, is_new = _within(recent, draft.message_id), False
-        if said is None:
-            said, is_new = await self._heard(draft.model_copy(update={"kind": _kind_of(draft, recent)}))
-        elif draft.content not in (None, said.content):
-            raise Rejected(Code.CONFLICT, f"{said.message_id} was said with other words; mint a new id")
+        present, answer_id = Present.of(user, self.clock()), f"msg_{derived(draft.message_id, 'answer')}"
+        record = ExchangeRecord(self.histories, draft, answer_id, self.clock, earlier)
+        (said, is_new), (memory, shown) = await asyncio.gather(
+            self._taken(draft, recent), self._remembered(record, present)
+        )
         await on_stored(said)
-        answer_id = f"msg_{derived(said.message_id, 'answer')}"
         known = None if is_new else _within(recent, answer_id) or await self.conversations.find(said.user_id, answer_id)
+        record = ExchangeRecord(self.histories, said, answer_id, self.clock, earlier)
         if known:
-            record = ExchangeRecord(self.histories, said, answer_id, self.clock, earlier)
             await record.resume()
             return DialogueExchange(said, known, delegations=record.delegations(self.subagents.known))
-        worded = _with_unanswered_question(await self.conversations.with_text(said), recent)
-        if worded.content != draft.content:
-            remembered = await self.memory.about(worded)
-        record = ExchangeRecord(self.histories, worded, answer_id, self.clock, earlier)
+        record.said = _with_unanswered_question(await self.conversations.with_text(said), recent)
         if not is_new:
             await record.resume()
-        shown = self.agent.shown(remembered.snippets)
-        present = Present.of(user, self.clock())
+        if record.said.content != draft.content or not is_new:
+            memory, shown = await self._remembered(record, present)
+        text = record.answered or await self._thought(record, shown, present, on_piece)
+        used = memory.used(shown, record.said.content or "", text)
         answer = DialogueMessage(
             message_id=answer_id,
             user_id=said.user_id,
             role="assistant",
             kind=MessageKind.NOTIFICATION if said.kind is MessageKind.HIDDEN else MessageKind.NATIVE,
-            content=record.answered or await self._thought(record, shown, present, on_piece),
+            content=text,
             time=self.clock(),
-            kem_ids=remembered.kem_ids(shown),
+            kem_ids=memory.kem_ids(shown),
+            episodes=memory.recalled(shown, used),
+            memory=memory.absence,
         )
         await record.conclude(answer)
         exchange = await self._kept(said, answer)
+        await self.memory.report(memory, said.user_id, used)
         return replace(exchange, delegations=record.delegations(self.subagents.known))
+
+    async def _taken(self, draft: DialogueMessage, recent: Sequence[DialogueMessage]) -> tuple[DialogueMessage, bool]:
+        """The message as it is stored, and whether it is new. Raises Rejected for other words under its id."""
+        said = _within(recent, draft.message_id)
+        if said is None:
+            return await self._heard(draft.model_copy(update={"kind": _kind_of(draft, recent)}))
+        if draft.content not in (None, said.content):
+            raise Rejected(Code.CONFLICT, f"{said.message_id} was said with other words; mint a new id")
+        return said, False
+
+    async def _remembered(
+        self, record: ExchangeRecord, present: Present
+    ) -> tuple[RetrievedMemory, Sequence[MemorySnippet]]:
+        """Memory on the message but for what the window shows, with the snippets of it that fit."""
+        talk = record.talk
+        budget = self.agent.prompt_budget(talk, present, self.subagents.tools)
+        window = fit_window(talk, budget.window)
+        memory = await self.memory.about(record.said, record.last_ids(len(window)), budget.memory)
+        return memory, fitting_memory(memory.snippets, budget)
 
     async def _heard(self, said: DialogueMessage) -> tuple[DialogueMessage, bool]:
         try:
@@ -190,19 +169,6 @@ class ExchangeProcessor:
             if other is None:
                 raise
             return DialogueExchange(said, other)
-
-
-def _remembered(
-    found: Sequence[FoundKem], said_before: Sequence[RecalledText], pictured: Sequence[ContextItem]
-) -> RetrievedMemory:
-    recalled = memory_materials(found, _RECALLED_WORDS)
-    shown = {material.id for material in recalled}
-    facts = {each.kem.metadata.get("fact_id") for each in found if each.kem.id in shown}
-    return RetrievedMemory(
-        [MemorySnippet(material.id, material.text) for material in recalled],
-        [MemorySnippet(each.id, each.text) for each in said_before],
-        [MemorySnippet(known.id, known.text) for known in pictured if known.id not in facts],
-    )
 
 
 def _within(talk: Sequence[DialogueMessage], message_id: str) -> DialogueMessage | None:

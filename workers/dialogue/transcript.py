@@ -9,7 +9,7 @@ from agents.dialogue.delegation import readable_task, subagent_of
 from agents.models.conversation import history_calls, last_complete, model_messages
 from agents.models.language_model import ModelMessage
 from bus_schema.dialogue import HIDDEN_MARK, DelegatedTask, DialogueMessage, MessageKind
-from bus_schema.history import ChatMessage, HistoryMessage, chat_key
+from bus_schema.history import ChatHistory, ChatMessage, HistoryMessage, chat_key
 from mindbus.sdk.conversations import HistoryClient
 
 _CONTEXT_MESSAGES = 10
@@ -27,9 +27,11 @@ class ExchangeRecord:
         said: DialogueMessage,
         answer_id: str,
         clock: Callable[[], datetime],
-        earlier: Sequence[ChatMessage],
+        earlier: ChatHistory,
     ) -> None:
-        self.said, self.answer_id, self.earlier = said, answer_id, earlier
+        self.said, self.answer_id = said, answer_id
+        self.earlier: Sequence[ChatMessage] = earlier.messages
+        self._earlier_ids: Sequence[str] = earlier.message_ids or ()
         self._histories, self._clock = histories, clock
         self.rounds: list[DelegationRound] = []
         self.answered: str | None = None
@@ -41,7 +43,8 @@ class ExchangeRecord:
         stored = await self._histories.stored_messages(chat_key(self.said.user_id))
         own = [each for each in stored if each.id.startswith((f"{self.answer_id}.", self.answer_id))]
         before = takewhile(lambda each: each.id != self.said.message_id, stored)
-        self.earlier = [each for each in before if each not in own and each.timestamp <= self.said.time]
+        earlier = [each for each in before if each not in own and each.timestamp <= self.said.time]
+        self.earlier, self._earlier_ids = earlier, [each.id for each in earlier]
         for message in model_messages(own):
             if message.tool_calls:
                 self.rounds.append(DelegationRound(message, ()))
@@ -55,6 +58,10 @@ class ExchangeRecord:
     def talk(self) -> list[ModelMessage]:
         """The conversation as the model is shown it, the current message last."""
         return model_messages([*self.earlier, self._said()])
+
+    def last_ids(self, count: int) -> tuple[str, ...]:
+        """Ids of so many last messages of the talk."""
+        return (*self._earlier_ids[max(0, len(self._earlier_ids) - count + 1) :], self.said.message_id)
 
     @property
     def context(self) -> tuple[ChatMessage, ...]:

@@ -49,7 +49,8 @@ from mindbus.sdk.recall import EpisodeRecall, KemRecall, UserContexts
 from mindbus.sdk.requests import in_id_scope
 from mindbus.sdk.users import UserDirectory
 from workers.dialogue.delegation import Subagents, known_subagents
-from workers.dialogue.exchange import DialogueExchange, ExchangeProcessor, MemoryLookup
+from workers.dialogue.exchange import DialogueExchange, ExchangeProcessor
+from workers.dialogue.memory import MemoryLookup
 from workers.dialogue.running_answers import AskerLeft, RunningAnswers
 
 _TICK_S = 0.5
@@ -83,7 +84,7 @@ class DialogueWorker(Worker):
         self._exchanges = ExchangeProcessor(
             self._talks,
             HistoryClient(context.bus),
-            DialogueAgent(ExplicitDelegationModel(self._model)),
+            DialogueAgent(ExplicitDelegationModel(self._model), context_tokens=settings.llm_context_tokens),
             MemoryLookup(
                 UserContexts(context.bus),
                 KemRecall(context.bus, settings.recall_timeout_s),
@@ -134,6 +135,8 @@ class DialogueWorker(Worker):
             kem_ids=exchange.answer.kem_ids,
             delegations=exchange.delegations,
             cut_off=is_cut_off(exchange.answer.content or ""),
+            episodes=exchange.answer.episodes,
+            memory=exchange.answer.memory,
         )
         return answered, *await self._ending(exchange, context)
 

@@ -18,6 +18,7 @@ from bus_schema.lsm_statistics import (
     GetLayerHistory,
     LayerHistory,
 )
+from bus_schema.messages import Nothing
 from memory.embedding.embedder import EmbedderFailure
 from memory.lsm.search.search import EpisodeSearch
 from memory.lsm.service import LongTermMemory
@@ -87,9 +88,10 @@ class EpisodeSearchHandlers:
         return await self._search.find(query, at, search_id, context.requester)
 
     @on_command
-    async def feedback(self, command: Feedback, context: MessageContext) -> None:
+    async def feedback(self, command: Feedback, context: MessageContext) -> tuple[Nothing | Publish, ...]:
         await self._search.log.write(command.search_id)
-        await self._search.log.take_feedback(command, context.requester)
+        touched = await self._search.log.take_feedback(command, context.requester)
+        return Nothing(), *in_conversation(touched)
 
     @on_command
     async def tune(self, command: TuneSearch, context: MessageContext) -> TuneReport:

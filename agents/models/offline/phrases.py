@@ -83,6 +83,7 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "understood": ("Understood: {said}|Got it: {said}|All right, noted: {said}", "Понятно: {said}|Принято: {said}"),
     "known": ("As far as I know: {said}|Here is what I have: {said}", "Насколько мне известно: {said}"),
     "you_said": ("You told me: {said}|Earlier you said: {said}", "Вы говорили: {said}|С ваших слов: {said}"),
+    "not_sure": ("I am not sure, but I recall this: {said}", "Не уверен, но помню вот что: {said}"),
     "unknown": (
         "I don't know that yet. If you tell me, I'll remember it.|I have nothing on that so far.",
         "Этого я пока не знаю. Расскажите — буду иметь в виду.|Об этом у меня пока ничего нет.",

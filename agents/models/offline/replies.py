@@ -11,6 +11,7 @@ from agents.models.offline.phrases import phrase
 from agents.models.offline.task_calls import NAMES as TASK_TOOL_NAMES
 from agents.models.offline.task_calls import is_about_nothing, without_ids
 from agents.models.offline.tool_calls import DELEGATE, SEARCH
+from agents.models.prompt import UNCERTAIN
 from agents.present import Present, day_text
 from agents.tone import analyse_tone
 from language.dates.expressions import dates_in
@@ -146,9 +147,18 @@ def _told(conversation: Conversation) -> list[str]:
 
 
 def _remembered(conversation: Conversation) -> list[str]:
-    """Sentences of what memory gave and of what was looked up."""
+    """Sentences of what memory gave, where it is certain, and of what was looked up."""
     looked_up = [result.content for result in conversation.results if result.name == SEARCH]
-    texts = [*(piece.text for piece in conversation.memory if piece.type != TALK), *looked_up]
+    return _sentences_of(
+        [*(piece.text for piece in conversation.memory if piece.type not in (TALK, UNCERTAIN)), *looked_up]
+    )
+
+
+def _uncertain(conversation: Conversation) -> list[str]:
+    return _sentences_of(piece.text for piece in conversation.memory if piece.type == UNCERTAIN)
+
+
+def _sentences_of(texts: Iterable[str]) -> list[str]:
     quotable = (block.text for text in texts for block in parse(text) if block.kind in _QUOTABLE)
     return list(dict.fromkeys(sentence for text in quotable for sentence in sentences(plain(text))))
 
@@ -166,7 +176,12 @@ def _is_question(said: str) -> bool:
 
 
 def _answer(question: str, conversation: Conversation, language: Language) -> str:
-    for key, candidates in (("known", _remembered(conversation)), ("you_said", _told(conversation))):
+    sources = {
+        "known": _remembered(conversation),
+        "you_said": _told(conversation),
+        "not_sure": _uncertain(conversation),
+    }
+    for key, candidates in sources.items():
         if found := _best(question, candidates, _ANSWERS):
             return phrase(language, key, question, said=" ".join(map(_quoted, found)))
     return phrase(language, "unknown", question)

@@ -41,6 +41,8 @@ _PACK = (EpisodeRow.content_warm, EpisodeRow.content_cold, EpisodeRow.model, Epi
 _TOUCHED = 3
 # Turns that choose the episodes of a summary.
 _TURNS_FOR_SUMMARY = 40
+# Of the budget of an overview; the rest is for packs.
+_TURNS_SHARE = 2 / 3
 _MIB = 1 << 20
 # Priority decides between episodes of nearly the same score.
 _PRIORITY_SHARE = 0.1
@@ -110,9 +112,13 @@ class EpisodeFinder:
             matches = await asyncio.to_thread(match_query, index, query, at, allowed)
             vector = await embedding
             result = await asyncio.to_thread(search_turns, index, query, matches, vector, weights)
-        is_summary = query.depth == "summary" or (query.depth == "auto" and is_overview(query.query))
-        hits = await self._load(result, query.budget_words, is_summary)
-        episodes = group_by_episode(hits, query, self.rules, at, is_summary=is_summary)
+        packs = query.depth == "summary" or (query.depth == "auto" and is_overview(query.query))
+        loaded = await self._load(result, with_packs=packs)
+        if packs and query.depth == "auto":
+            episodes = _overview(loaded, query, self.rules, at)
+        else:
+            hits = loaded[:_TURNS_FOR_SUMMARY] if packs else _fitting(loaded, query.budget_words)
+            episodes = group_by_episode(hits, query, self.rules, at, is_summary=packs)
         answer = FoundEpisodes(
             search_id=search_id,
             confidence=result.confidence if episodes else "nothing",
@@ -144,11 +150,11 @@ class EpisodeFinder:
             rows = (await session.execute(of_turns)).all()
         return {row.raw_log_id for row in rows if tags <= {tag.casefold() for tag in row.tags}}
 
-    async def _load(self, result: ChatResult, budget_words: int, is_summary: bool) -> list[HitRow]:
-        """The hits that fit, with their rows; exact matches in hot episodes come first."""
+    async def _load(self, result: ChatResult, *, with_packs: bool) -> list[HitRow]:
+        """The hits with their rows; exact matches in hot episodes come first."""
         hits = {hit.raw_log_id: hit for hit in result.hits}
         query = (
-            select(*_TURN, *_EPISODE, *(_PACK if is_summary else ()))
+            select(*_TURN, *_EPISODE, *(_PACK if with_packs else ()))
             .join(EpisodeOfTurnRow, EpisodeOfTurnRow.raw_log_id == TurnRow.id)
             .join(EpisodeRow, EpisodeRow.id == EpisodeOfTurnRow.episode_id)
             .where(TurnRow.id.in_(hits))
@@ -159,8 +165,7 @@ class EpisodeFinder:
             rows = {row.id: row for row in await connection.execute(query)}
         exact = {key for key in result.exact if key in rows and rows[key].layer == Layer.HOT}
         order = [key for key in hits if key in exact] + [key for key in hits if key not in exact]
-        loaded = [(hits[key], rows[key]) for key in order if key in rows]
-        return loaded[:_TURNS_FOR_SUMMARY] if is_summary else _fitting(loaded, budget_words)
+        return [(hits[key], rows[key]) for key in order if key in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +212,23 @@ def group_by_episode(
             left -= words
             episodes.append(_episode(group, members, text, is_explained=query.explain))
     return episodes
+
+
+def _overview(loaded: Sequence[HitRow], query: SearchEpisodes, rules: LayerRules, at: datetime) -> list[FoundEpisode]:
+    """Episodes with the turns that fit their share of the budget, then with the packs for which there is room.
+
+    A pack may lack what was decided; the turns have it.
+    """
+    of_turns = query.model_copy(update={"budget_words": max(1, int(_TURNS_SHARE * query.budget_words))})
+    hits = _fitting(loaded, of_turns.budget_words)
+    episodes = {each.episode_id: each for each in group_by_episode(hits, of_turns, rules, at, is_summary=False)}
+    left = query.budget_words - sum(map(_words_of, episodes.values()))
+    warm = [hit for hit in loaded[:_TURNS_FOR_SUMMARY] if hit[1].layer == Layer.WARM]
+    packs = group_by_episode(warm, query.model_copy(update={"budget_words": left}), rules, at, is_summary=True)
+    for pack in packs:
+        known = episodes.get(pack.episode_id)
+        episodes[pack.episode_id] = pack if known is None else known.model_copy(update={"text": pack.text})
+    return list(episodes.values())
 
 
 def _fitting(hits: Sequence[HitRow], budget_words: int) -> list[HitRow]:

@@ -13,7 +13,7 @@ from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes
 from memory.lsm.errors import NoSuchSearch, NotFoundBySearch
 from memory.lsm.layer_transitions import Reactivation
 from memory.lsm.log_changes import LogListener
-from memory.lsm.tables import ChatRow, SearchRow
+from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, SearchRow
 from mindbus.logs import logger
 from mindbus.sql.database import Database, DatabaseAway
 from mindbus.sql.tables import insert_or_ignore
@@ -89,8 +89,11 @@ class SearchLog(LogListener):
             self._events += events
             self._has_work.set()
 
-    async def take_feedback(self, feedback: Feedback, requester: str) -> None:
-        """Store feedback in the current transaction. Raises NoSuchSearch, NotFoundBySearch."""
+    async def take_feedback(self, feedback: Feedback, requester: str) -> list[EpisodeTouched | EpisodeReactivated]:
+        """Store feedback in the current transaction, count an access of each episode that was used for the first time.
+
+        Raises NoSuchSearch, NotFoundBySearch.
+        """
         query = select(SearchRow).where(SearchRow.search_id == feedback.search_id).with_for_update()
         row = await self.database.session.scalar(query)
         if row is None or row.requester != requester:
@@ -98,7 +101,14 @@ class SearchLog(LogListener):
         returned = {hit["raw_log_id"] for hit in row.hits}
         if unknown := sorted(set(feedback.used) - returned):
             raise NotFoundBySearch(raw_log_ids=unknown[:10])
-        row.feedback = {"used": sorted(set(feedback.used))}
+        touched = set((row.feedback or {}).get("touched", ()))
+        new = await self._episodes_of(feedback.used) - touched if feedback.touch else set[str]()
+        row.feedback = {"used": sorted(set(feedback.used)), "touched": sorted(touched | new)}
+        return await self.reactivation.touch(new, row.at, row.search_id)
+
+    async def _episodes_of(self, raw_log_ids: Sequence[str]) -> set[str]:
+        query = select(EpisodeOfTurnRow.episode_id).where(EpisodeOfTurnRow.raw_log_id.in_(raw_log_ids))
+        return set(await self.database.session.scalars(query))
 
     async def close(self) -> None:
         try:

@@ -90,7 +90,7 @@ def _mask(index: ChatIndex, query: SearchEpisodes, ids: set[str] | None) -> NDAr
     """Mask of the turns within the query's times and ids; None where all are."""
     times = index.segments.times
     until = min((each.timestamp() for each in (query.at, query.until) if each is not None), default=times[-1])
-    if ids is None and query.since is None and until >= times[-1]:
+    if ids is None and query.since is None and until >= times[-1] and not query.exclude:
         return None
     allowed = times <= until
     if query.since is not None:
@@ -99,6 +99,7 @@ def _mask(index: ChatIndex, query: SearchEpisodes, ids: set[str] | None) -> NDAr
         has_id = np.zeros(len(index), dtype=np.bool_)
         has_id[[index.positions[key] for key in ids if key in index.positions]] = True
         allowed &= has_id
+    allowed[[index.positions[key] for key in query.exclude if key in index.positions]] = False
     return np.asarray(allowed)
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.context.decision_context import DecisionContext
 from agents.context.decisions import ContextAgent, ModelDecision
 from agents.context.preferences import (
+    DecisionContext,
     InvalidPreferences,
     NotificationPreferences,
     open_preferences,

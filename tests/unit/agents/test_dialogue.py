@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.dialogue.agent import DialogueAgent, MemorySnippet, fit_window, hidden_instruction, spoken
+from agents.dialogue.agent import DialogueAgent, MemorySnippet, fitting_memory, hidden_instruction, spoken
+from agents.models.conversation import fit_window
 from agents.models.errors import EmptyAnswer, ModelUnavailable
-from agents.models.language_model import ModelMessage
+from agents.models.language_model import ModelMessage, Tool
 from agents.models.offline.model import OfflineModel
+from agents.models.prompt import PromptBudget
 from bus_schema.dialogue import MessageKind
 from language.words import Language, language_of, words
 from tests.fragments import MORNING, Said, a_message
@@ -104,21 +106,55 @@ def test_turns_of_one_side_are_joined_since_models_expect_them_to_alternate() ->
 
 
 def test_the_window_is_the_end_of_the_talk_and_begins_with_the_user() -> None:
-    said = talk("один два три", by_assistant("четыре пять"), "шесть", by_assistant("семь"), "восемь девять")
-
-    assert [message.content for message in fit_window(said, 4)] == ["шесть", "семь", "восемь девять"]
-    assert [message.content for message in fit_window(said, 3)] == ["восемь девять"]
-    assert [message.content for message in fit_window(said, 0)] == ["восемь девять"]
+    said = talk("one two three", by_assistant("four five"), "six", by_assistant("seven"), "eight nine")
+    # A token a word, and four of each message.
+    assert [message.content for message in fit_window(said, 16)] == ["six", "seven", "eight nine"]
+    assert [message.content for message in fit_window(said, 15)] == ["eight nine"]
+    assert [message.content for message in fit_window(said, 0)] == ["eight nine"]
     assert fit_window(said, 1000) == said
     assert fit_window([], 10) == []
 
 
 def test_memory_has_a_budget_of_its_own() -> None:
-    dialogue = DialogueAgent(OfflineModel(), memory_words=10)
+    assert fitting_memory(MEMORY, PromptBudget(window=0, memory=1000)) == MEMORY
+    assert fitting_memory(MEMORY, PromptBudget(window=0, memory=90)) == MEMORY[:2]
 
-    *_, last = dialogue.prompt(talk("Что нового?"), MEMORY)
 
-    assert [snippet.id in last.content for snippet in MEMORY] == [True, True, False]
+def test_what_may_not_bear_on_the_matter_is_shown_marked_as_uncertain() -> None:
+    snippets = [MemorySnippet("raw_1", "Код двери 4711."), MemorySnippet("raw_2", "Код двери 12.", is_uncertain=True)]
+
+    *_, last = shown("Какой код двери?", memory=snippets)
+
+    assert '<material id="raw_1" type="memory">' in last.content
+    assert '<material id="raw_2" type="uncertain memory">' in last.content
+
+
+@pytest.mark.parametrize(
+    ("question", "fact", "begins"),
+    [
+        ("What is the door code?", "The door code is 4711.", "I am not sure, but I recall this: “The door code"),
+        ("Какой код двери?", "Код двери 4711.", "Не уверен, но помню вот что: «Код двери 4711»"),
+    ],
+)
+async def test_without_a_model_what_is_uncertain_is_told_as_such(question: str, fact: str, begins: str) -> None:
+    text = await answer(question, memory=[MemorySnippet("raw_1", fact, is_uncertain=True)])
+
+    assert text.startswith(begins[:20])
+    assert "4711" in text
+
+
+def test_the_budget_leaves_room_for_instructions_tools_and_answer() -> None:
+    tool = Tool(name="look", description="word " * 500, parameters={})
+
+    small, large = PromptBudget.of(4096, "word " * 300), PromptBudget.of(100_000, "word " * 300)
+    with_tool = PromptBudget.of(4096, "word " * 300, [tool])
+
+    assert small.window + small.memory + 300 + 1000 <= 0.9 * 4096
+    assert small.window > small.memory
+    assert with_tool.window + with_tool.memory <= small.window + small.memory - 500
+    assert large.memory == 4000, "more memory would only distract"
+    assert large.window > 80_000
+    assert PromptBudget.of(1024, "word " * 2000) == PromptBudget(window=100, memory=100)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agents.context.decision_context import DecisionContext
-from agents.context.preferences import NotificationPreferences
+from agents.context.preferences import DecisionContext, NotificationPreferences
 from agents.people_directory import open_people_directory
 from agents.sim.clock import SimulatedClock
 from agents.sim.scenarios import SimLibrary

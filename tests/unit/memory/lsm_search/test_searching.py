@@ -132,7 +132,7 @@ async def test_a_cold_episode_is_found_as_well_as_a_hot_one_by_its_raw_turns(lib
     assert (before.unpacked, after.unpacked) == (False, True)
 
 
-async def test_an_overview_is_answered_from_the_layer_without_unpacking(library: Library) -> None:
+async def test_what_was_decided_is_answered_from_the_turns_and_from_the_pack(library: Library) -> None:
     orion = (await library.episodes())[3]
     await library.pack(orion.id, NOON + 400 * DAY)
 
@@ -140,8 +140,9 @@ async def test_an_overview_is_answered_from_the_layer_without_unpacking(library:
 
     of_orion = next(episode for episode in found.episodes if episode.episode_id == orion.id)
     assert "PostgreSQL" in (of_orion.text or "")
-    assert not of_orion.turns
-    assert not found.unpacked
+    assert "We decided to use PostgreSQL for Orion." in [turn.content for turn in of_orion.turns]
+    assert found.unpacked
+    assert found.words <= 100
 
 
 async def test_a_headline_is_no_overview_so_a_cold_episode_is_unpacked(library: Library) -> None:
