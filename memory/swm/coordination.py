@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from bus_schema.swm import Lock, LockInfo
-from memory.swm.errors import LockNotFree, TooManyWait
+from memory.errors import LockNotFree, TooManyWait
 
 Clock = Callable[[], datetime]
 

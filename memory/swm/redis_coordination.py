@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bus_schema.swm import Lock, LockInfo
+from memory.errors import CoordinationAway, CounterFull, LockNotHeld
 from memory.redis_link import RedisLink
 from memory.swm.coordination import MAX_VALUE, OPERATIONS_KEPT, Clock, LockRequest
-from memory.swm.errors import CoordinationAway, CounterFull, LockNotHeld
 from mindbus.logs import logger
 
 _LOCK_KEY = "swm_lock:"

@@ -9,8 +9,8 @@ from sqlalchemy import delete, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.swm import Lock, LockInfo
+from memory.errors import CounterFull, LockNotHeld
 from memory.swm.coordination import MAX_VALUE, OPERATIONS_KEPT, Clock, LockRequest
-from memory.swm.errors import CounterFull, LockNotHeld
 from memory.swm.tables import LockRow, OperationRow, SharedCounterRow
 from mindbus.sql.database import Database
 from mindbus.tasks import Batches

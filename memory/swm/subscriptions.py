@@ -10,7 +10,7 @@ from sqlalchemy import delete, select
 from bus_schema.identities import owner_of
 from bus_schema.kem import Kem
 from bus_schema.swm import SubscriptionTopic
-from memory.swm.errors import NoSuchSubscription, NotYourSubscription
+from memory.errors import NoSuchSubscription, NotYourSubscription
 from memory.swm.tables import KnownKemRow, SubscriptionRow
 from mindbus.principal import Principal
 from mindbus.sdk.kem_filters import EVENT_TYPES, EVERYTHING, Either, Filter, FilterSubject, parse_filter

@@ -8,10 +8,10 @@ from bus_schema.glm import BatchReport, FoundKem, KemPage
 from bus_schema.kem import Kem, KemBody, KemDraft
 from bus_schema.kem_match import matches_query, order_of, sorted_kems
 from bus_schema.kem_query import KemQuery
+from memory.errors import SharedMemoryAway
 from memory.glm.queries import cursor_after, page_key_of
 from memory.rights import RIGHTS, is_readable, owner_of_new, rights_of_replacement
 from memory.swm.cache import BufferedCache, CacheAway
-from memory.swm.errors import SharedMemoryAway
 from memory.swm.subscriptions import KemEvent
 from memory.swm.write_queue import KemWriteQueue, QueuedWrite
 from mindbus.errors import Rejected, TemporaryFailure

@@ -7,7 +7,6 @@ import pytest
 
 import memory.errors
 import memory.lsm.errors
-import memory.swm.errors
 import storage_service.errors
 from mindbus.errors import Rejected
 
@@ -18,7 +17,7 @@ def refusals_of(module: ModuleType) -> list[type[Rejected]]:
 
 @pytest.mark.parametrize(
     "module",
-    [storage_service.errors, memory.errors, memory.lsm.errors, memory.swm.errors],
+    [storage_service.errors, memory.errors, memory.lsm.errors, memory.errors],
     ids=lambda module: module.__name__,
 )
 def test_every_refusal_says_what_it_is_in_words(module: ModuleType) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from bus_schema.kem import Kem
 from bus_schema.swm import SubscriptionTopic
-from memory.swm.errors import NoSuchSubscription, NotYourSubscription
+from memory.errors import NoSuchSubscription, NotYourSubscription
 from memory.swm.subscriptions import KemEvent, Subscriptions
 from mindbus.principal import Principal
 from mindbus.sdk.kem_filters import MalformedFilter

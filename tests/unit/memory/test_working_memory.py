@@ -8,9 +8,8 @@ from sqlalchemy import select
 
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
-from memory.errors import KemIdTaken, NotYoursToShare
+from memory.errors import KemIdTaken, NotYoursToShare, SharedMemoryAway
 from memory.swm.cache import CacheAway, EmbeddedCache
-from memory.swm.errors import SharedMemoryAway
 from memory.swm.subscriptions import KemEvent
 from memory.swm.tables import WriteRow
 from memory.swm.working_memory import GlmAway
