@@ -17,7 +17,7 @@ def refusals_of(module: ModuleType) -> list[type[Rejected]]:
 
 @pytest.mark.parametrize(
     "module",
-    [storage_service.errors, memory.errors, memory.lsm.errors, memory.errors],
+    [storage_service.errors, memory.errors, memory.lsm.errors],
     ids=lambda module: module.__name__,
 )
 def test_every_refusal_says_what_it_is_in_words(module: ModuleType) -> None:
