@@ -220,7 +220,7 @@ def main() -> None:
     parser.add_argument("--apart", action="store_true", help="each worker in a process of its own")
     options = parser.parse_args()
     configure_logs("ERROR", "console")
-    questions = 3 if options.quick else 30
+    questions = 3 if options.quick else 20
     reports = {at_once: asyncio.run(measure(at_once, questions, apart=options.apart)) for at_once in (4, 1)}
     if options.json:
         print(json.dumps({at_once: asdict(report) | report.medians() for at_once, report in reports.items()}))

@@ -1,5 +1,6 @@
 """Worker of dialogues: receives users' messages and lets the assistant answer."""
 
+import asyncio
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import partial
@@ -49,7 +50,7 @@ from mindbus.sdk.recall import EpisodeRecall, KemRecall, UserContexts
 from mindbus.sdk.requests import in_id_scope
 from mindbus.sdk.users import UserDirectory
 from workers.dialogue.delegation import Subagents, known_subagents
-from workers.dialogue.exchange import DialogueExchange, ExchangeProcessor
+from workers.dialogue.exchange import DialogueExchange, ExchangeProcessor, OnPiece
 from workers.dialogue.memory import MemoryLookup
 from workers.dialogue.running_answers import AskerLeft, RunningAnswers
 
@@ -127,7 +128,7 @@ class DialogueWorker(Worker):
         )
         on_piece = partial(_show, context) if command.stream else _nobody
         with self._running.expecting(draft.message_id):
-            exchange = await self._exchanges.process(draft, self._tell_received, on_piece)
+            exchange = await self._answer(draft, on_piece)
         answered = Answered(
             message_id=draft.message_id,
             response_id=exchange.answer.message_id,
@@ -202,6 +203,18 @@ class DialogueWorker(Worker):
         if now >= self._next_check:
             self._next_check = now + self._check
             await self._bus.send(CheckTimeouts(), deadline=now + max(self._check, timedelta(seconds=10)))
+
+    async def _answer(self, draft: DialogueMessage, on_piece: OnPiece) -> DialogueExchange:
+        """Process a message; that it has been received is told while the model thinks."""
+        telling: list[asyncio.Task[None]] = []
+
+        async def tell_received(said: DialogueMessage) -> None:
+            telling.append(asyncio.create_task(self._tell_received(said)))
+
+        try:
+            return await self._exchanges.process(draft, tell_received, on_piece)
+        finally:
+            await asyncio.gather(*telling)
 
     async def _tell_received(self, said: DialogueMessage) -> None:
         received = MessageReceived(
