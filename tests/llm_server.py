@@ -64,13 +64,20 @@ class Stalls:
 
 
 @dataclass(frozen=True)
+class Drips:
+    """Streams words without end, one every so many seconds."""
+
+    every_s: float = 0.02
+
+
+@dataclass(frozen=True)
 class Sends:
     """A body as it is, whatever it means; when streaming, one event each."""
 
     bodies: tuple[str, ...]
 
 
-Reply = Says | Fails | HangsUp | Stalls | Sends
+Reply = Says | Fails | HangsUp | Stalls | Drips | Sends
 
 
 @dataclass(frozen=True)
@@ -204,7 +211,7 @@ class _Exchange:
                 await self._send(status, json.dumps({"error": {"message": message}}), headers)
             case HangsUp():
                 self._writer.close()
-            case Stalls():
+            case Stalls() | Drips():
                 await self._stopped.wait()
 
     async def stream(self, reply: Reply) -> None:
@@ -215,6 +222,12 @@ class _Exchange:
                 await self._events(bodies)
             case Fails():
                 return await self.answer(reply)
+            case Drips(every_s):
+                await self._events([json.dumps(_piece({"role": "assistant", "content": ""}))])
+                while not self._stopped.is_set():
+                    self._writer.write(f"data: {json.dumps(_piece({'content': 'word '}))}\n\n".encode())
+                    await self._writer.drain()
+                    await asyncio.sleep(every_s)
             case HangsUp(after) | Stalls(after):
                 await self._events(list(map(json.dumps, _pieces(Says("word " * 500))))[:after])
                 if isinstance(reply, Stalls):

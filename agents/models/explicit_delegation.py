@@ -6,11 +6,13 @@ Small models answer such a request in words, repeat a call without end, or write
 import json
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import timedelta
 from itertools import takewhile
 
 from pydantic import BaseModel
 
 from agents.models.conversation import parse_conversation, since_user
+from agents.models.errors import AnswerCutOff
 from agents.models.language_model import (
     DEFAULTS,
     Chunk,
@@ -24,6 +26,7 @@ from agents.models.language_model import (
 from language.words import Language, language_of, words
 
 DELEGATE = "delegate_to_"
+_NONE = timedelta(0)
 
 
 class ExplicitDelegationModel:
@@ -74,7 +77,13 @@ class ExplicitDelegationModel:
         self, messages: Sequence[ModelMessage], tools: Sequence[Tool], params: ModelParams, plan: tuple[ToolCall, ...]
     ) -> AsyncIterator[Chunk]:
         """The model's calls, or those of the plan in place of an answer without calls."""
-        chunks = [chunk async for chunk in self._model.stream(messages, tools=tools, params=params)]
+        try:
+            chunks = [chunk async for chunk in self._model.stream(messages, tools=tools, params=params)]
+        except AnswerCutOff:
+            # It talks instead of calling.
+            planned = Completion(text="", tool_calls=plan, finish_reason="tool_calls", model_name=self.name, took=_NONE)
+            yield Chunk(completion=planned)
+            return
         completion = chunks[-1].completion
         if completion is None or completion.tool_calls:
             for chunk in chunks:

@@ -12,12 +12,14 @@ from bus_schema.dialogue import Answered, CancelAnswer, Invoke, conversation_tra
 from bus_schema.replies import Code, restarts
 from config.settings import FleetSettings
 from mindbus import ReplyError
+from mindbus.bus import sender
+from mindbus.bus.connection import connect
 from mindbus.testing.wait import until
 from tests.brokers import Broker
 from tests.dialogue_kit import Runtime, dialogue_settings, runtime
 from tests.gateways import Served, gateway_settings, serving
 from tests.installed import FLEET
-from tests.llm_server import Fails, HangsUp, LlmServer, Reply, Says, Stalls
+from tests.llm_server import Drips, Fails, HangsUp, LlmServer, Reply, Says, Stalls
 
 pytestmark = pytest.mark.rabbit
 
@@ -177,6 +179,22 @@ async def _until_stored(gateway: Served, user: str, count: int) -> list[dict[str
 
     await until(are_stored, 15, f"{count} messages")
     return items
+
+
+async def test_an_asker_who_has_left_the_bus_is_answered_no_more(
+    vhost_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sender, "_ASKER_AWAY_S", 0.3)
+    async with talking(vhost_url, tmp_path, Drips(), Says("Here.")) as (team, server):
+        command = Invoke(user_id="anna", message="How are things?", stream=True)
+        async with connect("user.anna", settings=dialogue_settings(vhost_url, tmp_path)) as leaving:
+            async for _piece in leaving.stream(command, trace=conversation_trace("anna")):
+                break
+        await team.until_said("anna", 2)
+        half = (await team.history("anna"))[-1]
+
+    assert (half.content or "").endswith("[cut off]")
+    assert len(server.requests) == 1
 
 
 async def test_after_the_deadline_the_model_is_not_called_any_more(vhost_url: str, tmp_path: Path) -> None:

@@ -7,12 +7,15 @@ from datetime import timedelta
 import pytest
 
 from agents.dialogue.agent import DialogueAgent
+from agents.dialogue.delegation import delegation_tool
 from agents.dialogue.generation import RetryBudget, asks_again, is_cut_off, unavailable_message
 from agents.models.errors import AnswerCutOff, ModelUnavailable
+from agents.models.explicit_delegation import ExplicitDelegationModel
 from agents.models.language_model import ModelMessage
 from agents.models.openai_compatible import OpenAICompatible
 from bus_schema.replies import restarts
 from tests.llm_server import Fails, HangsUp, LlmServer, Reply, Says
+from tests.scripted_model import ScriptedModel
 
 
 @asynccontextmanager
@@ -129,3 +132,14 @@ def test_other_messages_are_no_requests_to_try_again(text: str) -> None:
 def test_the_reason_is_told_in_the_language_of_the_question() -> None:
     assert "Вопрос сохранён" in unavailable_message("Какой сегодня день?")
     assert "is kept" in unavailable_message("What day is it?")
+
+
+async def test_a_model_that_talks_to_its_limit_instead_of_delegating_delegates_all_the_same() -> None:
+    model = ExplicitDelegationModel(ScriptedModel(AnswerCutOff()))
+    said = [ModelMessage(role="user", content="Скажи подагенту analytic моё имя Алия")]
+
+    chunks = [chunk async for chunk in model.stream(said, tools=[delegation_tool("analytic", "Counts.")])]
+
+    completion = chunks[-1].completion
+    assert completion is not None
+    assert [call.name for call in completion.tool_calls] == ["delegate_to_analytic"]
