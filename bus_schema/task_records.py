@@ -1,9 +1,10 @@
 """Tasks as storage keeps them: one row each, merged field by field; for the task manager."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
+from bus_schema.dialogue import DialogueMessageId
 from bus_schema.identities import UserId
 from bus_schema.messages import Command, Nothing, Query, Value
 from bus_schema.processing import Task, TaskId, TaskStatus
@@ -11,6 +12,7 @@ from bus_schema.tasks import TaskPage
 
 MAX_SAVED = 100
 MAX_USERS = 1000
+MAX_WORDS = 100
 TaskField = Literal["text", "owner", "due", "status"]
 
 
@@ -34,20 +36,35 @@ class SavedTasks(Value):
     items: tuple[Task, ...]
 
 
+class MessageTasks(Value):
+    """Tasks that are of a message of a user, as whoever writes has read them."""
+
+    user_id: UserId
+    message_id: DialogueMessageId
+    task_ids: tuple[TaskId, ...] = Field(default=(), max_length=MAX_SAVED)
+
+
 class SaveTasks(Command[SavedTasks], domain="storage", action="save_tasks"):
-    """Merge tasks into those there are; repeating it changes nothing."""
+    """Merge tasks into those there are; repeating it changes nothing.
+
+    It is a conflict, and nothing is saved, if meanwhile there are other tasks of a message than `expected`, besides
+    those that this command saves.
+    """
 
     writes: tuple[TaskWrite, ...] = Field(min_length=1, max_length=MAX_SAVED)
+    expected: MessageTasks | None = None
 
 
 class ListTaskRecords(Query[TaskPage], domain="storage", action="list_tasks"):
     """Page through tasks by due date, those without one last; all conditions hold together.
 
-    `users` are owners or askers, none of them means anybody.
+    `users` are owners or askers, none of them means anybody. The text has one of the `words` or begins of words.
     """
 
     users: tuple[UserId, ...] = Field(default=(), max_length=MAX_USERS)
     task_ids: tuple[TaskId, ...] = Field(default=(), max_length=MAX_SAVED)
+    message_id: DialogueMessageId | None = None
+    words: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...] = Field(default=(), max_length=MAX_WORDS)
     owner_id: UserId | None = None
     delegated_by: UserId | None = None
     status: TaskStatus | None = None

@@ -4,12 +4,22 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Date, Index, String, Text, and_, or_, select, update
+from sqlalchemy import BigInteger, ColumnElement, Date, Index, String, Text, and_, cast, or_, select, text, update
 from sqlalchemy.orm import Mapped, mapped_column
 
 from bus_schema.processing import Task, TaskStatus
-from bus_schema.task_records import ListTaskRecords, SavedTasks, SaveTasks, SettleReminders, TaskField, TaskWrite
+from bus_schema.replies import Code
+from bus_schema.task_records import (
+    ListTaskRecords,
+    MessageTasks,
+    SavedTasks,
+    SaveTasks,
+    SettleReminders,
+    TaskField,
+    TaskWrite,
+)
 from bus_schema.tasks import TaskPage
+from mindbus.errors import Rejected
 from mindbus.sql.database import Database
 from mindbus.sql.tables import Utc
 from retrieval.cursors import PageKey
@@ -25,6 +35,10 @@ _COLUMNS: Mapping[TaskField, tuple[str, ...]] = {
     "status": ("status",),
 }
 _MOST_MESSAGES = 50
+
+
+class OtherTasksOfMessage(Rejected, code=Code.CONFLICT):
+    """Tasks of the message have been added meanwhile; read them, then decide again."""
 
 
 class TaskRow(StorageBase):
@@ -64,7 +78,9 @@ class Tasks:
         self.database, self.clock = database, clock
 
     async def save(self, command: SaveTasks) -> SavedTasks:
-        """Merge tasks within the current transaction, in their order."""
+        """Merge tasks within the current transaction, in their order. Raises OtherTasksOfMessage."""
+        if command.expected is not None:
+            await self._check(command.expected, {write.task.task_id for write in command.writes})
         saved: dict[str, Task] = {}
         for write in command.writes:
             row = await self._row(write)
@@ -97,6 +113,16 @@ class Tasks:
         return TaskPage(
             items=tuple(map(_as_task, page)), next_cursor=PageKey(place, last.task_id).plain if last and place else None
         )
+
+    async def _check(self, expected: MessageTasks, own: set[str]) -> None:
+        """Raises OtherTasksOfMessage. Who checks the same message waits until this transaction has ended."""
+        session = self.database.session
+        if session.get_bind().dialect.name == "postgresql":
+            await session.execute(text("SELECT pg_advisory_xact_lock(hashtext(:id))"), {"id": expected.message_id})
+        is_of_message = and_(TaskRow.asked_by == expected.user_id, _has_message(expected.message_id))
+        present = set(await session.scalars(select(TaskRow.task_id).where(is_of_message)))
+        if present - own != set(expected.task_ids) - own:
+            raise OtherTasksOfMessage(message_id=expected.message_id)
 
     async def _row(self, write: TaskWrite) -> TaskRow | None:
         """The row after a write, None where there is none and none is to be made."""
@@ -152,23 +178,40 @@ def _merge(row: TaskRow, write: TaskWrite) -> None:
 
 
 def _conditions(query: ListTaskRecords) -> Iterable[ColumnElement[bool]]:
+    for column, value in ((TaskRow.owner_id, query.owner_id), (TaskRow.status, query.status)):
+        if value is not None:
+            yield column == str(value)
     if query.users:
         yield or_(TaskRow.owner_id.in_(query.users), TaskRow.asked_by.in_(query.users))
     if query.task_ids:
         yield TaskRow.task_id.in_(query.task_ids)
-    if query.owner_id is not None:
-        yield TaskRow.owner_id == query.owner_id
+    yield from _content_conditions(query)
     if query.delegated_by is not None:
         is_theirs = or_(TaskRow.owner_id.is_(None), TaskRow.owner_id != query.delegated_by)
         yield and_(TaskRow.asked_by == query.delegated_by, is_theirs)
-    if query.status is not None:
-        yield TaskRow.status == query.status.value
     if query.due_before is not None:
         yield TaskRow.due_order < query.due_before
     if query.changed_since is not None:
         yield TaskRow.changed_at >= query.changed_since
     if query.reminder_before is not None:
         yield and_(TaskRow.status == TaskStatus.OPEN.value, TaskRow.next_reminder <= query.reminder_before)
+
+
+def _content_conditions(query: ListTaskRecords) -> Iterable[ColumnElement[bool]]:
+    if query.message_id is not None:
+        yield _has_message(query.message_id)
+    if query.words:
+        yield _has_word(query.words)
+
+
+def _has_word(words: Iterable[str]) -> ColumnElement[bool]:
+    """SQLite disregards the case of ASCII letters only; few words are written all in capitals."""
+    forms = sorted({form for word in words for form in (word.lower(), word.capitalize())})
+    return or_(*(TaskRow.text.icontains(form, autoescape=True) for form in forms))
+
+
+def _has_message(message_id: str) -> ColumnElement[bool]:
+    return cast(TaskRow.message_ids, Text).contains(f'"{message_id}"', autoescape=True)
 
 
 def _as_task(row: TaskRow) -> Task:

@@ -21,7 +21,7 @@ from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, on_command
 from mindbus.errors import Rejected
 from mindbus.sdk.users import UserDirectory
-from workers.task_store import FieldChange, ReaderClocks, TaskStore
+from workers.task_store import ALL_FIELDS, FieldChange, ReaderClocks, TaskStore
 
 _PEOPLE = "user."
 _LOCAL = "user.local"
@@ -95,13 +95,20 @@ class TaskCommands:
             changed_at=now,
             message_ids=(command.message_id,) if command.message_id else (),
         )
-        async with self._store.lock(user_id):
-            known = await self._store.find(task.task_id) or await self._known(task, people)
-            if known is not None:
-                return (known,)
-            new = FieldChange(task, ("text", "owner", "due", "status"), now, insert=True)
-            (saved,) = await self._store.save([new], now)
-        return saved, *await self._news("found", saved, user_id)
+        known = await self._store.find(task.task_id)
+        if known is not None:
+            return (known,)
+        if command.message_id is None:
+            (saved,) = await self._store.save([FieldChange(task, ALL_FIELDS, now, insert=True)], now)
+            return saved, *await self._news("found", saved, user_id)
+        same: list[Task] = []
+
+        def unknown(of_message: Sequence[Task]) -> list[Task]:
+            same[:] = [each for each in of_message if _is_same(task, each, people)]
+            return [] if same else [task]
+
+        added = await self._store.add([task], command.message_id, unknown, now)
+        return (added[0], *await self._news("found", added[0], user_id)) if added else (same[0],)
 
     @on_command
     async def update_task(self, command: UpdateTask, context: MessageContext) -> tuple[Task | Publish, ...]:
@@ -170,17 +177,6 @@ class TaskCommands:
             raise NoSuchTask(task_id=task_id, is_denied=task is not None)
         return task
 
-    async def _known(self, task: Task, people: KnownPeople) -> Task | None:
-        """The task that was made of the same message already."""
-        if not task.message_ids:
-            return None
-        own = await self._store.all(ListTaskRecords(users=(task.asked_by,), status=TaskStatus.OPEN, limit=200))
-        of_message = [each for each in own if set(task.message_ids) & set(each.message_ids)]
-        for known in of_message:
-            if (known.due and known.due == task.due) or is_within(task.text, known.text, people):
-                return known
-        return None
-
     def _here(self, user: User) -> datetime:
         return self._clock().astimezone(ZoneInfo(user.zone or "UTC"))
 
@@ -221,6 +217,11 @@ def _owner_of(
         return by_id.name, by_id.user_id
     named = people.named(owner)
     return (named.name, named.user_id) if named and named.user_id else (owner, None)
+
+
+def _is_same(task: Task, known: Task, people: KnownPeople) -> bool:
+    """Whether the same message has been made this task already."""
+    return (known.due is not None and known.due == task.due) or is_within(task.text, known.text, people)
 
 
 def _change_of(field: TaskField, task: Task) -> str:

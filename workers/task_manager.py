@@ -36,14 +36,13 @@ from mindbus.sdk.users import UserDirectory, colleagues_of
 from workers.chat_priority import ChatPriority
 from workers.simulated_users import HeardUsers
 from workers.task_commands import TaskCommands
-from workers.task_store import FieldChange, ReaderClocks, TaskStore
+from workers.task_store import ALL_FIELDS, FieldChange, ReaderClocks, TaskStore
 
 _TEAM = "team"
 _END_OF_DAY = time(23, 59, 59)
 _REMINDS_EVERY_S = 3
-_ALL_FIELDS: tuple[TaskField, ...] = ("text", "owner", "due", "status")
 _FIELDS: dict[str, tuple[TaskField, ...]] = {
-    "found": _ALL_FIELDS,
+    "found": ALL_FIELDS,
     "done": ("status",),
     "cancelled": ("status",),
     "moved": ("due",),
@@ -92,7 +91,8 @@ class TaskManagerWorker(ProcessingAgent[NoNotes]):
         user, users = await self._users.of(fragment.user_id), await self._users.all()
         present = Present.of(user, self.clock())
         heard = await self._heard.including(fragment.user_id)
-        known = await self.tasks.concerning(user.user_id, colleagues_of(user, users), fragment.started_at)
+        spoken = " ".join(message.content or "" for message in fragment.heard)
+        known = await self.tasks.concerning(user.user_id, colleagues_of(user, users), fragment.started_at, spoken)
         agent = TaskManager(
             self._reader,
             self._roster.people(heard, users),
@@ -135,20 +135,19 @@ class TaskManagerWorker(ProcessingAgent[NoNotes]):
             )
             for ordinal, request in enumerate(requests)
         ]
-        saved = await self._add_new(made, message, user.user_id)
+        saved = await self._add_new(made, message.message_id)
         return [
             Publish(TaskChanged(user_id=user.user_id, change="found", task=task), message.trace_id) for task in saved
         ]
 
-    async def _add_new(self, made: Sequence[Task], message: MessageStored, user_id: str) -> list[Task]:
+    async def _add_new(self, made: Sequence[Task], message_id: str) -> list[Task]:
         """Save those of the tasks that no request has made of the same message before."""
         people = await self._people()
-        async with self.tasks.lock(user_id):
-            own = ListTaskRecords(users=(user_id,), changed_since=message.time, limit=200)
-            of_message = [each for each in await self.tasks.all(own) if message.message_id in each.message_ids]
-            new = [task for task in made if not _is_among(task, of_message, people)]
-            updates = [TaskUpdate(change="found", task=task) for task in new]
-            return await self.tasks.save(map(_field_change, updates), self.clock())
+
+        def unknown(known: Sequence[Task]) -> list[Task]:
+            return [task for task in made if not _is_among(task, known, people)]
+
+        return await self.tasks.add(made, message_id, unknown, self.clock())
 
     @every(seconds=_REMINDS_EVERY_S)
     async def remind(self) -> None:
@@ -195,7 +194,7 @@ class TaskManagerWorker(ProcessingAgent[NoNotes]):
         store: AgentStateStore[TeamTasks] = AgentStateStore(self.bus, self.name, TeamTasks)
         former, zone = await store.state(_TEAM), ZoneInfo(self._habits.default.zone)
         changes = [
-            FieldChange(_with_day(task, zone), _ALL_FIELDS, task.changed_at, insert=True) for task in former.book.tasks
+            FieldChange(_with_day(task, zone), ALL_FIELDS, task.changed_at, insert=True) for task in former.book.tasks
         ]
         await self.tasks.save(changes, self.clock())
         for user_id in former.heard:

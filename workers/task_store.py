@@ -1,19 +1,19 @@
 """Access of the task manager to the tasks that storage keeps, and to the clocks of those who read of them."""
 
-import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from weakref import WeakValueDictionary
 from zoneinfo import ZoneInfo
 
 from agents.context.preferences import PreferencesFile
 from agents.reminders import MORNING, ReaderClock, next_reminder, reader_of
 from bus_schema.processing import Task, TaskStatus
+from bus_schema.replies import Code
 from bus_schema.task_records import (
     MAX_SAVED,
     MAX_USERS,
     ListTaskRecords,
+    MessageTasks,
     SaveTasks,
     SettledReminder,
     SettleReminders,
@@ -22,8 +22,9 @@ from bus_schema.task_records import (
 )
 from bus_schema.tasks import TaskPage
 from bus_schema.users import User
-from language.words import Language
+from language.words import Language, terms
 from mindbus.bus.client import Client
+from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.sdk.requests import items_of, request_in_scope
 from mindbus.sdk.users import UserDirectory
 
@@ -31,8 +32,11 @@ _PAGE = 200
 # A reminder whose moment passed while it was on its way here is told late rather than never.
 _LATE = timedelta(hours=1)
 _LATEST = 500
-# As many colleagues' tasks as a fragment is compared with.
+# As many of colleagues' newest tasks as a fragment is compared with, besides those that share a word with it.
 _MOST_OF_OTHERS = 2000
+_MOST_ROOTS, _LONGEST_ROOT = 40, 100
+_MOST_ATTEMPTS = 5
+ALL_FIELDS: tuple[TaskField, ...] = ("text", "owner", "due", "status")
 
 
 class ReaderClocks:
@@ -71,12 +75,6 @@ class TaskStore:
 
     def __init__(self, bus: Client, clocks: ReaderClocks) -> None:
         self._bus, self._clocks = bus, clocks
-        # A lock exists as long as somebody holds or awaits it.
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    def lock(self, user_id: str) -> asyncio.Lock:
-        """The lock of those who add a task of the user's if there is none: events and commands come by two queues."""
-        return self._locks.setdefault(user_id, asyncio.Lock())
 
     async def page(self, query: ListTaskRecords) -> TaskPage:
         return await request_in_scope(self._bus, query)
@@ -93,18 +91,50 @@ class TaskStore:
     async def find(self, task_id: str) -> Task | None:
         return next(iter((await self.page(ListTaskRecords(task_ids=(task_id,)))).items), None)
 
-    async def concerning(self, user_id: str, colleagues: Sequence[str], since: datetime) -> list[Task]:
-        """Tasks that a fragment may be about: the user's open ones, theirs changed since, others' open ones."""
+    async def concerning(self, user_id: str, colleagues: Sequence[str], since: datetime, about: str) -> list[Task]:
+        """Tasks that a fragment may be about: the user's open ones, theirs changed since, others' open ones.
+
+        Of others' tasks all that share a word with what was said, and the newest: of more than these no statement
+        without a word of theirs could be told to mean them.
+        """
         own = await self.all(ListTaskRecords(users=(user_id,), status=TaskStatus.OPEN, limit=_PAGE))
         recent = await self.all(ListTaskRecords(users=(user_id,), changed_since=since, limit=_PAGE))
         others = ListTaskRecords(
             users=tuple(colleagues)[:MAX_USERS], status=TaskStatus.OPEN, order="newest", limit=_PAGE
         )
         theirs = await self.all(others, most=_MOST_OF_OTHERS if colleagues else _LATEST)
-        return list({task.task_id: task for task in (*theirs, *own, *recent)}.values())
+        roots = sorted({*terms(about)}, key=len, reverse=True)[:_MOST_ROOTS]
+        related = others.model_copy(update={"words": tuple(root[:_LONGEST_ROOT] for root in roots)})
+        meant = await self.all(related) if roots else []
+        return list({task.task_id: task for task in (*theirs, *meant, *own, *recent)}.values())
 
-    async def save(self, changes: Iterable[FieldChange], now: datetime) -> list[Task]:
-        """Merge changes; returns the tasks after them."""
+    async def add(
+        self, made: Sequence[Task], message_id: str, choose: Callable[[Sequence[Task]], Sequence[Task]], now: datetime
+    ) -> list[Task]:
+        """Add those of the tasks made of a message that `choose` picks, given all tasks of the message by then.
+
+        Events and commands come by two queues, perhaps to two instances: whoever is second decides again.
+        """
+        user_id = made[0].asked_by
+        for _attempt in range(_MOST_ATTEMPTS):
+            present = await self.all(ListTaskRecords(users=(user_id,), message_id=message_id))
+            new = choose(present)
+            if not new:
+                return []
+            ids = tuple(task.task_id for task in present if task.asked_by == user_id)
+            expected = MessageTasks(user_id=user_id, message_id=message_id, task_ids=ids)
+            changes = [FieldChange(task, ALL_FIELDS, task.changed_at, insert=True) for task in new]
+            try:
+                return await self.save(changes, now, expected)
+            except Rejected as error:
+                if error.code is not Code.CONFLICT:
+                    raise
+        raise TemporaryFailure(f"tasks of {message_id} change all the time")
+
+    async def save(
+        self, changes: Iterable[FieldChange], now: datetime, expected: MessageTasks | None = None
+    ) -> list[Task]:
+        """Merge changes; returns the tasks after them. Raises Rejected if other tasks are of a message by then."""
         writes = [
             TaskWrite(
                 task=change.task,
@@ -120,7 +150,7 @@ class TaskStore:
         saved: list[Task] = []
         for start in range(0, len(writes), MAX_SAVED):
             batch = tuple(writes[start : start + MAX_SAVED])
-            saved += (await request_in_scope(self._bus, SaveTasks(writes=batch))).items
+            saved += (await request_in_scope(self._bus, SaveTasks(writes=batch, expected=expected))).items
         return saved
 
     async def due(self, now: datetime) -> Sequence[Task]:

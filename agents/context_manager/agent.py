@@ -6,7 +6,7 @@ from datetime import UTC, timedelta, tzinfo
 from agents.context_manager.extraction import extract_by_model, extract_facts
 from agents.context_manager.knowledge import FactBase, FactRecorder, statement_content
 from agents.fragment_reader import FragmentReader
-from agents.fragments import ProcessingResult, links_to, message_sentences
+from agents.fragments import ProcessingResult, links_to
 from agents.keywords import most_relevant
 from agents.people import KnownPeople
 from agents.present import Present
@@ -16,7 +16,7 @@ from bus_schema.kem import KemRights
 from bus_schema.kps import ProcessRawData
 from bus_schema.notification import NotificationGenerated
 from bus_schema.processing import Fact, FactKind, FactUpdate
-from language.words import Language, first_words, language_of, terms
+from language.words import Language, language_of
 
 AGENT = "context_manager"
 NOBODY_KNOWN = KnownPeople()
@@ -57,12 +57,14 @@ class ContextManager:
 
     def _news(self, updates: Iterable[FactUpdate], teller: str) -> Iterable[NotificationGenerated]:
         """Notifications for those whose statements were superseded by someone else."""
-        old: Fact | None = None
+        superseded: list[Fact] = []
         for update in updates:
             if update.change == "superseded":
-                old = update.fact
-            elif old and update.fact.supersedes == old.fact_id and old.said_by != teller and _matters(old, update.fact):
-                yield self._notice(old, update.fact, teller)
+                superseded.append(update.fact)
+            for old in superseded if update.change == "found" else ():
+                is_news = old.superseded_by == update.fact.fact_id and old.said_by != teller
+                if is_news and _matters(old, update.fact):
+                    yield self._notice(old, update.fact, teller)
 
     def _notice(self, old: Fact, new: Fact, teller: str) -> NotificationGenerated:
         phrase = _PHRASES[language_of(new.text)]
@@ -98,23 +100,28 @@ def _by_importance(knowledge: FactBase, user_id: str) -> tuple[Fact, ...]:
     order = ("preference", "role", "decision", "fact")
     current = sorted(knowledge.current, key=lambda fact: fact.said_at, reverse=True)
     current.sort(key=lambda fact: (fact.said_by != user_id, order.index(fact.kind)))
-    return tuple(current)
+    return tuple(_without_repeated(current, user_id))
+
+
+def _without_repeated(facts: Iterable[Fact], user_id: str) -> Iterable[Fact]:
+    """The facts without those of others that an earlier one says already."""
+    shown: dict[tuple[object, ...], Fact] = {}
+    for fact in facts:
+        content = statement_content(fact.text, fact.said_at)
+        key = (fact.kind, content) if content.subject else (fact.fact_id,)
+        if fact.said_by == user_id or key not in shown:
+            shown.setdefault(key, fact)
+            yield fact
 
 
 def memory_commands(
     updates: Iterable[FactUpdate], fragment: DialogueFragment, agent: str
 ) -> tuple[ProcessRawData, ...]:
-    """A text for each fact with each person who said it, as the whole fragment leaves it; only that person reads it.
-
-    Whoever says what another has said is remembered in their own words: the other's are not theirs to read.
-    """
+    """A text for each fact, as the whole fragment leaves it; only the person who said it reads it."""
     latest: dict[str, ProcessRawData] = {}
     for update in updates:
-        teller = fragment.user_id if update.change == "confirmed" else update.fact.said_by
-        text = update.fact.text if teller == update.fact.said_by else _own_words(update.fact, fragment)
-        if text.strip():
-            remembered = _remembered(update.fact, teller, text, fragment, agent)
-            latest[str(remembered.key)] = remembered
+        remembered = _remembered(update.fact, fragment, agent)
+        latest[str(remembered.key)] = remembered
     return tuple(latest.values())
 
 
@@ -126,12 +133,11 @@ def _matters(old: Fact, new: Fact) -> bool:
     )
 
 
-def _remembered(fact: Fact, teller: str, text: str, fragment: DialogueFragment, agent: str) -> ProcessRawData:
-    is_superseded = fact.superseded_by is not None
-    message_ids = _messages_of(fact, teller, fragment)
+def _remembered(fact: Fact, fragment: DialogueFragment, agent: str) -> ProcessRawData:
+    is_superseded, teller = fact.superseded_by is not None, fact.said_by
+    message_ids = _messages_of(fact, fragment)
     # What another's fragment supersedes was found in another fragment.
     fragment_ids = [fragment.fragment_id] if set(message_ids) & set(fragment.message_ids) else []
-    said_at = fact.said_at if teller == fact.said_by else fragment.ended_at
     metadata = {
         "kind": fact.kind.value,
         "status": SUPERSEDED if is_superseded else CURRENT,
@@ -140,7 +146,7 @@ def _remembered(fact: Fact, teller: str, text: str, fragment: DialogueFragment, 
         "agent": agent,
         "fact_id": fact.fact_id,
         "message_id": message_ids[0],
-        "said_at": said_at.isoformat(),
+        "said_at": fact.said_at.isoformat(),
     }
     if fact.project:
         metadata["project"] = fact.project
@@ -148,7 +154,7 @@ def _remembered(fact: Fact, teller: str, text: str, fragment: DialogueFragment, 
         metadata["fragment_id"] = fragment_ids[0]
     return ProcessRawData.model_validate(
         {
-            "raw_content": text.replace("\0", ""),
+            "raw_content": fact.text.replace("\0", ""),
             "content_type": "text/plain",
             "initial_metadata": metadata,
             "rights": KemRights(visibility="readers", readers=(f"user.{teller}",)),
@@ -163,15 +169,7 @@ def _remembered(fact: Fact, teller: str, text: str, fragment: DialogueFragment, 
     )
 
 
-def _messages_of(fact: Fact, teller: str, fragment: DialogueFragment) -> Sequence[str]:
-    """Messages of the teller that state the fact: the first where they found it, then those of this fragment."""
-    own = [each for each in fact.message_ids if each in fragment.message_ids] if teller == fragment.user_id else []
-    first = fact.message_ids[:1] if teller == fact.said_by else ()
-    return list(dict.fromkeys([*first, *own]))[:20]
-
-
-def _own_words(fact: Fact, fragment: DialogueFragment) -> str:
-    said = [each for each in fragment.heard if each.message_id in fact.message_ids]
-    sentences = [sentence.text for message in said for sentence in message_sentences(message.content or "")]
-    wanted = set(terms(fact.text))
-    return first_words(max(sentences, key=lambda each: len(wanted & set(terms(each))), default=""), _LONGEST_WORDS)
+def _messages_of(fact: Fact, fragment: DialogueFragment) -> Sequence[str]:
+    """The first message that states the fact, then those of this fragment."""
+    own = [each for each in fact.message_ids if each in fragment.message_ids]
+    return list(dict.fromkeys([*fact.message_ids[:1], *own]))[:20]

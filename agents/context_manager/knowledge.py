@@ -173,7 +173,10 @@ class FactRecorder:
     def record(
         self, text: str, kind: FactKind, message: DialogueMessage, project: str | None, old: Fact | None = None
     ) -> None:
-        """Record a statement as new or confirmed; `old` is the fact that it supersedes, where that is known."""
+        """Record a statement as new or confirmed; `old` is the fact that it supersedes, where that is known.
+
+        Whoever says what another has said before has a fact of their own; both are superseded together.
+        """
         said_at = self.said_at(message)
         is_personal = _is_personal(text, kind)
         within = [
@@ -182,7 +185,8 @@ class FactRecorder:
             if _may_be_of(project, fact)
             and (fact.said_by == message.user_id or not (is_personal or _is_personal(fact.text, fact.kind)))
         ]
-        known = find_repeated(text, said_at, kind, within)
+        own = [fact for fact in within if fact.said_by == message.user_id]
+        known = find_repeated(text, said_at, kind, own)
         if known:
             self._confirm(known, message)
             return
@@ -198,8 +202,8 @@ class FactRecorder:
             supersedes=old.fact_id if old else None,
             message_ids=(message.message_id,),
         )
-        if old:
-            self._note("superseded", old.model_copy(update={"superseded_by": fact.fact_id}))
+        for each in _copies(old, within) if old else ():
+            self._note("superseded", each.model_copy(update={"superseded_by": fact.fact_id}))
         self._note("found", fact)
 
     def _confirm(self, fact: Fact, message: DialogueMessage) -> None:
@@ -210,6 +214,16 @@ class FactRecorder:
     def _note(self, change: Literal["found", "confirmed", "superseded"], fact: Fact) -> None:
         self.knowledge = self.knowledge.with_fact(fact)
         self.updates.append(FactUpdate(change=change, fact=fact))
+
+
+def _copies(fact: Fact, others: Iterable[Fact]) -> list[Fact]:
+    """The fact, after those of others that say the same."""
+    same = [
+        each
+        for each in others
+        if each.fact_id != fact.fact_id and find_repeated(fact.text, fact.said_at, fact.kind, (each,))
+    ]
+    return [*same, fact]
 
 
 def _is_personal(text: str, kind: FactKind) -> bool:

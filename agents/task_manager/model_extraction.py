@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agents.configuration.prompts import shipped_guide
 from agents.fragment_reader import FragmentReader, ReadingPart
 from agents.fragments import is_supported, quoted_message
+from agents.keywords import most_relevant
 from agents.models.prompt import Material
 from agents.people import Mention, same_name
 from agents.present import Present
@@ -43,6 +44,7 @@ class ReadTasks(BaseModel):
 
 
 READING = "tasks"
+_MOST_RELATED, _MOST_RECENT = 40, 20
 
 
 async def extract_by_model(
@@ -51,13 +53,27 @@ async def extract_by_model(
     """Enter what the rules have missed; what no message says is dropped."""
     if not messages:
         return
-    guide = shipped_guide("task_manager", language_of(" ".join(each.content or "" for each in messages)))
-    part = ReadingPart(READING, guide, "Report the tasks as JSON.", ReadTasks, [_known(recorder.book.open)])
+    spoken = " ".join(each.content or "" for each in messages)
+    guide = shipped_guide("task_manager", language_of(spoken))
+    known = shown_tasks(recorder.book.open, spoken, messages[0].user_id)
+    part = ReadingPart(READING, guide, "Report the tasks as JSON.", ReadTasks, [_known(known)])
     read = await reader.read(part, messages, present)
     for item in read.items if read else ():
         message = quoted_message(item.quote, messages, item.message_id)
         if message:
             _enter(item, message, recorder)
+
+
+def shown_tasks(tasks: Sequence[Task], spoken: str, user_id: str) -> list[Task]:
+    """Open tasks that a model is shown: those that share most with what was said, then the user's newest ones.
+
+    A task that the messages name by any of its words is among them, unless forty others share more. "It is done"
+    names none: it means one that was spoken of last.
+    """
+    newest = sorted(tasks, key=lambda task: task.changed_at, reverse=True)
+    related, others = most_relevant(newest, lambda task: f"{task.text} {task.owner or ''}", spoken, _MOST_RELATED)
+    own = [task for task in others if user_id in (task.asked_by, task.owner_id)]
+    return [*related, *own[:_MOST_RECENT]]
 
 
 def _known(known: Sequence[Task]) -> Material:

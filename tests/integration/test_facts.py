@@ -23,6 +23,12 @@ NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 WORKERS = ("storage", "context_manager", "dialogue", "tracker")
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.backends)])
+def database(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Settings of the database."""
+    return {"database_url": request.getfixturevalue("postgres_url")} if request.param == "postgres" else {}
+
+
 def a_fact(number: int, said_by: str = "anna", text: str = "") -> Fact:
     at = NOON + timedelta(minutes=number)
     return Fact.model_validate(
@@ -48,9 +54,9 @@ async def texts(talk: Runtime, user_id: str, **wanted: bool) -> list[str]:
 
 
 async def test_of_five_hundred_facts_none_is_lost_and_the_prompt_gets_those_that_matter(
-    amqp_url: str, tmp_path: Path
+    amqp_url: str, tmp_path: Path, database: dict[str, str]
 ) -> None:
-    async with runtime(dialogue_settings(amqp_url, tmp_path), *WORKERS) as talk:
+    async with runtime(dialogue_settings(amqp_url, tmp_path, **database), *WORKERS) as talk:
         door = a_fact(0, text="The code of the warehouse door is 4417.")
         facts = [door, *(a_fact(number) for number in range(1, 500))]
         for start in range(0, len(facts), 100):
@@ -67,8 +73,10 @@ async def test_of_five_hundred_facts_none_is_lost_and_the_prompt_gets_those_that
         assert found.items[0] == door
 
 
-async def test_users_have_facts_of_their_own_with_their_speakers(amqp_url: str, tmp_path: Path) -> None:
-    async with runtime(dialogue_settings(amqp_url, tmp_path), *WORKERS) as talk:
+async def test_users_have_facts_of_their_own_with_their_speakers(
+    amqp_url: str, tmp_path: Path, database: dict[str, str]
+) -> None:
+    async with runtime(dialogue_settings(amqp_url, tmp_path, **database), *WORKERS) as talk:
         for user_id, name in (("anna", "Anna"), ("boris", "Boris")):
             await talk.bus.request(PutUser(user=User(user_id=user_id, name=name)))
         await tell(talk, "anna", "The release is set for May 15.")
@@ -94,9 +102,9 @@ async def test_users_have_facts_of_their_own_with_their_speakers(amqp_url: str, 
 
 
 async def test_the_facts_of_an_older_version_become_records_but_not_of_whoever_is_forgotten(
-    amqp_url: str, tmp_path: Path
+    amqp_url: str, tmp_path: Path, database: dict[str, str]
 ) -> None:
-    settings = dialogue_settings(amqp_url, tmp_path)
+    settings = dialogue_settings(amqp_url, tmp_path, **database)
     old = [a_fact(number, said_by) for said_by in ("anna", "boris") for number in range(150)]
     knowledge = {"knowledge": {"facts": [fact.model_dump(mode="json") for fact in old]}, "heard": []}
     async with runtime(settings, "storage") as talk:

@@ -160,10 +160,22 @@ async def test_what_is_said_again_is_confirmed_not_doubled() -> None:
     memory = Memory()
     await memory.hears("anna", "Бюджет проекта — 500 тысяч рублей.")
 
-    again = await memory.hears("boris", "Напомню: бюджет проекта 500 тысяч рублей.")
+    again = await memory.hears("anna", "Напомню: бюджет проекта 500 тысяч рублей.")
 
     assert again == [("confirmed", "Бюджет проекта — 500 тысяч рублей.")]
     assert memory.knowledge.facts[0].message_ids == ("msg_1_0", "msg_2_0")
+
+
+async def test_what_two_people_say_each_of_them_has_said_until_it_holds_no_longer() -> None:
+    memory = Memory()
+    await memory.hears("anna", "Бюджет проекта — 500 тысяч рублей.")
+
+    assert await memory.hears("boris", "Напомню: бюджет проекта 500 тысяч рублей.") == [
+        ("found", "Напомню: бюджет проекта 500 тысяч рублей.")
+    ]
+    assert [fact.said_by for fact in big_picture(memory.knowledge, "boris")] == ["boris"]
+    await memory.hears("olga", "Бюджет проекта увеличили до 700 тысяч рублей.")
+    assert memory.current == ["Бюджет проекта увеличили до 700 тысяч рублей."]
 
 
 async def test_two_projects_do_not_overwrite_each_other() -> None:

@@ -11,11 +11,11 @@ from agents.models.language_model import LanguageModel
 from agents.models.offline.model import OfflineModel
 from agents.people import KnownPeople, Person
 from agents.task_manager.agent import TaskManager
-from agents.task_manager.model_extraction import ReadTask, ReadTasks
+from agents.task_manager.model_extraction import ReadTask, ReadTasks, shown_tasks
 from agents.task_manager.tasks import TaskList
 from bus_schema.dialogue import MessageKind
 from bus_schema.notification import NotificationGenerated
-from bus_schema.processing import TaskUpdate
+from bus_schema.processing import Task, TaskUpdate
 from tests.fragments import MORNING, MOSCOW, Said, a_fragment
 from tests.scripted_model import ScriptedModel
 
@@ -234,6 +234,23 @@ async def test_a_model_that_repeats_the_rules_adds_nothing() -> None:
     team = Team(ScriptedModel(ReadTasks(items=[said])))
 
     assert await team.hears("anna", "Подготовлю смету до пятницы.") == [("found", "Подготовить смету")]
+
+
+def numbered(number: int, text: str, owner: str = "anna") -> Task:
+    at = MORNING + timedelta(minutes=number)
+    return Task(task_id=f"task_{number}", text=text, owner_id=owner, asked_by=owner, found_at=at, changed_at=at)
+
+
+def test_of_many_open_tasks_a_model_is_shown_those_that_were_named_and_the_last_ones() -> None:
+    tasks = [numbered(number, f"Pay the invoice of {number} dollars") for number in range(300)]
+    tasks += [numbered(300 + number, f"Оплатить счёт {number}", "boris") for number in range(300)]
+    tasks += [numbered(-1, "Order a cake for the party"), numbered(-2, "Починить кофемашину", "boris")]
+
+    shown = shown_tasks(tasks, "The cakes have come. Кофемашина тоже работает, кстати.", "anna")
+
+    assert {task.task_id for task in shown[:2]} == {"task_-1", "task_-2"}
+    assert [task.task_id for task in shown[2:]] == [f"task_{number}" for number in range(299, 279, -1)]
+    assert len(shown_tasks(tasks, "Which invoice, what dollars?", "anna")) == 60
 
 
 async def test_a_model_may_close_a_task_that_is_known() -> None:

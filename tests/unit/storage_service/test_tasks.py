@@ -1,13 +1,21 @@
 """Tasks are merged field by field, listed by due date, told of when they are due."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from bus_schema.processing import Task, TaskStatus
-from bus_schema.task_records import ListTaskRecords, SaveTasks, SettledReminder, SettleReminders, TaskWrite
-from storage_service.tasks import Tasks
+from bus_schema.task_records import (
+    ListTaskRecords,
+    MessageTasks,
+    SaveTasks,
+    SettledReminder,
+    SettleReminders,
+    TaskWrite,
+)
+from storage_service.tasks import OtherTasksOfMessage, Tasks
 from tests.clocks import Clock
 from tests.storage_kit import OpenDepot
 
@@ -124,3 +132,31 @@ async def test_a_reminder_that_has_moved_meanwhile_is_not_settled(tasks: Tasks) 
         await tasks.settle(SettleReminders(until=NOON, items=(SettledReminder(task_id="task_1"),)))
 
     assert await ids(tasks, reminder_before=NOON + HOUR) == ["task_1"]
+
+
+async def test_tasks_are_found_by_words_in_either_alphabet_and_by_message(tasks: Tasks) -> None:
+    await save(tasks, a_task(1, text="Созвон с подрядчиком", message_ids=("msg_7",)))
+    await save(tasks, a_task(2, text="Заказать торт", message_ids=("msg_70", "msg_8")))
+    await save(tasks, a_task(3, text="Update the API docs (100 %)"))
+
+    assert await ids(tasks, words=("созвон",)) == ["task_1"]
+    assert await ids(tasks, words=("торт", "api")) == ["task_2", "task_3"]
+    assert await ids(tasks, words=("0 %",)) == ["task_3"]
+    assert await ids(tasks, message_id="msg_7") == ["task_1"]
+    assert await ids(tasks, message_id="msg_8", users=("anna",)) == ["task_2"]
+
+
+async def test_of_two_who_make_a_task_of_one_message_the_second_decides_again(tasks: Tasks) -> None:
+    async def add(number: int, *known: str) -> None:
+        write = TaskWrite(task=a_task(number), at=NOON)
+        expected = MessageTasks(user_id="boris", message_id="msg_1", task_ids=known)
+        async with tasks.database.at_hand():
+            await tasks.save(SaveTasks(writes=(write,), expected=expected))
+
+    outcomes = await asyncio.gather(*(add(number) for number in range(1, 6)), return_exceptions=True)
+
+    assert [type(each) for each in outcomes if each] == [OtherTasksOfMessage] * 4
+    (first,) = await ids(tasks, message_id="msg_1")
+    await add(9, first)
+    await add(9, first)
+    assert sorted(await ids(tasks, message_id="msg_1")) == [first, "task_9"]
