@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, Generic, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+import structlog
 from pydantic import BaseModel, ConfigDict, create_model
 
 from agents.configuration.prompts import Guide
@@ -17,8 +18,11 @@ from agents.present import Present
 from bus_schema.dialogue import DialogueMessage
 
 S = TypeVar("S", bound=BaseModel)
+log = structlog.get_logger()
 # Every agent receives every fragment, though one may be busy with another fragment still.
 _GATHER_S = 10.0
+# Chats may interrupt a reading again and again; what the rules have read waits for it.
+_READ_WITHIN_S = 300.0
 _TOGETHER = (
     "You do several jobs with the same messages, which one person has written to an assistant. Answer with one JSON "
     "object, which has a key for each job: {keys}."
@@ -78,9 +82,14 @@ class JointReadings:
             if self._gathering.get(about) is gathering:
                 del self._gathering[about]
         parts = sorted(gathering.parts.values(), key=lambda part: part.key)
-        if len(parts) == 1:
-            return await _read_alone(parts[0], gathering)
-        return await _read_together(parts, gathering)
+        try:
+            async with asyncio.timeout(_READ_WITHIN_S):
+                if len(parts) == 1:
+                    return await _read_alone(parts[0], gathering)
+                return await _read_together(parts, gathering)
+        except TimeoutError:
+            log.warning("fragment not read by the model", parts=[part.key for part in parts], within_s=_READ_WITHIN_S)
+            return {}
 
 
 async def _read_alone(part: ReadingPart[Any], gathering: _Gathering) -> Mapping[str, BaseModel]:

@@ -27,7 +27,19 @@ from mindbus.bus.connection import connect
 from mindbus.logs import configure_logs
 from mindbus_fleet.node.private import PrivateNode
 
-WORKERS = ("storage", "history", "tracker", "context", "dialogue", "task_manager", "context_manager", "mood_watcher")
+# As `mindbus up` groups them.
+LIGHT = (
+    "storage",
+    "history",
+    "swm",
+    "tracker",
+    "context",
+    "dialogue",
+    "task_manager",
+    "context_manager",
+    "mood_watcher",
+)
+MEMORY = ("glm", "kps", "lsm")
 FIRST_TOKEN_S, TOKENS, TOKEN_S, READING_S = 0.2, 10, 0.02, 2.0
 _READERS, _WARM_UP = 6, 3
 _SAID = (
@@ -200,7 +212,8 @@ async def _fleet(at_once: int, *, apart: bool) -> AsyncIterator[tuple[Client, Sc
             llm_concurrency=at_once,
         )
         workers = stack.enter_context(workers_of(settings))
-        await (workers.start(*WORKERS) if apart else workers.start_together(*WORKERS))
+        await (workers.start(*MEMORY) if apart else workers.start_together(*MEMORY))
+        await (workers.start(*LIGHT) if apart else workers.start_together(*LIGHT))
         yield await stack.enter_async_context(connect("user.local", settings=settings)), endpoint
 
 

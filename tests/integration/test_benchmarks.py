@@ -87,6 +87,15 @@ async def test_a_quick_run_of_the_dialogue_has_every_number() -> None:
     assert all(value > 0 for value in report.values())
 
 
+async def test_a_quick_run_of_the_first_token_has_medians_and_readings_for_both_endpoints() -> None:
+    report = await _report_of("benchmarks.first_token", "--quick")
+
+    assert report.keys() == {"4", "1"}
+    for numbers in report.values():
+        assert all(numbers[name] > 0 for name in ("quiet_p50_ms", "busy_p50_ms", "busy_p90_ms"))
+        assert numbers["readings"] + numbers["broken_off"] > 0
+
+
 async def test_a_quick_run_of_memory_has_a_time_for_every_question_in_every_place() -> None:
     report = await _report_of("benchmarks.memory", "--quick")
 

@@ -86,3 +86,17 @@ async def test_an_agent_that_is_ended_leaves_the_reading_to_the_other() -> None:
     first.cancel()
 
     assert await mood.read(MOOD, SAID) == ReadMood(tone=0.8, evidence=["готово"])
+
+
+async def test_a_reading_that_chats_interrupt_for_too_long_is_left_to_the_rules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fragment_reader, "_READ_WITHIN_S", 0.05)
+    model = ScriptedModel(JOINT)
+    tasks, mood = two_readers(model)
+
+    async with EndpointModel(model, "http://127.0.0.1:1/v1").endpoint.chat():
+        read, tone = await asyncio.gather(tasks.read(TASKS, SAID), mood.read(MOOD, SAID))
+
+    assert (read, tone) == (None, None)
+    assert model.asked == []
