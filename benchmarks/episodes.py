@@ -18,7 +18,6 @@ from sqlalchemy import insert
 
 from bus_schema.lsm_search import SearchEpisodes
 from config.settings import FleetSettings
-from memory.embedding.selection import open_embedder
 from memory.lsm.recorder import Utterance
 from memory.lsm.search.search import EpisodeSearch
 from memory.lsm.service import LongTermMemory
@@ -27,6 +26,7 @@ from mindbus.bus.worker import utc_now
 from mindbus.logs import configure_logs
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
+from retrieval.embedding.selection import open_embedder
 
 CHAT = "bench"
 BEGIN = datetime(2020, 1, 1, tzinfo=UTC)

@@ -10,11 +10,11 @@ from sqlalchemy import select
 from benchmarks.locomo_data import Conversation
 from config.settings import FleetSettings
 from language.words import query_stems, stems
-from memory.embedding.selection import configured_embedder
 from memory.lsm.search.ranking import fit_budget
 from memory.lsm.tables import TurnVectorRow
 from mindbus.sql.database import Database
 from retrieval.bm25 import SequencePostings
+from retrieval.embedding.selection import configured_embedder
 from retrieval.segments import Segments
 
 Verdicts = dict[int, list[tuple[str, bool, bool]]]

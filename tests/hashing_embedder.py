@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from bus_schema.embeddings import Embedding
 from language.words import stems
-from memory.embedding.embedder import EmbedderAway, EmbeddingSpace
-from memory.embedding.local import LocalEmbedder
+from retrieval.embedding.embedder import EmbedderAway, EmbeddingSpace
+from retrieval.embedding.local import LocalEmbedder
 
 DIM = 64
 

@@ -13,8 +13,6 @@ from bus_schema.kem_query import KemQuery
 from bus_schema.kps import KemProcessed, KemProcessingProgress, ProcessedData, ProcessRawData
 from bus_schema.replies import Code
 from config.settings import FleetSettings
-from memory.embedding.embedder import Embedder, EmbedderAway, EmbedderFailure
-from memory.embedding.selection import configured_embedder
 from memory.kps.document import SourceDiffers
 from memory.kps.extractor import DocumentExtractor, ExtractionLimits
 from memory.kps.units import Unit, cut, units_of
@@ -27,6 +25,8 @@ from mindbus.logs import logger
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.errors import ArtifactError
 from mindbus.sdk.requests import in_id_scope, request
+from retrieval.embedding.embedder import Embedder, EmbedderAway, EmbedderFailure
+from retrieval.embedding.selection import configured_embedder
 from workers.unit_removal import forget, is_forgotten, supersede
 
 _BATCH = 32

@@ -8,11 +8,11 @@ from sqlalchemy import and_, select, update
 from bus_schema.embeddings import Embedding
 from bus_schema.glm import KemChanges
 from bus_schema.kem import KemDraft
-from memory.embedding.embedder import Embedder, EmbedderFailure, EmbeddingSpace
 from memory.glm.store import note_vector_writes
 from memory.glm.tables import KemRow
 from mindbus.logs import logger
 from mindbus.sql.database import Database
+from retrieval.embedding.embedder import Embedder, EmbedderFailure, EmbeddingSpace
 
 # A few units are embedded before they are stored, so that they are found at once; many are embedded later.
 _MAX_DRAFTS = 4

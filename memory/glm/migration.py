@@ -10,14 +10,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from bus_schema.embeddings import Embedding, ModelName
 from bus_schema.glm import ReindexProgress
 from config.settings import FleetSettings
-from memory.embedding.embedder import Embedder
-from memory.embedding.selection import configured_embedder
 from memory.errors import AnotherModel
 from memory.glm.service import open_vector_index, space_in_use, space_row
 from memory.glm.tables import KemRow, NextVectorRow, as_kem
 from memory.rights import readers_of
 from memory.vectors.index import VectorIndex, point_of
 from mindbus.sql.database import Database
+from retrieval.embedding.embedder import Embedder
+from retrieval.embedding.selection import configured_embedder
 
 _BATCH = 32
 _POINTS = 500

@@ -11,7 +11,6 @@ from bus_schema.embeddings import Embedding
 from bus_schema.glm import Explanation, FoundKem, KemPage, RetrieveKems
 from bus_schema.kem_match import meets_filter
 from bus_schema.kem_query import KemQuery
-from memory.embedding.embedder import Embedder, EmbedderFailure
 from memory.glm.index_sync import VectorRelay
 from memory.glm.lexical import LexicalSearch
 from memory.glm.queries import MAX_RANK, KemQueries, cursor_at, matching_apart_from_metadata, rank_of, readable_by
@@ -20,6 +19,7 @@ from memory.vectors.index import IndexAway
 from mindbus.logs import logger
 from mindbus.principal import Principal
 from retrieval.bm25 import LexicalScore
+from retrieval.embedding.embedder import Embedder, EmbedderFailure
 from retrieval.similarity import best_first, centred_cosines, fuse
 
 # The index is asked for more where rows rule out too many of its candidates.

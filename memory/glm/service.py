@@ -7,8 +7,6 @@ from datetime import datetime
 from sqlalchemy import event, select
 
 from config.settings import FleetSettings
-from memory.embedding.embedder import Embedder, EmbedderFailure, EmbeddingSpace
-from memory.embedding.selection import configured_embedder
 from memory.glm.embedding_backlog import KemEmbeddingBacklog
 from memory.glm.index_sync import VectorRelay
 from memory.glm.queries import KemQueries
@@ -19,6 +17,8 @@ from memory.vectors.index import VectorIndex
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
+from retrieval.embedding.embedder import Embedder, EmbedderFailure, EmbeddingSpace
+from retrieval.embedding.selection import configured_embedder
 
 # Space and embedder; without an embedder, texts are found by their words alone.
 Placement = tuple[EmbeddingSpace, Embedder | None]

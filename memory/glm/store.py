@@ -16,7 +16,6 @@ from bus_schema.ids import mint
 from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_match import facets
 from language.words import stems
-from memory.embedding.embedder import EmbeddingSpace
 from memory.errors import (
     ChangesDoNotFit,
     KemVersionDiffers,
@@ -30,6 +29,7 @@ from mindbus.errors import Rejected
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from mindbus.sql.tables import insert_or_ignore
+from retrieval.embedding.embedder import EmbeddingSpace
 
 # Metadata key that names the person whom a unit is about.
 USER_KEY = "user_id"

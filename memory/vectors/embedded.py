@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from bus_schema.kem_query import KemQuery
-from memory.embedding.embedder import EmbeddingSpace
 from memory.vectors.cache import VectorCache
 from memory.vectors.index import IndexAway, IndexOfAnotherSpace, NearKem, VectorPoint
 from mindbus.errors import MindBusError
 from mindbus.principal import Principal
+from retrieval.embedding.embedder import EmbeddingSpace
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS space (model TEXT NOT NULL, dim INTEGER NOT NULL)",

@@ -12,9 +12,9 @@ from pydantic import JsonValue
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
-from memory.embedding.embedder import EmbeddingSpace
 from mindbus.errors import MindBusError, TemporaryFailure
 from mindbus.principal import Principal
+from retrieval.embedding.embedder import EmbeddingSpace
 
 PREFIX = "md_"
 _NAMESPACE = uuid5(NAMESPACE_URL, "urn:mindbus:kem")

@@ -19,7 +19,6 @@ from agents.people_directory import open_people_directory
 from agents.sim.scenarios import SimLibrary
 from config.settings import FleetSettings
 from config.shipped import shipped_names
-from memory.embedding.embedder import EmbeddingSpace
 from memory.glm.service import database_of, open_vector_index, space_in_use
 from memory.vectors.index import IndexAway
 from mindbus.bus.topology import commands_queue, events_queue
@@ -27,6 +26,7 @@ from mindbus.errors import TemporaryFailure
 from mindbus.management import QueueState
 from mindbus_fleet.cli.config_overrides import own_configuration
 from mindbus_fleet.cli.simulation_files import scenarios_of, teams_of
+from retrieval.embedding.embedder import EmbeddingSpace
 
 Status = Literal["ok", "warning", "failed"]
 _QUEUES = (

@@ -22,10 +22,10 @@ from bus_schema.kem import KemDraft
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
 from config.settings import FleetSettings
-from memory.embedding.local import MODEL
 from memory.glm.migration import ModelMigration
 from mindbus import Client, ReplyError, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
+from retrieval.embedding.local import MODEL
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.installed import FLEET
 from tests.memory_kit import SPACE, a_draft, a_vector

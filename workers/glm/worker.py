@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.kem import KemSource
 from config.settings import FleetSettings
-from memory.embedding.embedder import EmbedderFailure
 from memory.glm.migration import ModelMigration, own_text
 from memory.glm.service import GlobalMemory, database_of, open_memory
 from memory.glm.tables import KemRow
@@ -21,6 +20,7 @@ from mindbus.sdk.requests import in_id_scope
 from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.leadership import single_writer
+from retrieval.embedding.embedder import EmbedderFailure
 from workers.glm.handlers import CurrentMemory, KemHandlers, MemoryMaintenance
 from workers.kem_drafts import DraftReader
 

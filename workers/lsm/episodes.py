@@ -19,13 +19,13 @@ from bus_schema.lsm_statistics import (
     LayerHistory,
 )
 from bus_schema.messages import Nothing
-from memory.embedding.embedder import EmbedderFailure
 from memory.lsm.search.search import EpisodeSearch
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, background, every, on_command
 from mindbus.logs import logger
 from mindbus.sql.inbox import SqlInbox
+from retrieval.embedding.embedder import EmbedderFailure
 from workers.lsm.message_log import in_conversation
 
 _EMBED_AGAIN_S = 10.0

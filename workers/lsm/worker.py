@@ -4,8 +4,6 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from config.settings import FleetSettings
-from memory.embedding.embedder import Embedder
-from memory.embedding.selection import configured_embedder
 from memory.lsm.search.search import EpisodeSearch
 from memory.lsm.service import LongTermMemory
 from memory.lsm.tables import MIGRATIONS
@@ -16,6 +14,8 @@ from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.leadership import single_writer
 from mindbus.sql.migrations import upgrade
+from retrieval.embedding.embedder import Embedder
+from retrieval.embedding.selection import configured_embedder
 from workers.lsm.episodes import EpisodeHandlers, EpisodeMaintenance, EpisodeSearchHandlers
 from workers.lsm.message_log import Gaps, MessageLogHandlers
 

@@ -9,13 +9,13 @@ from typing import NamedTuple
 from cachetools import LRUCache
 from sqlalchemy import delete, func, insert, select
 
-from memory.embedding.embedder import Embedder, EmbedderFailure
 from memory.lsm.log_changes import LogListener
 from memory.lsm.rows import resettle
 from memory.lsm.search.chat_index import ChatIndexCache
 from memory.lsm.tables import TurnRow, TurnVectorRow, wants_vector
 from mindbus.logs import logger
 from mindbus.sql.database import Database
+from retrieval.embedding.embedder import Embedder, EmbedderFailure
 
 _CACHED = 512
 # A search may take up to twice this.

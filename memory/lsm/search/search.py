@@ -12,7 +12,6 @@ from sqlalchemy import ColumnElement, select
 from bus_schema.episodes import ColdContent, Content, Layer, WarmContent
 from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, ScoreParts, SearchEpisodes
 from config.settings import FleetSettings
-from memory.embedding.embedder import Embedder
 from memory.lsm.priority import LayerRules
 from memory.lsm.rows import as_turn, pack_of
 from memory.lsm.search.chat_index import ChatIndexCache
@@ -24,6 +23,7 @@ from memory.lsm.search.turn_search import ChatResult, TurnHit, match_query, sear
 from memory.lsm.service import LongTermMemory
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow, TurnRow
 from mindbus.sql.database import Database
+from retrieval.embedding.embedder import Embedder
 
 _TURN = (TurnRow.id, TurnRow.role, TurnRow.content, TurnRow.time, TurnRow.speaker, TurnRow.position, TurnRow.word_count)
 _EPISODE = (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bus_schema.embeddings import Embedding
-from memory.embedding.embedder import (
+from retrieval.embedding.embedder import (
     Embedder,
     EmbedderAway,
     EmbedderMissing,
@@ -18,7 +18,7 @@ from memory.embedding.embedder import (
     Endpoint,
     prefixes_for,
 )
-from memory.embedding.selection import open_embedder
+from retrieval.embedding.selection import open_embedder
 from tests.embedding_server import USAGE, EmbeddingServer
 from tests.hashing_embedder import HashingEmbedder
 

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from memory.embedding.embedder import EmbedderMissing
-from memory.embedding.local import LocalEmbedder, shared_embedder
+from retrieval.embedding.embedder import EmbedderMissing
+from retrieval.embedding.local import LocalEmbedder, shared_embedder
 from tests.hashing_embedder import HashingModel
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from bus_schema.glm import ReindexProgress
 from bus_schema.kem_query import KemQuery
-from memory.embedding.embedder import EmbedderAway
 from memory.glm.index_sync import VectorRelay
 from memory.glm.migration import Reindexing
 from memory.glm.search import KemSearch
@@ -15,6 +14,7 @@ from memory.glm.service import space_in_use
 from memory.glm.tables import KemRow
 from memory.vectors.embedded import EmbeddedIndex
 from memory.vectors.index import IndexAway, VectorIndex, VectorPoint
+from retrieval.embedding.embedder import EmbedderAway
 from tests.hashing_embedder import HashingEmbedder
 from tests.memory_kit import RESEARCHER, Library, a_draft
 

@@ -33,7 +33,6 @@ from bus_schema.kem import Kem
 from bus_schema.messages import Command, Event
 from bus_schema.replies import Code
 from config.settings import FleetSettings
-from memory.embedding.local import MODEL
 from memory.glm.index_sync import IndexGone
 from memory.glm.service import database_of, open_memory, rebuild_vectors
 from memory.vectors.index import IndexAway
@@ -44,6 +43,7 @@ from mindbus.runtime.service import build
 from mindbus.tasks import end
 from mindbus.testing import deliver
 from mindbus.testing.wait import until
+from retrieval.embedding.local import MODEL
 from tests.fleets import settings_for
 from tests.installed import FLEET
 from tests.memory_kit import SPACE, a_draft, a_vector

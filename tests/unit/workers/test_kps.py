@@ -13,10 +13,10 @@ from bus_schema.kem import KemRights
 from bus_schema.kps import Chunking, KemProcessed, KemProcessingProgress, ProcessedData, ProcessRawData
 from bus_schema.replies import Code
 from config.settings import FleetSettings
-from memory.embedding.embedder import EmbedderAway
 from mindbus import Rejected
 from mindbus.errors import TemporaryFailure
 from mindbus.testing import deliver, until
+from retrieval.embedding.embedder import EmbedderAway
 from tests.fleets import Fleet, fleet_of
 from tests.hashing_embedder import HashingEmbedder
 from tests.kps_kit import ObedientMemory, kps_opening, kps_with

@@ -10,9 +10,9 @@ import pytest
 import yaml
 from numpy.typing import NDArray
 
-from memory.embedding.selection import open_embedder
 from memory.lsm.tables import TurnRow
 from memory.lsm.topics import EpisodeText, topic_boundary
+from retrieval.embedding.selection import open_embedder
 from tests.clocks import NOON
 
 TALKS = yaml.safe_load((Path(__file__).parents[3] / "data" / "talks.yaml").read_text(encoding="utf-8"))

@@ -10,9 +10,9 @@ import yaml
 
 from bus_schema.lsm_search import SearchEpisodes
 from config.settings import FleetSettings
-from memory.embedding.selection import open_embedder
 from memory.lsm.search.search import EpisodeSearch
 from mindbus.sql.database import Database
+from retrieval.embedding.selection import open_embedder
 from tests.clocks import NOON
 from tests.lsm_kit import ANNA, Archive, talk
 from tests.postgres import DatabaseOf

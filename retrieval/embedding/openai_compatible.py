@@ -8,7 +8,7 @@ import openai
 from openai.types import CreateEmbeddingResponse
 
 from bus_schema.embeddings import Embedding
-from memory.embedding.embedder import (
+from retrieval.embedding.embedder import (
     EmbedderAway,
     EmbedderFailure,
     EmbedderRefused,

@@ -1,4 +1,4 @@
-"""Interface of the embedding models, which `memory.embedding.selection` opens; their errors, spaces and prefixes."""
+"""Interface of the embedding models, which `retrieval.embedding.selection` opens; their errors, spaces and prefixes."""
 
 import re
 from collections.abc import Sequence

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bus_schema.embeddings import Embedding
-from memory.embedding.embedder import EmbedderMissing, EmbedderRefused, EmbeddingSpace, prefixes_for
+from retrieval.embedding.embedder import EmbedderMissing, EmbedderRefused, EmbeddingSpace, prefixes_for
 
 R = TypeVar("R")
 

