@@ -14,13 +14,14 @@ from agents.fragment_reader import FragmentReader, ReadingPart
 from agents.fragments import MessageSentence, ProcessingResult, links_to, message_sentences, quotes_message
 from agents.people import KnownPeople
 from agents.present import Present
+from agents.sentence_kinds import prepare_kinds, sentence_kind
 from agents.task_manager.extraction import find_tasks
 from agents.tone import ToneAnalysis, analyse_tone, combine_tones
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.notification import NotificationGenerated, Urgency
 from bus_schema.processing import FactKind, Mood, Tone
-from language.words import Language, language_of
+from language.words import Language, first_words, language_of
 
 _NOBODY = KnownPeople()
 _ANY_TIME = datetime(2000, 1, 3, 12, tzinfo=UTC)
@@ -73,12 +74,18 @@ _UNREAL = re.compile(
     r"удачи|хорош(?:его|ей)|приятн(?:ого|ой)|поздравля\w+)\b",
     re.IGNORECASE,
 )
+# The model counts for more than the lexicon; less than so much of both is no mood.
+_LEXICON_SHARE = 0.7
+_LEAST_FELT = 0.5
+# The least value of a mood, the most of what is none.
+_MOOD, _UNFELT = 0.25, 0.15
+_EVIDENCE_WORDS = 6
 _CHEERED = re.compile(r"!\s*$|[🎉🥳❤😍👏🙏😊]")
 
 
 def message_mood(text: str, language: Language | None = None) -> ToneAnalysis:
     """The mood that a message shows, −1 to 1, with the words that it shows in; stronger sentences count for more."""
-    heard = [tone for sentence in message_sentences(text, language) if (tone := _of_sentence(sentence)).evidence]
+    heard = [tone for each in message_sentences(text, language) if (tone := _of_sentence(each)).evidence]
     total = math.fsum(abs(tone.value) for tone in heard)
     if not total:
         return ToneAnalysis(0.0)
@@ -88,13 +95,23 @@ def message_mood(text: str, language: Language | None = None) -> ToneAnalysis:
 
 
 def _of_sentence(sentence: MessageSentence) -> ToneAnalysis:
+    """The mood that a sentence shows, by its words and by the model; evidence only where it counts as a mood."""
     tone = analyse_tone(sentence.text)
     text = sentence.text.replace("’", "'")
     if not tone.value and _OVERJOYED.search(text) and not _AGAIN.search(text) and not _asks(sentence):
         return ToneAnalysis(_OVERJOYED_VALUE, ("!!",))
     if tone.value > -_WEAK and not sentence.is_question and not _CHEERED.search(text) and (irony := _irony(text, tone)):
         return ToneAnalysis(_IRONIC, (irony,))
-    return ToneAnalysis(round(tone.value * _share(sentence, tone), 3), tone.evidence) if tone.value else tone
+    share, kind = _share(sentence, tone), sentence_kind(sentence.text)
+    model = (kind.glad - kind.upset) * (share if share == _MATTER_SHARE else 1.0)
+    # Of a few words the lexicon knows more.
+    is_short = bool(tone.value) and len(text.split()) <= _SHORT_WORDS
+    both = share * tone.value if is_short else model + _LEXICON_SHARE * share * tone.value
+    if abs(both) < _LEAST_FELT:
+        return ToneAnalysis(round(both / _LEAST_FELT * _UNFELT, 3), tone.evidence)
+    value = math.copysign(min(1.0, _MOOD + (abs(both) - _LEAST_FELT) * (1 - _MOOD)), both)
+    evidence = tone.evidence if tone.value * both > 0 else (first_words(sentence.text, _EVIDENCE_WORDS),)
+    return ToneAnalysis(round(value, 3), evidence)
 
 
 def _irony(text: str, tone: ToneAnalysis) -> str:
@@ -177,7 +194,7 @@ class ReadMood(BaseModel):
 
 
 class MoodWatcher:
-    """Hears by its lexicon, or better with a language model, which has to name what it judges by."""
+    """Hears by its lexicon and a small model, or better with a language model, which has to name what it judges by."""
 
     def __init__(self, reader: FragmentReader) -> None:
         self._reader = reader
@@ -211,14 +228,15 @@ class MoodWatcher:
         return history, outcome
 
     async def _tone(self, messages: Sequence[DialogueMessage], present: Present | None) -> ToneAnalysis:
-        by_lexicon = combine_tones(message_mood(message.content or "") for message in messages)
+        await prepare_kinds(messages)
+        by_rules = combine_tones(message_mood(message.content or "") for message in messages)
         guide = shipped_guide(AGENT, language_of(" ".join(message.content or "" for message in messages)))
         part = ReadingPart(READING, guide, "Judge the tone as JSON.", ReadMood)
         read = await self._reader.read(part, messages, present)
         if read is None:
-            return by_lexicon
+            return by_rules
         evidence = tuple(each for each in read.evidence if quotes_message(each, messages))
-        return ToneAnalysis(round(read.tone, 3), evidence) if evidence or abs(read.tone) < _PLAIN else by_lexicon
+        return ToneAnalysis(round(read.tone, 3), evidence) if evidence or abs(read.tone) < _PLAIN else by_rules
 
 
 def _notice(mood: Mood, messages: Sequence[DialogueMessage]) -> NotificationGenerated:

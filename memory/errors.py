@@ -33,10 +33,6 @@ class ChangesDoNotFit(Rejected):
     """With these changes the unit would not hold together."""
 
 
-class WrongVector(Rejected):
-    """Memory compares vectors of one model alone; leave the vector out, or make it with this model."""
-
-
 class AnotherModel(Rejected, code=Code.CONFLICT):
     """Memory goes over to the model of its settings alone; set MINDBUS_EMBEDDING_MODEL for it, start it anew."""
 

@@ -10,6 +10,7 @@ from agents.fragments import ProcessingResult, links_to
 from agents.keywords import most_relevant
 from agents.people import KnownPeople
 from agents.present import Present
+from agents.sentence_kinds import prepare_kinds
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.ids import derived
 from bus_schema.kem import KemRights
@@ -44,6 +45,7 @@ class ContextManager:
         """Facts found in a fragment, and the fact base with them."""
         messages = fragment.heard
         recorder = FactRecorder(knowledge, self._zone)
+        await prepare_kinds(messages)
         for message in messages:
             extract_facts(message, recorder, self._people)
         await extract_by_model(messages, recorder, self._reader, present)

@@ -16,6 +16,7 @@ from agents.keywords import most_relevant
 from agents.models.prompt import Material
 from agents.people import KnownPeople
 from agents.present import Present
+from agents.sentence_kinds import sentence_kind
 from agents.syntax.clauses import Sentence, read_sentence, without_spans
 from agents.task_manager.extraction import find_tasks
 from agents.task_manager.status_reports import find_reports
@@ -93,12 +94,15 @@ def statement_kind(read: Sentence, language: Language) -> FactKind | None:
         return FactKind.DECISION
     if _PREFERRED.search(bare) and not _PAST_TASTE.search(bare):
         return FactKind.PREFERENCE
-    if not words or not (russian_statements if is_russian else english_statements).holds(read, words):
+    statements = russian_statements if is_russian else english_statements
+    if not words or not (statements.holds(read, words) or sentence_kind(read.text).fact >= _LIKELY):
         return None
     is_titled = russian_statements.is_titled(words) if is_russian else english_statements.is_titled(read, words)
     return FactKind.ROLE if is_titled or _IN_CHARGE.search(bare) else FactKind.FACT
 
 
+# Probability from which a sentence that fits no grammar of ours is taken for a fact.
+_LIKELY = 0.6
 _LONGEST_WORDS = 60
 _FEWEST_TERMS = 2
 # Known facts that a model is shown.

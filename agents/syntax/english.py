@@ -49,6 +49,18 @@ def find_addressee(sentence: Sentence) -> Mention | None:
     return reader.addressee if isinstance(reader.addressee, Mention) else None
 
 
+def find_subject(sentence: Sentence, start: int) -> Mention | None:
+    """The person with whose name a clause begins at this place; before a verb in -s any word that is written as one."""
+    words = [word for word in _Reader(sentence, None).words if word.start >= start][:2]
+    if len(words) < 2 or words[0].mention or words[0].is_date:
+        return words[0].mention if words else None
+    first, verb = words
+    is_name = re.fullmatch(r"[A-Z][a-z]+", first.text) and first.lower not in DETERMINERS | PRONOUNS | OPENERS
+    if not is_name or not _is_third_person(verb.lower):
+        return None
+    return Mention(first.start, first.end, first.text)
+
+
 class _Reader(EnglishClauses):
     """One pass over the clauses of a sentence."""
 
@@ -159,9 +171,9 @@ class _Reader(EnglishClauses):
         if not kept:
             return ""
         others = [
-            w for w in self._words if kept[0].start <= w.start < kept[-1].end and all(w.start != k.start for k in kept)
+            w for w in self.words if kept[0].start <= w.start < kept[-1].end and all(w.start != k.start for k in kept)
         ]
-        return without_spans(self._text, kept[0].start, kept[-1].end, self._dropped(self._words, others))
+        return without_spans(self._text, kept[0].start, kept[-1].end, self._dropped(self.words, others))
 
     def _doer_of(self, frame: Frame, masked: "MaskedWords", match: re.Match[str]) -> Doer | None:
         groups = match.groupdict()

@@ -67,7 +67,7 @@ class EnglishClauses:
     def __init__(self, sentence: Sentence, addressee: Doer | None) -> None:
         self._sentence, self._text = sentence, sentence.text
         self.addressee = addressee
-        self._words = self._with_names()
+        self.words = self._with_names()
         self._doer: Doer | None = None
         self._called: Mention | None = None
 
@@ -111,7 +111,7 @@ class EnglishClauses:
     def _split(self) -> Iterator[tuple[list[Word], str]]:
         part: list[Word] = []
         joint, last_end = "", 0
-        words = self._words
+        words = self.words
         for at, word in enumerate(words):
             gap = self._text[last_end : word.start]
             is_stop = bool(re.search(r"[,;:()!?…—–]|\s-\s|\.\s", gap))

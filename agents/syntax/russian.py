@@ -20,6 +20,11 @@ def names_act(sentence: Sentence) -> bool:
     return bool(verbs) and all(form.has("INFN") for form in verbs)
 
 
+def find_subject(sentence: Sentence, start: int) -> Mention | None:
+    """The person with whose name a clause begins at this place."""
+    return next((word.mention for word in sentence.words if word.start >= start), None)
+
+
 def find_addressee(sentence: Sentence) -> Mention | None:
     """The person who is spoken to by name."""
     found = _Reader(sentence, None)

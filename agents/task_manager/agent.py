@@ -8,10 +8,12 @@ from agents.fragment_reader import FragmentReader
 from agents.fragments import MessageSentence, ProcessingResult, links_to, message_sentences
 from agents.people import KnownPeople
 from agents.present import Present
+from agents.sentence_kinds import prepare_kinds
 from agents.task_manager.extraction import (
     NOTHING_BEFORE,
     PrecedingText,
     TaskCandidate,
+    find_likely_tasks,
     find_plan,
     find_tasks,
     preceding_text,
@@ -47,10 +49,11 @@ def _read(sentence: MessageSentence, message: DialogueMessage, recorder: TaskRec
     postponed = _postponed(sentence, drafts, message, recorder)
     if postponed:
         return
-    tells_of_known = False
+    tells_of_known = reports_heard = False
     for report in find_reports(sentence, said_at, recorder.people):
         task = _task_of(report, sentence, drafts, message, recorder)
         if task:
+            reports_heard = True
             _apply(report, task, message, recorder)
             tells_of_known = tells_of_known or report.change != "done"
             if report.change != "done":
@@ -59,7 +62,10 @@ def _read(sentence: MessageSentence, message: DialogueMessage, recorder: TaskRec
     if not tells_of_known:
         for draft in drafts:
             recorder.record(draft, message)
-    if not drafts and (plan := find_plan(sentence, said_at, recorder.people)):
+    likely = [] if drafts or reports_heard else find_likely_tasks(sentence, said_at, recorder.people, before)
+    for draft in likely:
+        recorder.record(draft, message)
+    if not (drafts or likely) and (plan := find_plan(sentence, said_at, recorder.people)):
         recorder.plans = [*recorder.plans, (plan, message)][-_MOST_PLANS:]
 
 
@@ -213,6 +219,7 @@ class TaskManager:
         """Task updates of a fragment, and the task list after it."""
         messages = fragment.heard
         recorder = TaskRecorder(book, self._people, self._zone)
+        await prepare_kinds(messages)
         extract_by_rules(messages, recorder)
         await extract_by_model(messages, recorder, self._reader, present)
         outcome = ProcessingResult[TaskUpdate](

@@ -4,9 +4,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import ModuleType
 
 from agents.fragments import MessageSentence
 from agents.people import KnownPeople, Mention
+from agents.sentence_kinds import sentence_kind
 from agents.syntax import english, russian
 from agents.syntax.clauses import (
     Act,
@@ -15,6 +17,7 @@ from agents.syntax.clauses import (
     ImpliedOwner,
     Sentence,
     capitalised,
+    dates_within,
     read_sentence,
     uncapitalised,
     with_shared_dates,
@@ -31,6 +34,23 @@ _HEADING = re.compile(r"^\W*(?:(?:todo|to do|to-do|action item|task|задача
 _REASONS = re.compile(
     r",?\s+(?:because|since|otherwise|so that|as soon as|once|unless|потому что|так как|поскольку|иначе|а то|"
     r"чтобы)\b.*$",
+    re.IGNORECASE,
+)
+# Probability from which a sentence that fits no grammar of ours is taken for work.
+_LIKELY = 0.6
+_SUPPOSED = re.compile(r"\W*(?:if|suppose|imagine|если|представь|допустим)\b", re.IGNORECASE)
+_OWN = re.compile(
+    r"\b(?:remind me|note to self|remember to|i|i'm|im|i'll|i've|ive|i'd|my turn|mine|напомни\w*|мне|я|себе|"
+    r"с меня|на мне|за мной|моя очередь|мой черёд)\b",
+    re.IGNORECASE,
+)
+_FOR_US = re.compile(r"\b(?:me|us|our|my|нам|меня|нас)\b", re.IGNORECASE)
+_LEADS_TO_DATE = re.compile(
+    r"\b(?:by|before|until|till|on|at|for|due|from|this|в|во|к|ко|до|на|с|со|не позднее)\s+\Z", re.IGNORECASE
+)
+_REQUEST = re.compile(
+    r"\b(?:please|pls|can you|could you|would you|will you|can u|someone|somebody|anyone|let me know|"
+    r"пожалуйста|плиз|кто-нибудь|можешь|можете|не мог(?:ла)? бы)\b",
     re.IGNORECASE,
 )
 
@@ -70,8 +90,26 @@ def find_tasks(
     acts = _complete(with_shared_dates(spans, read.dates), read, before)
     candidates = [each for act in acts if (each := _candidate(act, read))]
     if not candidates and told.is_item:
-        candidates = _whole(read, told)
+        candidates = _whole(read, (0, len(read.text)), ImpliedOwner.SPEAKER)
     return candidates
+
+
+def find_likely_tasks(
+    sentence: MessageSentence, said_at: datetime, people: KnownPeople, before: PrecedingText = NOTHING_BEFORE
+) -> list[TaskCandidate]:
+    """Tasks of a sentence that fits none of the grammar, where the model takes it, or clauses of it, for work."""
+    if _SUPPOSED.match(sentence.text) or sentence_kind(sentence.text).task < _LIKELY:
+        return []
+    read = read_sentence(sentence, said_at, people)
+    if any(word.is_quoted for word in read.words):
+        return []
+    grammar = russian if sentence.language is Language.RUSSIAN else english
+    spans = [(span.start, span.end) for span in grammar.find_clauses(read, before.addressee) if not span.is_subordinate]
+    likely = [span for span in spans if len(spans) > 1 and sentence_kind(read.text[slice(*span)]).task >= _LIKELY]
+    whole = (min(spans)[0] if spans else 0, len(read.text))
+    addressee = grammar.find_addressee(read) or before.addressee
+    parts = likely or [whole]
+    return [part for span in parts for part in _whole(read, span, _likely_doer(read, span, grammar, addressee))]
 
 
 def find_plan(sentence: MessageSentence, said_at: datetime, people: KnownPeople) -> TaskCandidate | None:
@@ -147,12 +185,29 @@ def _candidate(act: Act, read: Sentence) -> TaskCandidate | None:
     return TaskCandidate(capitalised(work)[:_LONGEST_CHARS], doer, _deadline(act.dates), said, leans=not act.has_object)
 
 
-def _whole(read: Sentence, sentence: MessageSentence) -> list[TaskCandidate]:
-    """A line of a list of things to do, whatever it says."""
-    work = without_spans(read.text, 0, len(read.text), [(date.start, date.end) for date in read.dates])
-    return [
-        TaskCandidate(capitalised(work)[:_LONGEST_CHARS], ImpliedOwner.SPEAKER, _deadline(read.dates), sentence.text)
-    ]
+def _whole(read: Sentence, span: tuple[int, int], doer: Doer) -> list[TaskCandidate]:
+    """A sentence, or a part of it, as one task, whatever its grammar."""
+    start, end = span
+    dates = dates_within(read.dates, start, end)
+    leads = (_LEADS_TO_DATE.search(read.text, 0, date.start) for date in dates)
+    gaps = [(lead.start() if lead else date.start, date.end) for lead, date in zip(leads, dates, strict=True)]
+    work = without_spans(read.text, start, end, gaps)
+    said = read.text[start:end]
+    return [TaskCandidate(capitalised(work)[:_LONGEST_CHARS], doer, _deadline(dates), said)] if work else []
+
+
+def _likely_doer(read: Sentence, span: tuple[int, int], grammar: ModuleType, addressee: Mention | None) -> Doer:
+    """Whoever the clause begins with by name; the speaker, if it is of them; whoever is asked."""
+    said = read.text[slice(*span)]
+    named: Mention | None = grammar.find_subject(read, span[0])
+    if named:
+        return named
+    if _OWN.search(said):
+        return ImpliedOwner.SPEAKER
+    if addressee:
+        return addressee
+    is_asked = read.is_question or bool(_REQUEST.search(said)) or (grammar.names_act(read) and _FOR_US.search(said))
+    return ImpliedOwner.NOBODY if is_asked else ImpliedOwner.SPEAKER
 
 
 def _deadline(dates: Sequence[SpokenDate]) -> SpokenDate | None:

@@ -6,7 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 
-from language.dates.grammar import DAYS, TIMES, Rule
+from language.dates import colloquial, grammar
+from language.dates.rules import Rule
 from language.dates.vocabulary import EN_MONTHS, EN_WEEKDAYS, RU_MONTHS, RU_WEEKDAYS
 from language.words import Language
 
@@ -48,10 +49,10 @@ class _Piece:
 
 def dates_in(text: str, said_at: datetime) -> list[SpokenDate]:
     """Every date in a text, in order, reckoned from when it was said, in that moment's time zone."""
-    days = list(_pieces(DAYS, text, said_at, ()))
+    days = list(_pieces((*colloquial.DAYS, *grammar.DAYS), text, said_at, ()))
     # "Tonight" is both a day and a time.
     taken = [piece for piece in days if text[piece.start : piece.end].lower() != "tonight"]
-    times = _pieces(TIMES, text, said_at, taken)
+    times = _pieces((*colloquial.TIMES, *grammar.TIMES), text, said_at, taken)
     joined = _joined(text, sorted([*days, *times], key=lambda piece: (piece.start, -piece.end)))
     return [date for piece in joined if (date := _resolved(text, piece, said_at))]
 

@@ -1,21 +1,12 @@
-"""Grammar of days and times ahead, English and Russian: each rule is an expression with the date that it means."""
+"""Grammar of days and times ahead, English and Russian."""
 
 import re
-from collections.abc import Callable
-from contextlib import suppress
 from datetime import date, datetime, time, timedelta
-from typing import NamedTuple
 
 from dateutil.relativedelta import MO, relativedelta
 
+from language.dates.rules import Day, Match, Meaning, day_rule, first_existing, rule, waking_hour
 from language.dates.vocabulary import COUNTS, MONTHS, PARTS_OF_DAY, RU_MONTHS, RU_ORDINALS, UNITS, WEEKDAYS, either
-
-Match = re.Match[str]
-# A day, a time of day or an exact moment such as "in two hours"; None where the words only look like a date.
-Meaning = date | time | datetime | None
-# From the words and the moment at which they were said. Raises OverflowError or ValueError beyond the calendar.
-Reading = Callable[[Match, datetime], Meaning]
-Day = Callable[[date], date]  # from today's date
 
 _CLOSE_OF_BUSINESS = time(18)
 _FRIDAY, _SUNDAY = 4, 6
@@ -69,21 +60,6 @@ _WEEKDAY = either(name for name in WEEKDAYS if not name.startswith("сред"))
 _BY = r"(?:в|во|к|ко|до|на|с|со|по|от|после|около|срок|дедлайн)[\s:—-]+"
 
 
-class Rule(NamedTuple):
-    """An expression with its meaning."""
-
-    pattern: re.Pattern[str]
-    read: Reading
-
-
-def _rule(pattern: str, read: Reading, flags: int = re.IGNORECASE) -> Rule:
-    return Rule(re.compile(pattern, flags), read)
-
-
-def _means(pattern: str, day: Day) -> Rule:
-    return _rule(rf"\b(?:{pattern})\b", lambda _, now: day(now.date()))
-
-
 def _end(match: Match, now: datetime) -> Meaning:
     if (name := match[1].lower()) in _ENDS:
         return _ENDS[name](now.date())
@@ -104,15 +80,6 @@ def _in(match: Match, now: datetime) -> Meaning:
     return now.date() + relativedelta(months=months, days=days)
 
 
-def _first_existing(day: int, months: tuple[date, date], since: date) -> date | None:
-    """The first day of that number in these months, given by their first days, that exists and is not too early."""
-    for month in months:
-        with suppress(ValueError):
-            if (existing := month.replace(day=day)) >= since:
-                return existing
-    return None
-
-
 def _date(match: Match, now: datetime) -> Meaning:
     """A day of the calendar; without a year, the one that is nearest ahead or has just passed."""
     month_name, day_name, year = match["month"], match["day"], match.groupdict().get("year")
@@ -123,14 +90,14 @@ def _date(match: Match, now: datetime) -> Meaning:
     if year:
         return date(int(year) + (2000 if len(year) == 2 else 0), month, day)
     this_year = date(now.year, month, 1)
-    return _first_existing(day, (this_year, this_year.replace(now.year + 1)), now.date() - _LONGEST_PAST)
+    return first_existing(day, (this_year, this_year.replace(now.year + 1)), now.date() - _LONGEST_PAST)
 
 
 def _day_of_month(match: Match, now: datetime) -> Meaning:
     """The next day of that number."""
     this_month = now.date().replace(day=1)
     months = this_month, this_month + relativedelta(months=1)
-    return _first_existing(int(match[match.lastindex or 0]), months, now.date())
+    return first_existing(int(match[match.lastindex or 0]), months, now.date())
 
 
 def _weekday(match: Match, now: datetime) -> Meaning:
@@ -146,76 +113,76 @@ def _clock(match: Match, _: datetime) -> Meaning:
     hour, minute, half = int(parts["hour"]), int(parts.get("minute") or 0), (parts.get("half") or "").lower()
     if half:
         return time(hour % 12 + _HALVES[half], minute) if 0 < hour <= 12 else None
-    return time(hour + 12 if 0 < hour < 7 else hour, minute)
+    return waking_hour(hour, minute)
 
 
 DAYS = (
-    _rule(r"\b(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)\b", _date),
-    _means("(?:the )?day after tomorrow|послезавтра", _after(relativedelta(days=2))),
-    _rule(
+    rule(r"\b(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)\b", _date),
+    day_rule("(?:the )?day after tomorrow|послезавтра", _after(relativedelta(days=2))),
+    rule(
         r"\b(?:(?:the )?(?:end|close) of (?:the |this )?|(?:до|к|ко|в|под) (?:самого )?кон(?:ца|цу|це|ец) )"
         rf"({either((*_ENDS, *MONTHS))})\b",
         _end,
     ),
-    _rule(rf"\b({either(_SHORT_ENDS)})\b", lambda m, now: _ENDS[_SHORT_ENDS[m[1]]](now.date()), re.NOFLAG),
-    _rule(r"\bчерез полчаса\b", lambda _, now: now + timedelta(minutes=30)),
-    _means("через полгода", _after(relativedelta(months=6))),
-    _rule(
+    rule(rf"\b({either(_SHORT_ENDS)})\b", lambda m, now: _ENDS[_SHORT_ENDS[m[1]]](now.date()), re.NOFLAG),
+    rule(r"\bчерез полчаса\b", lambda _, now: now + timedelta(minutes=30)),
+    day_rule("через полгода", _after(relativedelta(months=6))),
+    rule(
         r"\b(?:in|within|через|в течение|не позднее чем через|максимум за)(?: the next)? "
         rf"(?:{_COUNT} )?({_UNITS})\b",
         _in,
     ),
-    _rule(rf"\b{_COUNT} ({_UNITS}) from (?:now|today)\b", _in),
-    _means(
+    rule(rf"\b{_COUNT} ({_UNITS}) from (?:now|today)\b", _in),
+    day_rule(
         "(?:early|beginning of|start of) next week|(?:в|к|до) (?:самом )?начал[еуа] (?:следующей )?недели",
         _after(relativedelta(weeks=1, weekday=MO(-1))),
     ),
-    _means("next week|(?:на|к) следующей неделе", _ENDS["next week"]),
-    _means("(?:later )?this week|(?:на|до) (?:этой|текущей) неделе|за (?:эту )?неделю", _ENDS["week"]),
-    _means("next month|в следующем месяце", _ENDS["next month"]),
-    _means("this month|в (?:этом|текущем) месяце", _ENDS["month"]),
-    _means("tomorrow|tmrw|tmr|завтра", _ENDS["tomorrow"]),
-    _means("today|tonight|сегодня|с[её]дня", lambda today: today),
-    _rule(
+    day_rule("next week|(?:на|к) следующей неделе", _ENDS["next week"]),
+    day_rule("(?:later )?this week|(?:на|до) (?:этой|текущей) неделе|за (?:эту )?неделю", _ENDS["week"]),
+    day_rule("next month|в следующем месяце", _ENDS["next month"]),
+    day_rule("this month|в (?:этом|текущем) месяце", _ENDS["month"]),
+    day_rule("tomorrow|tmrw|tmr|завтра", _ENDS["tomorrow"]),
+    day_rule("today|tonight|сегодня|с[её]дня", lambda today: today),
+    rule(
         r"\bthe (\d{1,2})(?:st|nd|rd|th)\b(?! (?:of|floor|time|version|century))"
         r"|\b(?:до|к|на|по)? ?(\d{1,2})(?:-?го|-?му)? числ[ау]\b|\b(?:до|к|с|на) (\d{1,2})-?(?:го|му|е)\b(?! год)"
         rf"|\b(\d{{1,2}})-?го\b(?! (?:год|{either(RU_MONTHS)}))",
         _day_of_month,
     ),
-    _rule(r"(?<![\d.])(?P<day>\d{1,2})\.(?P<month>\d\d)\.(?P<year>\d{4}|\d\d)(?![\d.])", _date),
-    _rule(rf"\b{_BY}(?P<day>\d{{1,2}})\.(?P<month>0[1-9]|1[0-2])\b(?![.\d%])(?! ?(?:млн|тыс|руб|процент))", _date),
-    _rule(rf"\b{_EN_MONTH} {_DAY}\b(?!:\d)(?!%){_YEAR}", _date),
-    _rule(rf"\b{_DAY} (?:of )?{_MONTH}{_YEAR}", _date),
-    _rule(rf"\b(?P<day>{either(RU_ORDINALS)}) {_MONTH}", _date),
+    rule(r"(?<![\d.])(?P<day>\d{1,2})\.(?P<month>\d\d)\.(?P<year>\d{4}|\d\d)(?![\d.])", _date),
+    rule(rf"\b{_BY}(?P<day>\d{{1,2}})\.(?P<month>0[1-9]|1[0-2])\b(?![.\d%])(?! ?(?:млн|тыс|руб|процент))", _date),
+    rule(rf"\b{_EN_MONTH} {_DAY}\b(?!:\d)(?!%){_YEAR}", _date),
+    rule(rf"\b{_DAY} (?:of )?{_MONTH}{_YEAR}", _date),
+    rule(rf"\b(?P<day>{either(RU_ORDINALS)}) {_MONTH}", _date),
     # 3/15 is American; 15/3 cannot be.
-    _rule(rf"(?<![/\w])(?P<month>0?\d|1[0-2])/(?P<day>\d{{1,2}}){_SLASHED_YEAR}", _date),
-    _rule(rf"(?<![/\w])(?P<day>\d{{1,2}})/(?P<month>\d{{1,2}}){_SLASHED_YEAR}", _date),
-    _rule(rf"(?<!по )\b(?:{_WHICH} )?({_WEEKDAY})\b(?!')", _weekday),
-    _rule(
+    rule(rf"(?<![/\w])(?P<month>0?\d|1[0-2])/(?P<day>\d{{1,2}}){_SLASHED_YEAR}", _date),
+    rule(rf"(?<![/\w])(?P<day>\d{{1,2}})/(?P<month>\d{{1,2}}){_SLASHED_YEAR}", _date),
+    rule(rf"(?<!по )\b(?:{_WHICH} )?({_WEEKDAY})\b(?!')", _weekday),
+    rule(
         rf"\b(?:в|во|к|ко|до|на|со?) (?:{_WHICH} )?(сред[ыеу])\b(?! (?:разработ|выполнен|обитан|тестирован|исполнен))",
         _weekday,
     ),
 )
 TIMES = (
-    _rule(r"\b(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?\s?(?P<half>[ap])\.?m\b\.?", _clock),
-    _rule(r"\b([01]?\d|2[0-3]):([0-5]\d)\b", lambda m, _: time(int(m[1]), int(m[2]))),
-    _rule(
+    rule(r"\b(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?\s?(?P<half>[ap])\.?m\b\.?", _clock),
+    rule(r"\b([01]?\d|2[0-3]):([0-5]\d)\b", lambda m, _: time(int(m[1]), int(m[2]))),
+    rule(
         r"\b(?:в|к|до|с|около) (?P<hour>\d{1,2}) (?:(?:час(?:а|ов|ам|у)? )?(?P<half>утра|вечера|дня|ночи)|"
         r"час(?:а|ов|ам|у)?)\b",
         _clock,
     ),
-    _rule(
+    rule(
         r"\b(?:(?:the )?(?:end|close) of (?:the |this )?(?:(?:business |working )?day|business|today)|eod|cob|"
         r"(?:до|к|в) кон(?:ца|цу|це) (?:рабочего )?дня)\b",
         lambda *_: _CLOSE_OF_BUSINESS,
     ),
-    _rule(r"\bmidnight\b", lambda *_: time(23, 59)),
-    _rule(
+    rule(r"\bmidnight\b", lambda *_: time(23, 59)),
+    rule(
         rf"\b(?<!с )(?:in the |this |early |late )?({either(PARTS_OF_DAY)})\b(?! рожд)",
         lambda m, _: time(PARTS_OF_DAY[m[1].lower()]),
     ),
-    _rule(r"\b(?:at|by|before|until) (?P<hour>\d{1,2})(?= (?:today|tomorrow|on|sharp)\b|[,.;!?)]|$)", _clock),
-    _rule(r"\b(?:к|до) (?P<hour>1[0-9]|2[0-3]|[7-9])(?=[,.;!?)]|$)", _clock),
+    rule(r"\b(?:at|by|before|until) (?P<hour>\d{1,2})(?= (?:today|tomorrow|on|sharp)\b|[,.;!?)]|$)", _clock),
+    rule(r"\b(?:к|до) (?P<hour>1[0-9]|2[0-3]|[7-9])(?=[,.;!?)]|$)", _clock),
     # «В 9 позвонить»: an hour where a verb, nothing or a stop follows; «в 5 раз» is none.
-    _rule(r"\bв (?P<hour>1?[0-9]|2[0-3])(?=[,.;!?)]|$|\s+\w+(?:ть|ти|чь|[аяуео]ю|[жшчлд]у)(?:ся|сь)?\b)", _clock),
+    rule(r"\bв (?P<hour>1?[0-9]|2[0-3])(?=[,.;!?)]|$|\s+\w+(?:ть|ти|чь|[аяуео]ю|[жшчлд]у)(?:ся|сь)?\b)", _clock),
 )

@@ -45,6 +45,21 @@ RU_ORDINALS = {
        for at, tens in enumerate(("двадцать", "тридцать"))},
     "двадцатого": 20, "тридцатого": 30,
 }  # fmt: skip
+RU_DATIVE_ORDINALS = {name.removesuffix("го") + "му": number for name, number in RU_ORDINALS.items()}
+# «В пт»: after a preposition alone.
+RU_SHORT_WEEKDAYS = numbered("пн | вт | ср | чт | пт | сб | вс")
+EN_HOURS = numbered("one | two | three | four | five | six | seven | eight | nine | ten | eleven | twelve", 1)
+RU_HOURS = numbered(
+    "час, часу, часа | два, двух, двум | три, трёх, трех, трём, трем | четыре, четырёх, четырех, четырём, четырем | "
+    "пять, пяти | шесть, шести | семь, семи | восемь, восьми | девять, девяти | десять, десяти | "
+    "одиннадцать, одиннадцати | двенадцать, двенадцати",
+    1,
+)
+# Minutes to or past an hour.
+MINUTES = {
+    "quarter": 15, "a quarter": 15, "five": 5, "ten": 10, "twenty": 20,
+    "пяти": 5, "десяти": 10, "четверти": 15, "пятнадцати": 15, "двадцати": 20, "двадцати пяти": 25,
+}  # fmt: skip
 COUNTS: Mapping[str, float] = {
     "a couple of": 2, "couple of": 2, "a few": 3, "half a": 0.5, "half an": 0.5, "a": 1, "an": 1, "one": 1, "two": 2,
     "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "twelve": 12,
@@ -54,8 +69,8 @@ COUNTS: Mapping[str, float] = {
 UNITS = {
     form: unit
     for unit, forms in {
-        "minute": "minute minutes минут минуту минуты",
-        "hour": "hour hours час часа часов часик",
+        "minute": "minute minutes min mins мин минут минуту минуты",
+        "hour": "hour hours hr hrs час часа часов часик",
         "day": "day days день дня дней сутки суток денёк деньков",
         "week": "week weeks неделю недели недель недельку",
         "month": "month months месяц месяца месяцев",

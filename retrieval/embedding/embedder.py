@@ -8,8 +8,11 @@ from typing import Protocol
 
 from bus_schema.embeddings import FLOAT_BYTES, Embedding
 from bus_schema.replies import Code
-from memory.errors import WrongVector
 from mindbus.errors import MindBusError, Rejected, TemporaryFailure
+
+
+class WrongVector(Rejected):
+    """Memory compares vectors of one model alone; leave the vector out, or make it with this model."""
 
 
 class EmbedderFailure(MindBusError, code=Code.UNAVAILABLE):

@@ -9,12 +9,12 @@ from sqlalchemy import delete, insert
 
 from bus_schema.embeddings import Embedding
 from bus_schema.kem_query import KemQuery
-from memory.errors import WrongVector
 from memory.glm.index_sync import IndexGone, VectorRelay
 from memory.glm.search import KemSearch
 from memory.glm.tables import KemRow, VectorWriteRow
 from memory.vectors.embedded import EmbeddedIndex
 from memory.vectors.index import IndexAway, VectorPoint
+from retrieval.embedding.embedder import WrongVector
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, SPACE, Library, a_draft, a_vector
 
 

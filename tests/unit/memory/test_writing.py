@@ -13,11 +13,11 @@ from memory.errors import (
     NotTheOwner,
     NotYoursToShare,
     NotYoursToWrite,
-    WrongVector,
 )
 from memory.glm.store import RejectedDraft, StoredKem
 from memory.glm.tables import PRAGMAS, FacetRow, ReaderRow, VectorWriteRow
 from mindbus.sql.database import Database
+from retrieval.embedding.embedder import WrongVector
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_draft, a_vector
 from tests.postgres import DatabaseOf
 
