@@ -6,12 +6,15 @@ from model to model, tells what is near: hence standard scores.
 """
 
 import math
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from statistics import fmean, pstdev
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 # Shorter vectors and smaller deviations count as this: nothing is divided by 0.
 EPSILON = 1e-6
@@ -83,3 +86,29 @@ def fuse(lexical: Mapping[str, float], cosines: Mapping[str, float]) -> dict[str
 def best_first(scores: Mapping[str, float]) -> list[str]:
     """Keys by descending score; equal scores by key, so that the order is reproducible."""
     return sorted(scores, key=lambda key: (-scores[key], key))
+
+
+_blas = ThreadpoolController().select(user_api="blas")
+_lock = threading.Lock()
+_limits: list[Any] = []
+_users = 0
+
+
+@contextmanager
+def single_blas_thread() -> Iterator[None]:
+    """Run small matrix products on one thread: a second one gains little and spins beside the embedder's.
+
+    The limit is process-wide: the first user sets it, the last one restores it.
+    """
+    global _users
+    with _lock:
+        _users += 1
+        if _users == 1:
+            _limits.append(_blas.limit(limits=1))
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if not _users:
+                _limits.pop().restore_original_limits()

@@ -197,7 +197,7 @@ def _whole(read: Sentence, span: tuple[int, int], doer: Doer) -> list[TaskCandid
 
 
 def _likely_doer(read: Sentence, span: tuple[int, int], grammar: ModuleType, addressee: Mention | None) -> Doer:
-    """Whoever the clause begins with by name; the speaker, if it is of them; whoever is asked."""
+    """The person whose name the clause begins with, the speaker if it is of them, or the person who is asked."""
     said = read.text[slice(*span)]
     named: Mention | None = grammar.find_subject(read, span[0])
     if named:

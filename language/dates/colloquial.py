@@ -5,7 +5,7 @@ from datetime import date, datetime, time, timedelta
 from dateutil.easter import easter
 from dateutil.relativedelta import relativedelta
 
-from language.dates.rules import Match, Meaning, Reading, day_rule, first_existing, rule, waking_hour
+from language.dates.grammar import Match, Meaning, Reading, day_rule, first_existing, rule, waking_hour
 from language.dates.vocabulary import (
     EN_HOURS,
     EN_MONTHS,

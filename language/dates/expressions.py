@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 
 from language.dates import colloquial, grammar
-from language.dates.rules import Rule
+from language.dates.grammar import Rule
 from language.dates.vocabulary import EN_MONTHS, EN_WEEKDAYS, RU_MONTHS, RU_WEEKDAYS
 from language.words import Language
 

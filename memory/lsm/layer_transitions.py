@@ -13,8 +13,8 @@ from bus_schema.episodes import ColdContent, EpisodeHead, EpisodeId, HotContent,
 from bus_schema.lsm import SetAnchor
 from bus_schema.lsm_events import EpisodeAnchored, EpisodePacked, EpisodeReactivated, EpisodeTouched
 from bus_schema.lsm_packing import ApplyPack, DueEpisode, DueEpisodes
+from memory.errors import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackRejected
 from memory.lsm.episode_updates import EpisodeLimits, make_anchor
-from memory.lsm.errors import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackRejected
 from memory.lsm.priority import LayerRules
 from memory.lsm.rows import as_head, as_hot, as_turn, stored_words, turns_of
 from memory.lsm.tables import EpisodeRow, LayerChangeRow

@@ -13,7 +13,7 @@ from bus_schema.lsm import EpisodePage, ListEpisodes
 from bus_schema.lsm_packing import PackReport
 from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, GetHotEpisodes
 from bus_schema.lsm_statistics import ExplainedEpisode, NextLayer
-from memory.lsm.errors import NoSuchEpisode
+from memory.errors import NoSuchEpisode
 from memory.lsm.priority import LayerRules
 from memory.lsm.rows import as_episode, as_head, as_turn, stored_words, turns_of
 from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow

@@ -11,8 +11,8 @@ from bus_schema.episodes import raw_log_id_of
 from bus_schema.ids import derived
 from bus_schema.lsm import SaidMessage
 from bus_schema.lsm_events import EpisodeAnchored, EpisodeOpened, EpisodeRecorded
+from memory.errors import MessageDiffers
 from memory.lsm.episode_updates import EpisodeLimits, anchor_reason, extend, make_anchor, new_episode
-from memory.lsm.errors import MessageDiffers
 from memory.lsm.log_changes import LogListeners
 from memory.lsm.priority import LayerRules
 from memory.lsm.rows import delete_empty_chat, lock_chat

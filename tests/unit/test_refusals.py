@@ -6,7 +6,6 @@ from types import ModuleType
 import pytest
 
 import memory.errors
-import memory.lsm.errors
 import storage_service.errors
 from mindbus.errors import Rejected
 
@@ -17,7 +16,7 @@ def refusals_of(module: ModuleType) -> list[type[Rejected]]:
 
 @pytest.mark.parametrize(
     "module",
-    [storage_service.errors, memory.errors, memory.lsm.errors],
+    [storage_service.errors, memory.errors],
     ids=lambda module: module.__name__,
 )
 def test_every_refusal_says_what_it_is_in_words(module: ModuleType) -> None:

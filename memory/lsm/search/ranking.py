@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from language.dates.intervals import Interval, interval_in
 from language.words import query_stems
 from memory.lsm.search.chat_index import ChatIndex
-from retrieval.blas import single_blas_thread
 from retrieval.bm25 import CONTEXT
 from retrieval.segments import Scores
 from retrieval.sequence_vectors import Similarities
+from retrieval.similarity import single_blas_thread
 
 _CLAUSE_END = re.compile(r"[?;]\s+|,?\s+(?:and|or|as well as|but|и|или|а также|но)\s+", re.IGNORECASE)
 _MAX_CLAUSES = 4

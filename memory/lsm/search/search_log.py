@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from bus_schema.lsm_events import EpisodeReactivated, EpisodeTouched
 from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes
-from memory.lsm.errors import NoSuchSearch, NotFoundBySearch
+from memory.errors import NoSuchSearch, NotFoundBySearch
 from memory.lsm.layer_transitions import Reactivation
 from memory.lsm.log_changes import LogListener
 from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, SearchRow

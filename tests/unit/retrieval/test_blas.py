@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from retrieval.blas import single_blas_thread
+from retrieval.similarity import single_blas_thread
 
 
 def threads() -> set[int]:

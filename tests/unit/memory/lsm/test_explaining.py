@@ -6,7 +6,7 @@ import pytest
 
 from bus_schema.episodes import AnchorReason, Layer
 from bus_schema.lsm_statistics import GetLayerHistory
-from memory.lsm.errors import NoSuchEpisode
+from memory.errors import NoSuchEpisode
 from tests.clocks import NOON
 from tests.lsm_kit import Archive, talk
 

@@ -8,7 +8,7 @@ from bus_schema.dialogue import MessageKind
 from bus_schema.episodes import AnchorReason, ColdContent, HotContent, Layer, WarmContent
 from bus_schema.lsm_events import EpisodeReactivated, EpisodeTouched
 from config.settings import FleetSettings
-from memory.lsm.errors import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackRejected
+from memory.errors import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackRejected
 from mindbus.sql.database import Database
 from tests.clocks import NOON
 from tests.lsm_kit import ANNA, Archive, said, talk

@@ -8,7 +8,7 @@ import pytest
 from bus_schema.dialogue import MessageKind
 from bus_schema.episodes import AnchorReason, Layer
 from bus_schema.lsm_events import EpisodeAnchored, EpisodeOpened, EpisodeRecorded
-from memory.lsm.errors import MessageDiffers
+from memory.errors import MessageDiffers
 from memory.lsm.log_changes import LogListener
 from memory.lsm.tables import TurnRow
 from tests.clocks import NOON

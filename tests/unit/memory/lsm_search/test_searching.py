@@ -15,7 +15,7 @@ from bus_schema.lsm_events import EpisodeTouched
 from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes
 from bus_schema.messages import Event
 from config.settings import FleetSettings
-from memory.lsm.errors import NoSuchSearch, NotFoundBySearch
+from memory.errors import NoSuchSearch, NotFoundBySearch
 from memory.lsm.search.search import EpisodeSearch
 from memory.lsm.tables import SearchRow, inbox_tables
 from mindbus.bus.claims import Claims
