@@ -36,7 +36,7 @@ import asyncio, sys
 from mindbus import AgentSDK
 
 async def main():
-    async with AgentSDK("agent.bob") as memory, memory.handle_swm_events(sys.argv[1], name="away") as events:
+    async with AgentSDK("agent.bob") as memory, memory.handle_swm_events(sys.argv[1], name=sys.argv[2]) as events:
         print("listening", flush=True)
         async for event in events:
             print("heard", event.kem_id, flush=True)
@@ -157,7 +157,7 @@ async def a_subscriber_dies(settings: FleetSettings, alice: AgentSDK, project: s
     """The id of the unit that it had heard of, without having finished."""
     wanted = f"metadata.project_id={project}"
     subscriber = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", SUBSCRIBER, wanted, env=settings.environment(), stdout=PIPE, stderr=PIPE
+        sys.executable, "-c", SUBSCRIBER, wanted, project, env=settings.environment(), stdout=PIPE, stderr=PIPE
     )
     assert subscriber.stdout is not None
     await _line(subscriber.stdout, "listening")
@@ -183,7 +183,7 @@ async def test_a_subscriber_that_was_away_catches_up(
 
     async with (
         AgentSDK("agent.bob", lpa_indexed_keys=["project_id"], settings=settings) as back,
-        back.handle_swm_events(f"metadata.project_id={project}", name="away") as events,
+        back.handle_swm_events(f"metadata.project_id={project}", name=project) as events,
     ):
         told = aiter(events)
         # It had not finished the first one.
