@@ -13,7 +13,7 @@ from tests.command_line import Shell, require_rabbitmq
 TOKEN = "a-token-for-these-tests-alone"
 WORKERS = "storage,history,tracker,dialogue,gateway"
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from tests.browser.conftest import App
 from tests.browser.pages import chromium, looking
 from tests.command_line import Shell, require_rabbitmq
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture
