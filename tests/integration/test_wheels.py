@@ -105,6 +105,21 @@ def test_without_the_fleet_its_commands_say_what_to_install(library: Path) -> No
     assert "pip install mindbus-fleet" in run(library / "mindbus", "worker", "storage", expected=2)
 
 
+def test_a_message_of_ones_own_is_read_before_any_package_of_the_fleet(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        "import sys\n"
+        "from mindbus import Query\n"
+        "assert not {'agents', 'config', 'workers'} & set(sys.modules)\n"
+        "class Ask(Query[None], domain='own', action='ask'):\n"
+        "    'A query.'\n"
+    )
+    begin = f"import os, sys; os.chdir({str(tmp_path)!r}); sys.argv[1:] = ['send', 'own:Ask', 'nonsense']; "
+
+    refused = run(sys.executable, "-c", begin + "from mindbus.cli.main import main; main()", expected=2)
+
+    assert "'nonsense' is not key=value" in refused
+
+
 def test_the_fleet_uses_its_own_packages_or_says_that_another_is_in_the_way(wheels: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(next(wheels.glob("mindbus_fleet-*.whl"))).extractall(tmp_path)
     (tmp_path / "agents").mkdir()
