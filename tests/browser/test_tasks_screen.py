@@ -29,7 +29,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     require_rabbitmq()
     chromium()
     shell = Shell(tmp_path_factory.mktemp("tasks") / "data", settings={"MINDBUS_GATEWAY_PORT": "0"})
-    workers = "storage,tracker,task_manager,dialogue,context,history,gateway"
+    workers = "storage,tracker,task_manager,context_manager,dialogue,context,history,gateway"
     try:
         state = shell.json("up", "-d", "--workers", workers, spawned=True)
         for user, name in (("olga", "Ольга"), ("boris", "Boris"), ("dina", "Dina"), *PEOPLE.items()):
@@ -124,6 +124,20 @@ def test_a_task_is_added_by_hand_and_appears_where_others_look(app: App, browser
         expect(row(chat, "<b>Call</b> the bank")).to_contain_text("asked by pavel")
         page.goto("/tasks")
         expect(page.get_by_label("User")).to_have_value("")
+
+
+def test_facts_stand_beside_the_dialogue_until_something_else_holds(app: App, browser: Browser) -> None:
+    app.say("nadia", "The release is set for May 15. The office has 3 meeting rooms.")
+    app.ask("POST", "/api/dialogues/nadia/end")
+    with looking(browser, app.url) as page:
+        page.goto("/chat?with=nadia")
+        aside = page.locator(".mb-aside")
+        expect(aside).to_contain_text("The release is set for May 15.")
+        app.say("nadia", "The release is moved to May 20.")
+        app.ask("POST", "/api/dialogues/nadia/end")
+        expect(aside).to_contain_text("May 20")
+        expect(aside).to_contain_text("3 meeting rooms")
+        expect(aside.locator(".mb-aside-row:not(:has(del))", has_text="May 15")).to_have_count(0)
 
 
 def test_more_tasks_than_fit_a_page_are_all_there(app: App, browser: Browser) -> None:

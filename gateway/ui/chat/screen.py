@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -14,11 +15,12 @@ from nicegui.element import Element
 from bus_schema.conversations import ListDialogues, MessageStored
 from bus_schema.dialogue import MAX_PREVIEW_CHARS, DialogueMessage, MessageKind
 from bus_schema.envelope import Envelope
+from bus_schema.facts import ListFacts
 from bus_schema.identities import is_user_id
-from bus_schema.processing import TaskStatus
+from bus_schema.processing import ContextUpdated, TaskStatus
 from bus_schema.tasks import ListTasks
 from gateway.api.dialogues import history
-from gateway.api.tasks import read_tasks
+from gateway.api.tasks import read_facts, read_tasks
 from gateway.ui.chat.dialogue_pane import DialoguePane
 from gateway.ui.chat.user_profile import MAX_ROWS, ProfilePanel
 from gateway.ui.components import anchor, attributes, box, button, icon_button, person, search, show_if, text, toggle
@@ -26,7 +28,7 @@ from gateway.ui.dialogs import prompt_user
 from gateway.ui.i18n import Localizer
 from gateway.ui.page_session import PageSession
 from gateway.ui.rows import Rows
-from gateway.ui.sections import EmptyState, ScreenSection
+from gateway.ui.sections import EXPECTED_ERRORS, EmptyState, ScreenSection
 from gateway.ui.tasks.screen import TASK_EVENTS
 
 
@@ -132,6 +134,7 @@ class _Row:
         show_if(self._unread, item.unread)
 
 
+_PROFILE_EVENTS = TASK_EVENTS | {ContextUpdated.wire.type}
 _COMMAND = 'mindbus chat --user alice --message "Hello"'
 _MAX_PANES = 3
 _WITH_ASIDE = 1100
@@ -156,7 +159,7 @@ class ChatScreen:
                 if not chosen:
                     new = partial(button, session.i18n("chat.new"), self._prompt_user, "mb-primary", "plus")
                     EmptyState(session.i18n, "chat", _COMMAND, new, "chat.empty").show(is_empty=True)
-            self._are_tasks_stale = False
+            self._is_profile_stale = False
             self.aside = None
             if len(chosen) == 1 and session.client.width >= _WITH_ASIDE:
                 self.aside = ProfilePanel(session.i18n, box("mb-aside", "aside"))
@@ -169,7 +172,7 @@ class ChatScreen:
             await pane.open()
             screen.people.meet(pane.user_id, is_open=True, unread=0)
         await screen.refresh()
-        await session.attempt(screen.refresh_tasks())
+        await session.attempt(screen.refresh_profile())
         await screen._part.attempt(screen._read_ends)
         session.every(5.0, screen.refresh)
         session.every(1.0, screen.tick)
@@ -186,8 +189,8 @@ class ChatScreen:
         is_listed = is_told = False
         for envelope in envelopes:
             is_told |= sum(pane.receive(envelope) for pane in self.panes) > 0
-            # Also by others: the user may be whom a task was given to.
-            self._are_tasks_stale |= envelope.type in TASK_EVENTS
+            # Also of others: who give the user a task, or say what holds instead.
+            self._is_profile_stale |= envelope.type in _PROFILE_EVENTS
             if envelope.type == MessageStored.wire.type:
                 self.people.receive(MessageStored.model_validate(envelope.data or {}))
                 is_listed = True
@@ -200,12 +203,12 @@ class ChatScreen:
         await self._part.attempt(self._refresh)
 
     async def tick(self) -> None:
-        if self._are_tasks_stale:
-            await self.refresh_tasks()
+        if self._is_profile_stale:
+            await self.refresh_profile()
 
-    async def refresh_tasks(self) -> None:
-        """Show the open tasks that the user owns or asked for, as many as there is room for."""
-        self._are_tasks_stale = False
+    async def refresh_profile(self) -> None:
+        """Show the open tasks that the user owns or asked for and the user's facts, as many as there is room for."""
+        self._is_profile_stale = False
         if self.aside is None:
             return
         profile = self.panes[0].profile
@@ -213,6 +216,10 @@ class ChatScreen:
         try:
             page = await read_tasks(self.session.backend, query, profile.user_id)
             profile.open_tasks, profile.has_more_tasks = page.items, page.next_cursor is not None
+            with suppress(*EXPECTED_ERRORS):  # those of the events are shown then
+                known = ListFacts(user_id=profile.user_id, limit=MAX_ROWS)
+                facts = await read_facts(self.session.backend, known, profile.user_id)
+                profile.listed_facts, profile.has_more_facts = facts.items, facts.next_cursor is not None
         finally:
             self.aside.show(profile)
 

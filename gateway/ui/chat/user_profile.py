@@ -28,11 +28,16 @@ TOPICS: Final = ("processed", "notification")
 
 @dataclass
 class UserProfile:
-    """Grows with every event; unreadable events are ignored. Open tasks, those due next first, are set as listed."""
+    """Grows with every event; unreadable events are ignored. Open tasks and current facts are set as listed.
+
+    Until they have been read, facts are those of the events.
+    """
 
     user_id: str
     open_tasks: tuple[Task, ...] = ()
     has_more_tasks: bool = False
+    listed_facts: tuple[Fact, ...] | None = None
+    has_more_facts: bool = False
     facts: dict[str, Fact] = field(default_factory=dict)
     moods: list[Mood] = field(default_factory=list)
     wishes: dict[str, NotificationGenerated] = field(default_factory=dict)
@@ -43,6 +48,8 @@ class UserProfile:
     @property
     def valid_facts(self) -> list[Fact]:
         """Facts that are not superseded, the newest first."""
+        if self.listed_facts is not None:
+            return list(self.listed_facts)
         return [fact for fact in reversed(self.facts.values()) if fact.superseded_by is None]
 
     def superseded_fact(self, fact: Fact) -> Fact | None:
@@ -113,7 +120,7 @@ class ProfilePanel:
             self._tasks(profile)
             self._facts(profile)
             self._show_deferred(profile)
-            if not (profile.moods or profile.open_tasks or profile.facts):
+            if not (profile.moods or profile.open_tasks or profile.valid_facts):
                 text(self.i18n("aside.nothing"), "mb-meta mb-aside-note", "p")
 
     def _mood(self, profile: UserProfile) -> None:
@@ -142,7 +149,7 @@ class ProfilePanel:
     def _facts(self, profile: UserProfile) -> None:
         i18n, now, facts = self.i18n, datetime.now(UTC), profile.valid_facts
         if facts:
-            with self._section("memory", "aside.facts", str(len(facts))):
+            with self._section("memory", "aside.facts", f"{len(facts)}{'+' if profile.has_more_facts else ''}"):
                 for fact in facts[:MAX_ROWS]:
                     about = (i18n(f"fact.{fact.kind.value}"), fact.project, i18n.when(fact.said_at, now))
                     self._row(fact.text, *about, before=profile.superseded_fact(fact))
