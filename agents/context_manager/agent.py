@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, timedelta, tzinfo
+from itertools import islice
 
 from agents.context_manager.extraction import extract_by_model, extract_facts
 from agents.context_manager.knowledge import FactBase, FactRecorder, statement_content
@@ -83,13 +84,13 @@ class ContextManager:
 
 def big_picture(knowledge: FactBase, user_id: str, limit: int = 12) -> tuple[Fact, ...]:
     """Current facts for a conversation with a user: their own first, then by kind, the newest first."""
-    return _by_importance(knowledge, user_id)[:limit]
+    return tuple(islice(_without_repeated(_by_importance(knowledge, user_id), user_id), limit))
 
 
 def relevant_facts(knowledge: FactBase, user_id: str, about: str, limit: int) -> tuple[Fact, ...]:
     """Current facts that bear on a text, best first, then the others as in the big picture."""
     best, others = most_relevant(_by_importance(knowledge, user_id), lambda fact: fact.text, about, limit)
-    return (*best, *others)[:limit]
+    return tuple(islice(_without_repeated((*best, *others), user_id), limit))
 
 
 def with_speaker(fact: Fact, reader: str, people: KnownPeople) -> str:
@@ -102,7 +103,7 @@ def _by_importance(knowledge: FactBase, user_id: str) -> tuple[Fact, ...]:
     order = ("preference", "role", "decision", "fact")
     current = sorted(knowledge.current, key=lambda fact: fact.said_at, reverse=True)
     current.sort(key=lambda fact: (fact.said_by != user_id, order.index(fact.kind)))
-    return tuple(_without_repeated(current, user_id))
+    return tuple(current)
 
 
 def _without_repeated(facts: Iterable[Fact], user_id: str) -> Iterable[Fact]:
