@@ -58,6 +58,7 @@ class SearchEpisodes(Query[FoundEpisodes], domain="lsm", action="search"):
     """Search what was said, as of `at`, but for the turns in `exclude`.
 
     With `touch`, results count as used and stay in higher layers longer; without, only those that feedback names.
+    Where the confidence is `nothing`, `doubtful_words` is the budget, if given.
 
     `depth` says how far to go: what the layers say (`summary`), the raw turns (`raw`), or whichever it takes (`auto`).
     """
@@ -71,6 +72,7 @@ class SearchEpisodes(Query[FoundEpisodes], domain="lsm", action="search"):
     since: Moment | None = None
     until: Moment | None = None
     exclude: RawLogIds = Field(default=(), max_length=MAX_EXCLUDED)
+    doubtful_words: int | None = Field(default=None, ge=1, le=MAX_BUDGET_WORDS)
     depth: Literal["auto", "summary", "raw"] = "auto"
     touch: bool = True
     explain: bool = False

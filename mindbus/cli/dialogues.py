@@ -99,7 +99,7 @@ def _show_dialogues(dialogues: list[Dialogue]) -> None:
 
 
 def _plain(message: DialogueMessage) -> dict[str, Any]:
-    named = {"kem_ids"} if message.kem_ids else set()
+    named = {name for name in ("kem_ids", "episodes", "memory") if getattr(message, name)}
     return message.model_dump(mode="json", include={"message_id", "role", "kind", "content", "time"} | named)
 
 

@@ -40,6 +40,8 @@ _MAX_QUESTION_CHARS = 2000
 _PAUSE_S = 15.0
 # Budgets of the episodes that answer the question, and of the current ones.
 _FOUND_WORDS, _HOT_WORDS = 600, 150
+# Of a search that seems to have no answer: it often has, among its best.
+_DOUBTFUL_WORDS = 400
 _REPORT_WITHIN = timedelta(minutes=10)
 
 
@@ -91,13 +93,13 @@ class RecalledText:
 class Recollection(Generic[RecalledT]):
     """Recalled items; `absence` tells why there are none, where memory did not answer.
 
-    `found_ids` are the turns that the search `search_id` returned.
+    `result_ids` are the turns, and the episodes with a summary, that the search `search_id` returned.
     """
 
     items: tuple[RecalledT, ...] = ()
     absence: MemoryAbsence | None = None
     search_id: SearchId | None = None
-    found_ids: Collection[str] = ()
+    result_ids: Collection[str] = ()
 
 
 class _Recall:
@@ -164,15 +166,22 @@ class EpisodeRecall(_Recall):
         queries: list[Query[FoundEpisodes]] = [hot]
         if budget_words > 0:
             words = min(budget_words, MAX_BUDGET_WORDS)
-            search = SearchEpisodes(query=text, chat_id=chat_id, budget_words=words, exclude=exclude, touch=False)
+            search = SearchEpisodes(
+                query=text,
+                chat_id=chat_id,
+                budget_words=words,
+                doubtful_words=_DOUBTFUL_WORDS,
+                exclude=exclude,
+                touch=False,
+            )
             queries.insert(0, search)
         results, absence = await self._ask(_identity(chat_id), *queries)
         if not results:
             return Recollection(absence=absence)
         # The question itself may have been asked before.
         texts = {each.id: each for each in _texts(results) if not each.text.endswith(f"\n{text}")}
-        found_ids = {turn.raw_log_id for each in results[:-1] for episode in each.episodes for turn in episode.turns}
-        return Recollection(tuple(texts.values()), None, results[0].search_id, found_ids)
+        result_ids = {each.id for each in _texts(results[:-1])}
+        return Recollection(tuple(texts.values()), None, results[0].search_id, result_ids)
 
     async def report_used(self, search_id: SearchId, chat_id: str, raw_log_ids: Sequence[str]) -> None:
         """Report the turns that an answer used; their episodes count as accessed. Nothing where the bus is away."""

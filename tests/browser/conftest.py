@@ -53,7 +53,10 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     """Every worker there is, on one RabbitMQ, as `mindbus up -d` starts them."""
     require_rabbitmq()
     chromium()
-    shell = Shell(tmp_path_factory.mktemp("app") / "data", settings={"MINDBUS_GATEWAY_PORT": "0"})
+    shell = Shell(
+        tmp_path_factory.mktemp("app") / "data",
+        settings={"MINDBUS_GATEWAY_PORT": "0", "MINDBUS_RECALL_TIMEOUT_S": "20"},
+    )
     try:
         state = shell.json("up", "-d", spawned=True)
         yield App(state["gateway_url"], state["amqp_url"], shell)

@@ -1,15 +1,20 @@
 """The web app as a person at a browser has it, on a whole fleet."""
 
+import asyncio
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from bus_schema.lsm import RecordExchange, SaidMessage
+from config.settings import FleetSettings
+from mindbus.bus.connection import connect
 from tests.browser.conftest import App
 from tests.browser.letters import CONTENT, TRACE, send_a_dead_letter
 from tests.browser.pages import Looks, keep, looking, low_contrasts, overflow
@@ -77,6 +82,34 @@ def test_delegations_are_shown_folded_between_the_question_and_the_answer(app: A
             kinds = order.evaluate_all("(all) => all.map((each) => each.classList[0])")
             assert kinds == ["mb-said", "mb-delegation", "mb-delegation", "mb-answer"]
             page.reload()
+
+
+def record_long_ago(app: App, user: str, text: str) -> None:
+    """As an import does."""
+    said = SaidMessage(role="user", content=text, time=datetime(2026, 3, 10, 9, tzinfo=UTC))
+
+    async def record() -> None:
+        settings = FleetSettings(amqp_url=app.amqp_url, data_dir=app.shell.data_dir)
+        async with connect("user.local", settings=settings) as bus:
+            await bus.request(RecordExchange(chat_id=user, messages=(said,)))
+
+    with ThreadPoolExecutor(1) as aside:
+        aside.submit(asyncio.run, record()).result(60)
+
+
+def test_an_answer_links_to_the_episodes_that_it_has_used(app: App, browser: Browser) -> None:
+    record_long_ago(app, "vera", "The door code is 4711.")
+    with looking(browser, app.url) as page:
+        composer(page, "vera")
+        say(page, "What is the door code?")
+        expect(page.locator(".mb-answer:not([data-growing])")).to_contain_text("4711")
+        link = page.locator(".mb-recalled a[data-episode]:visible")
+        for _ in range(2):
+            expect(page.locator(".mb-recalled")).to_contain_text("From memory:")
+            expect(link).to_have_text("10 Mar")
+            page.reload()
+        link.click()
+        expect(page).to_have_url(re.compile(r"/episodes\?episode=ep_"))
 
 
 def test_what_is_said_is_on_the_timeline_within_two_seconds(app: App, browser: Browser) -> None:

@@ -50,16 +50,17 @@ class RetrievedMemory:
         return tuple(each.id for each in shown if each.id in self.unit_ids)
 
     def recalled(self, shown: Iterable[MemorySnippet], used: Sequence[str]) -> tuple[RecalledEpisode, ...]:
-        """Episodes of the shown snippets, the best first."""
+        """Episodes of the shown snippets that the search returned or the answer has used, the best first."""
         by_episode: defaultdict[str, list[RecalledText]] = defaultdict(list)
         for text in (self.texts[each.id] for each in shown if each.id in self.texts):
-            by_episode[text.episode_id].append(text)
+            if text.id in self.episodes.result_ids or text.id in used:
+                by_episode[text.episode_id].append(text)
         return tuple(_recalled(episode_id, texts, used) for episode_id, texts in by_episode.items())
 
     def used(self, shown: Iterable[MemorySnippet], question: str, answer: str) -> list[str]:
-        """Ids of the shown turns that the search returned and the answer has used."""
-        found = {each.id: _content(each.text) for each in shown if each.id in self.episodes.found_ids}
-        return used_turns(question, answer, found)
+        """Ids of the shown turns that the answer has used."""
+        turns = {each.id: _content(each.text) for each in shown if each.id in self.texts}
+        return [each for each in used_turns(question, answer, turns) if each != self.texts[each].episode_id]
 
 
 def _recalled(episode_id: str, texts: Sequence[RecalledText], used: Sequence[str]) -> RecalledEpisode:
@@ -98,7 +99,8 @@ class MemoryLookup:
         return _remembered(kems, episodes, summary)
 
     async def report(self, memory: RetrievedMemory, user_id: str, used: Sequence[str]) -> None:
-        """Report the turns that an answer has used, for their episodes to count as accessed."""
+        """Report the turns of the search that an answer has used, for their episodes to count as accessed."""
+        used = [each for each in used if each in memory.episodes.result_ids]
         if used and memory.episodes.search_id is not None:
             await self.episodes.report_used(memory.episodes.search_id, user_id, used)
 

@@ -113,7 +113,9 @@ class ConversationView:
             self._fail(error, content, message_id)
 
     def _settle(self, answer: Answered) -> None:
-        self.receive(self._message(answer.response_id, "assistant", answer.response))
+        memory = {"kem_ids": answer.kem_ids, "episodes": answer.episodes, "memory": answer.memory}
+        message = self._message(answer.response_id, "assistant", answer.response)
+        self.receive(message.model_copy(update=memory))
         self._end_growing()
 
     def _message(self, message_id: str, role: Literal["user", "assistant"], content: str) -> DialogueMessage:

@@ -1,13 +1,14 @@
 """Views of user messages, answers, notifications with their reasons, and streamed answers."""
 
 from collections.abc import Sequence
-from urllib.parse import quote
+from datetime import datetime
+from urllib.parse import quote, urlencode
 
 from bus_schema.artifacts import ArtifactRef
-from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage
+from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, RecalledEpisode
 from bus_schema.notification import NotificationGenerated
 from bus_schema.replies import restarts
-from gateway.ui.components import anchor, attributes, box, fold, moment, refill, text
+from gateway.ui.components import anchor, attributes, box, clickable, fold, moment, refill, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.markdown import markdown
 from gateway.ui.svg import icon
@@ -20,6 +21,46 @@ def show_message(i18n: Localizer, message: DialogueMessage) -> None:
         _content(i18n, message, is_markdown=not is_user)
         if is_user:
             moment(i18n, message.time, i18n.hour(message.time))
+        else:
+            _show_memory(i18n, message)
+
+
+def _show_memory(i18n: Localizer, message: DialogueMessage) -> None:
+    """The memory that an answer was made with: links to what it used, the rest folded."""
+    used = [each for each in message.episodes if each.used]
+    seen = [each for each in message.episodes if not each.used]
+    if message.memory is not None:
+        with box("mb-line-x mb-recalled"):
+            icon("alert", "mb-i14")
+            text(i18n(f"chat.memory_{message.memory}"))
+    if not (message.episodes or message.kem_ids):
+        return
+    with box("mb-recalled"):
+        with box("mb-line-x") as line:
+            icon("memory", "mb-i14")
+            text(i18n("chat.remembered" if used else "chat.memory_looked_at"))
+            for episode in used:
+                _episode_link(i18n, episode, message.time)
+        rest = len(seen) + len(message.kem_ids)
+        body = box("mb-line-x mb-recalled-body mb-hidden")
+    if rest:
+        with line, clickable("mb-link", lambda: fold(more, body), aria_expanded=False) as more:
+            text(i18n.count("chat.memory_more", rest))
+    with body:
+        for episode in seen:
+            _episode_link(i18n, episode, message.time)
+        for place, kem_id in enumerate(message.kem_ids, 1):
+            target = f"/memory?{urlencode({'kem': kem_id, 'user': message.user_id})}"
+            attributes(anchor(target, i18n("chat.memory_unit", n=place)), title=kem_id)
+
+
+def _episode_link(i18n: Localizer, episode: RecalledEpisode, answered_at: datetime) -> None:
+    """A link to an episode by its day; an uncertain one has a question mark."""
+    label = i18n.date(episode.time, answered_at) + (" ?" if episode.is_uncertain else "")
+    link = anchor(f"/episodes?{urlencode({'episode': episode.episode_id})}", label)
+    attributes(link, data_episode=episode.episode_id)
+    if episode.is_uncertain:
+        attributes(link, title=i18n("chat.memory_uncertain"))
 
 
 class NotificationView:

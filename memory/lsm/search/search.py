@@ -112,6 +112,9 @@ class EpisodeFinder:
             matches = await asyncio.to_thread(match_query, index, query, at, allowed)
             vector = await embedding
             result = await asyncio.to_thread(search_turns, index, query, matches, vector, weights)
+        if result.confidence == "nothing" and query.doubtful_words is not None:
+            words = min(query.budget_words, query.doubtful_words)
+            query = query.model_copy(update={"budget_words": words})
         packs = query.depth == "summary" or (query.depth == "auto" and is_overview(query.query))
         loaded = await self._load(result, with_packs=packs)
         if packs and query.depth == "auto":

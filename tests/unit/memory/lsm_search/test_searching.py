@@ -158,6 +158,41 @@ async def test_a_headline_is_no_overview_so_a_cold_episode_is_unpacked(library: 
     assert not briefly.unpacked
 
 
+async def test_excluded_turns_are_left_out_and_the_rest_is_found(library: Library) -> None:
+    every = await library.found("Orion PostgreSQL", touch=False)
+    ids = {turn.content: turn.raw_log_id for episode in every.episodes for turn in episode.turns}
+    shown = ids["We decided to use PostgreSQL for Orion."]
+
+    rest = await library.found("Orion PostgreSQL", touch=False, exclude=(shown, "raw_unknown"))
+
+    assert "We decided to use PostgreSQL for Orion." not in texts(rest)
+    assert "Let us use PostgreSQL for Orion." in texts(rest)
+
+
+async def test_a_search_that_seems_to_have_no_answer_returns_its_best_within_another_budget(library: Library) -> None:
+    doubtful = await library.found("zebra stripes", budget_words=400, doubtful_words=9, touch=False)
+    sure = await library.found("Orion PostgreSQL", budget_words=400, doubtful_words=1, touch=False)
+
+    assert doubtful.confidence == "nothing"
+    assert 0 < doubtful.words <= 9
+    assert "We decided to use PostgreSQL for Orion." in texts(sure)
+
+
+async def test_feedback_touches_the_episodes_of_used_turns_once(library: Library) -> None:
+    orion = (await library.episodes())[3]
+    found = await library.found("Orion PostgreSQL", touch=False)
+    turn = next(turn for episode in found.episodes for turn in episode.turns if "decided" in turn.content)
+    assert (await library.episodes())[3].access_count == orion.access_count, "looking is no use"
+    feedback = Feedback(search_id=found.search_id or "", used=(turn.raw_log_id,), touch=True)
+
+    events = [await library.work(lambda: library.search.log.take_feedback(feedback, ASKER)) for _ in range(2)]
+
+    assert [[type(event) for event in each] for each in events] == [[EpisodeTouched], []]
+    counts = {each.id: each.access_count for each in await library.episodes()}
+    assert counts.pop(orion.id) == orion.access_count + 1
+    assert len(set(counts.values())) == 1
+
+
 async def test_filters_by_layer_by_time_by_tag_leave_the_rest_out(library: Library) -> None:
     rex = (await library.episodes())[0]
     await library.pack(rex.id, NOON + 400 * DAY)
