@@ -67,7 +67,7 @@ class AssistantClient:
             async for piece in pieces:
                 if isinstance(piece, Answered):
                     write(_rest(piece.response, shown) + "\n")
-                    for line in _memory_lines(piece):
+                    for line in memory_lines(piece):
                         errors().print(line, style="dim", markup=False, soft_wrap=True)
                     return piece
                 if restarts(piece):
@@ -167,7 +167,7 @@ def invocation_of(user_id: str, text: str, *, stream: bool) -> Invoke:
         return Invoke(user_id=user_id, message=text, message_id=mint("msg"), stream=stream)
 
 
-def _memory_lines(answer: Answered) -> list[str]:
+def memory_lines(answer: Answered) -> list[str]:
     """The memory that an answer was made with, for `mindbus episodes show ID`, or that it did not come in time."""
     lines = [] if answer.memory is None else [f"(memory was {answer.memory}: this may lack something that is known)"]
     used = [f"{each.episode_id} ({each.time:%Y-%m-%d})" for each in answer.episodes if each.used]
