@@ -204,10 +204,10 @@ class EpisodesScreen:
         await self._do(self.session.backend.query(command))
 
     async def _do(self, work: Any, done: str = "") -> None:
-        """Run a command, then refresh without waiting for its event."""
-        if await self.session.attempt(work, done):
-            await self._detail_part.attempt(self._explain)
-            await self.refresh()
+        """Run a command, then refresh without waiting for its event; a refused one was meant for a past state."""
+        await self.session.attempt(work, done)
+        await self._detail_part.attempt(self._explain)
+        await self.refresh()
 
 
 def _layers(name: str) -> tuple[Layer, ...]:
