@@ -179,7 +179,7 @@ class MoodHistory(BaseModel):
         """Check whether a tone is far from the usual; one word or the first fragments are not enough."""
         return self.heard >= _FEWEST_HEARD and evidence >= _FEWEST_EVIDENCE and abs(tone - self.usual) >= _SHARP
 
-    def having_heard(self, tone: float, is_sharp: bool) -> Self:
+    def with_tone(self, tone: float, is_sharp: bool) -> Self:
         """The history with one more tone in it."""
         usual = tone if not self.heard else self.usual + _NEWEST * (tone - self.usual)
         return self.model_copy(update={"usual": round(usual, 3), "heard": self.heard + 1, "is_turned": is_sharp})
@@ -224,7 +224,7 @@ class MoodWatcher:
                     "links": links_to("message", mood.message_ids),
                 }
             )
-            history = history.having_heard(tone.value, is_sharp)
+            history = history.with_tone(tone.value, is_sharp)
         return history, outcome
 
     async def _tone(self, messages: Sequence[DialogueMessage], present: Present | None) -> ToneAnalysis:

@@ -55,7 +55,7 @@ class PeopleDirectory:
         """Whether a user belongs to a simulated team."""
         return user_id in self._simulated
 
-    def having_heard(self, heard: tuple[str, ...], user_id: str) -> tuple[str, ...]:
+    def with_speaker(self, heard: tuple[str, ...], user_id: str) -> tuple[str, ...]:
         """Simulated users who have spoken, including this one."""
         is_news = user_id in self._simulated and user_id not in heard
         return (*heard, user_id) if is_news else heard

@@ -33,7 +33,7 @@ class Embedding(StrictValue):
         return cls(model=model, dim=len(floats), data=base64.b64encode(floats.tobytes()).decode())
 
     @classmethod
-    def kept(cls, model: str, raw: bytes) -> "Embedding":
+    def from_bytes(cls, model: str, raw: bytes) -> "Embedding":
         """Build it from raw bytes that were validated when they came in."""
         return cls.model_construct(model=model, dim=len(raw) // FLOAT_BYTES, data=base64.b64encode(raw).decode())
 

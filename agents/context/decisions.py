@@ -167,7 +167,7 @@ def _wait(
     last, gap, hour = max((told.at for told in state.told), default=None), context.span(habits.gap), context.span(_HOUR)
     if last and last + gap > context.now:
         return last + gap, "gathers with what comes close after another", False
-    recent = state.told_since(context.now - hour)
+    recent = state.delivered_since(context.now - hour)
     if len(recent) >= habits.most_per_hour:
         frees = sorted(told.at for told in recent)[-habits.most_per_hour] + hour
         return frees, f"more than {habits.most_per_hour} an hour", False
@@ -237,7 +237,7 @@ async def decide_by_model(
     matter = f"{notification.message}\n{notification.context}\nurgency: {notification.urgency}"
     materials = [
         Material(notification.notification_id, "notification", matter),
-        Material("talk", "talk", _told(talk) or "nothing has been said"),
+        Material("talk", "talk", _transcript(talk) or "nothing has been said"),
     ]
     asked = build_prompt("notification", "write", guide.system, "Decide as JSON.", materials)
     judgement = await try_complete_as(model, asked, ModelDecision, guide.model)
@@ -270,6 +270,6 @@ def _is_faithful(message: str, notification: NotificationGenerated) -> bool:
     return bool(message.strip()) and has_numbers and is_supported(notification.message, message)
 
 
-def _told(talk: Sequence[DialogueMessage]) -> str:
+def _transcript(talk: Sequence[DialogueMessage]) -> str:
     shown = [each for each in talk if each.kind is not MessageKind.HIDDEN][-_TALK_MESSAGES:]
     return "\n".join(f"{each.role}: {each.content}" for each in shown)

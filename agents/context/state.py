@@ -74,7 +74,7 @@ class NotificationState(BaseModel):
     def delivery_of(self, notification_id: str) -> Delivery | None:
         return next((each for each in self.deliveries if each.notification_id == notification_id), None)
 
-    def told_since(self, moment: datetime) -> tuple[DeliveredNotification, ...]:
+    def delivered_since(self, moment: datetime) -> tuple[DeliveredNotification, ...]:
         return tuple(each for each in self.told if each.at > moment)
 
     def due(self, now: datetime) -> tuple[WaitingNotification, ...]:

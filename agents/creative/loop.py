@@ -51,7 +51,7 @@ class CreativeLoop:
         """
         graph = _Work(self, assignment, report).graph()
         config, fingerprint = _thread(assignment, assignment.order.attempt), self._fingerprint(assignment)
-        if await _kept(graph, config, fingerprint) is None:
+        if await _saved_state(graph, config, fingerprint) is None:
             await self.memory.adelete_thread(_thread_id(assignment, assignment.order.attempt))
             if not await self._seed(graph, assignment, fingerprint):
                 first: LoopState = {"fingerprint": fingerprint}
@@ -69,7 +69,7 @@ class CreativeLoop:
     async def _seed(self, graph: "_Graph", assignment: Assignment, fingerprint: str) -> bool:
         """Begin where an earlier attempt stopped, in a thread of its own, so that the earlier one cannot interfere."""
         for attempt in range(assignment.order.attempt - 1, 0, -1):
-            earlier = await _kept(graph, _thread(assignment, attempt), fingerprint)
+            earlier = await _saved_state(graph, _thread(assignment, attempt), fingerprint)
             if earlier is not None and "last" in earlier:
                 await graph.aupdate_state(
                     _thread(assignment, assignment.order.attempt), earlier, as_node=earlier["last"]
@@ -86,7 +86,7 @@ class CreativeLoop:
 _Graph = CompiledStateGraph[LoopState, Any, Any, Any]
 
 
-async def _kept(graph: _Graph, config: RunnableConfig, fingerprint: str) -> LoopState | None:
+async def _saved_state(graph: _Graph, config: RunnableConfig, fingerprint: str) -> LoopState | None:
     """State of a thread, unless it belongs to another subject."""
     kept = cast("LoopState", (await graph.aget_state(config)).values)
     return kept if kept.get("fingerprint") == fingerprint else None

@@ -123,7 +123,7 @@ def arguments_of(call: ToolCall) -> ListArguments | AddArguments | TaskArguments
     return read
 
 
-def meant_tasks(words: str, tasks: Sequence[Task]) -> list[Task]:
+def matching_tasks(words: str, tasks: Sequence[Task]) -> list[Task]:
     """The tasks that words or an id may mean: one where it is clear."""
     by_id = [task for task in tasks if task.task_id in words]
     if by_id:

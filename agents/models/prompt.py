@@ -210,18 +210,18 @@ class PresentModel:
         schema: type[BaseModel] | None = None,
         params: ModelParams = DEFAULTS,
     ) -> Completion:
-        return await self._model.complete(self._told(messages), tools=tools, schema=schema, params=params)
+        return await self._model.complete(self._with_present(messages), tools=tools, schema=schema, params=params)
 
     async def stream(
         self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
     ) -> AsyncIterator[Chunk]:
-        async for chunk in self._model.stream(self._told(messages), tools=tools, params=params):
+        async for chunk in self._model.stream(self._with_present(messages), tools=tools, params=params):
             yield chunk
 
     async def aclose(self) -> None:
         """Leave the model open: it belongs to whoever opened it."""
 
-    def _told(self, messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
+    def _with_present(self, messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
         if not messages or messages[0].role != "system":
             return messages
         language = self._present.language or language_of(messages[-1].content)

@@ -119,7 +119,7 @@ def members_of(run: Run) -> tuple[Identity, ...]:
 def advance(card: Card, run: Run, event: RunEvent, now: datetime) -> Transition:
     """Apply an event; what is late, repeated or out of place leaves the run as it is."""
     if run.status in OVER:
-        return Transition(_with_found(run, event, now))
+        return Transition(_with_artifact(run, event, now))
     if isinstance(event, CancelRequested):
         return _cancel(run, event, now)
     transition = _begin(run, event, now) if run.status is RunStatus.STARTING else _take_in(card, run, event, now)
@@ -142,7 +142,7 @@ def _take_in(card: Card, run: Run, event: RunEvent, now: datetime) -> Transition
         case TimePassed():
             return _with_timers(card, run, now)
         case ArtifactFound():
-            return Transition(_with_found(run, event, now))
+            return Transition(_with_artifact(run, event, now))
         case StepCompleted() | StepFailed() | StepPendingStorage():
             return Transition(_with_ending(card, run, event, now))
         case _:
@@ -159,7 +159,7 @@ def _with_ending(card: Card, run: Run, ending: StepEnding, now: datetime) -> Run
     return with_step(run, with_artifact(step, ending, now, missing_after))
 
 
-def _with_found(run: Run, event: RunEvent, now: datetime) -> Run:
+def _with_artifact(run: Run, event: RunEvent, now: datetime) -> Run:
     if not isinstance(event, ArtifactFound):
         return run
     return run.model_copy(

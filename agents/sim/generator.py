@@ -141,21 +141,21 @@ class MessageGenerator:
         others = range(1, len(stage.facts))
         count = 2 if len(others) > 1 and self._chance.random() < _THREE_FACTS else 1
         chosen = [0, *sorted(self._chance.sample(others, count))]
-        return tuple(self._said_by(story, stage.facts[place]) for place in chosen)
+        return tuple(self._sentence(story, stage.facts[place]) for place in chosen)
 
     def _text(self, stage: Stage, story: Storyline, facts: tuple[str, ...]) -> str:
         """An opening, what happened, how it feels, what follows; not everybody says everything."""
         teller = story.teller
-        parts = [self._said_by(story, teller.openings)] if self._chance.random() < _OPENS else []
-        feeling = self._said_by(story, teller.feels(stage.feeling))
+        parts = [self._sentence(story, teller.openings)] if self._chance.random() < _OPENS else []
+        feeling = self._sentence(story, teller.feels(stage.feeling))
         parts += [*facts, feeling] if self._chance.random() < 0.5 else [facts[0], feeling, *facts[1:]]
         if stage.asks and self._chance.random() < _ASKS:
-            parts.append(self._said_by(story, stage.asks))
+            parts.append(self._sentence(story, stage.asks))
         if self._chance.random() < _CLOSES:
-            parts.append(self._said_by(story, teller.closings))
+            parts.append(self._sentence(story, teller.closings))
         return " ".join(parts)
 
-    def _said_by(self, story: Storyline, wordings: tuple[Template, ...]) -> str:
+    def _sentence(self, story: Storyline, wordings: tuple[Template, ...]) -> str:
         wording = self._chance.choice(wordings)
         values = dict(story.values)
         if "colleague" in placeholders(wording):

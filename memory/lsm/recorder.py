@@ -115,7 +115,7 @@ class Recorder:
         ids = [utterance.id_in(chat_id) for utterance in utterances]
         by_id = list(zip(ids, utterances, strict=True))
         heard_ids = {key for key, utterance in by_id if utterance.is_heard and key in existing}
-        chat.heard += self._mark_heard(existing[key] for key in heard_ids)
+        chat.heard += self._mark_stored(existing[key] for key in heard_ids)
         turns = self._add_turns(chat, {key: utterance for key, utterance in by_id if key not in existing})
         result = RecordingResult(tuple(ids), len(turns))
         placed: dict[str, str] = {}
@@ -133,7 +133,7 @@ class Recorder:
         return {row.id: row for row in await self.database.session.scalars(query)}
 
     @staticmethod
-    def _mark_heard(rows: Iterable[TurnRow]) -> int:
+    def _mark_stored(rows: Iterable[TurnRow]) -> int:
         """Number of rows that were not known to be in storage before."""
         new = [row for row in rows if not row.is_heard]
         for row in new:

@@ -107,7 +107,7 @@ def pack_of(row: EpisodeRow) -> Content:
     content = _CONTENT.validate_python(stored)
     if row.embedding is None or row.model is None:
         return content
-    return content.model_copy(update={"embedding": Embedding.kept(row.model, row.embedding)})
+    return content.model_copy(update={"embedding": Embedding.from_bytes(row.model, row.embedding)})
 
 
 def stored_words(row: EpisodeRow) -> int:

@@ -60,7 +60,7 @@ def kem_of(fields: Mapping[bytes, bytes]) -> Kem:
             "content_type": fields[b"content_type"].decode(),
             "content": None if content is None else content.decode(),
             "metadata": from_json(fields[b"metadata"]),
-            "embeddings": None if vector is None else Embedding.kept(fields[b"model"].decode(), vector),
+            "embeddings": None if vector is None else Embedding.from_bytes(fields[b"model"].decode(), vector),
             "created_at": fields[b"created_at"].decode(),
             "updated_at": fields[b"updated_at"].decode(),
             **_other_fields.validate_json(fields[b"rest"]),

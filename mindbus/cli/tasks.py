@@ -87,9 +87,9 @@ def list_(
         )
     )
     if as_json:
-        show_json({"items": [_told(task, zone) for task in page.items], "next": page.next_cursor})
+        show_json({"items": [_task_json(task, zone) for task in page.items], "next": page.next_cursor})
         return
-    rows = [_told(task, zone) for task in page.items]
+    rows = [_task_json(task, zone) for task in page.items]
     show_table(("id", "due", "owner", "status", "text"), ([row[key] for key in _SHOWN] for row in rows))
     if page.next_cursor:
         say(f"more: --cursor '{page.next_cursor}'")
@@ -167,7 +167,7 @@ def _answer(command: type[Command[Task]], user: str | None, as_json: bool, **fie
     except ValidationError as invalid:
         raise UsageError(explain(invalid)) from invalid
     task, zone = run(_one(user, asked))
-    told = _told(task, zone)
+    told = _task_json(task, zone)
     if as_json:
         show_json(told)
     else:
@@ -210,7 +210,7 @@ def _trace(user: str | None) -> str | None:
     return conversation_trace(user) if user else None
 
 
-def _told(task: Task, zone: ZoneInfo | None) -> dict[str, Any]:
+def _task_json(task: Task, zone: ZoneInfo | None) -> dict[str, Any]:
     """A date for a day, a minute with its offset for a time; `source` is the message that it comes from."""
     due = task.due.astimezone(zone) if task.due and zone else task.due
     return {

@@ -19,7 +19,7 @@ from mindbus.cli.session import on_the_bus, run
 from mindbus.registry import WorkerRegistry, installed_workers
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus_fleet.cli.background import require_free
-from mindbus_fleet.cli.fleet import groups_of, until_told_to_stop
+from mindbus_fleet.cli.fleet import groups_of, run_until_stopped
 from mindbus_fleet.cli.process_run import Progress, RunRequest, follow, start, step_table
 from mindbus_fleet.supervision.run_folder import RunFolder
 from mindbus_fleet.supervision.supervisor import Supervisor, fleet_up
@@ -60,7 +60,7 @@ def demo(
     else:
         order = RunRequest.read(_CARD, [brief], {})
     require_free(settings)
-    outcome = run(until_told_to_stop(_perform(order, settings, is_silent=as_json)))
+    outcome = run(run_until_stopped(_perform(order, settings, is_silent=as_json)))
     if outcome is None:
         raise CommandError("interrupted")
     _show(outcome, as_json=as_json)

@@ -49,7 +49,7 @@ class TurnLine(BaseModel):
     message_id: str | None = Field(default=None, min_length=1, max_length=200)
     speaker: str | None = Field(default=None, min_length=1, max_length=80)
 
-    def said(self, nth: int) -> SaidMessage:
+    def message(self, nth: int) -> SaidMessage:
         """Without an id it is known by its words and its time, so that it is the same whenever it is read."""
         own = (self.message_id,) if self.message_id else (self.role, self.time.isoformat(), self.content, nth)
         is_ours = self.message_id is not None and self.message_id.startswith(_OWN_ID)
@@ -145,7 +145,7 @@ def read_turns(file: Path) -> list[ImportedTurn]:
         try:
             read = TurnLine.model_validate_json(line)
             times[read] += 1
-            turn = ImportedTurn(number, read.chat_id, read.said(times[read]))
+            turn = ImportedTurn(number, read.chat_id, read.message(times[read]))
         except ValidationError as invalid:
             problems.append(f"{file}:{number}: {_explained(invalid)}")
             continue

@@ -82,7 +82,7 @@ def show_turns(turns: Iterable[RawTurn]) -> None:
         )
 
 
-def show_found(found: FoundEpisodes, *, is_explained: bool) -> None:
+def show_search_result(found: FoundEpisodes, *, is_explained: bool) -> None:
     unpacked = ", read again word by word" if found.unpacked else ""
     degraded = "; compared by words alone" if found.is_degraded else ""
     say(f"{found.confidence}: {len(found.episodes)} episodes, {found.words} words{unpacked}{degraded}")

@@ -23,7 +23,7 @@ from mindbus_fleet.cli.episode_view import (
     Until,
     show_episode,
     show_episodes,
-    show_found,
+    show_search_result,
     show_stats,
 )
 
@@ -97,7 +97,7 @@ def search(
     fields |= {"tags": tag or (), "since": since, "until": until, "depth": depth}
     fields |= {"explain": explain, "touch": not no_touch}
     found = answer_to(lambda: SearchEpisodes.model_validate(fields), acting)
-    show_result(found, lambda _found: show_found(found, is_explained=explain), as_json=as_json)
+    show_result(found, lambda _found: show_search_result(found, is_explained=explain), as_json=as_json)
 
 
 def stats(chat: AnyChat = None, acting: As = LOCAL_USER, as_json: Json = False) -> None:

@@ -108,7 +108,7 @@ def up(
     else:
         logs = RunFolder(settings).logs if log_files else None
         supervisor = Supervisor(settings, groups, broken, logs)
-        run(until_told_to_stop(_stay_up(supervisor, arrivals, clearing, token, as_json=as_json)))
+        run(run_until_stopped(_stay_up(supervisor, arrivals, clearing, token, as_json=as_json)))
         return
     cleared = run(clearing.work()) if clearing else None
     _announce(state, token, cleared, as_json=as_json)
@@ -139,7 +139,7 @@ def groups_of(fleet: WorkerRegistry, chosen: str | None, *, isolate: bool) -> tu
     return together + theirs, dict(fleet.broken) if chosen is None else {}
 
 
-async def until_told_to_stop(work: Coroutine[Any, Any, T]) -> T | None:
+async def run_until_stopped(work: Coroutine[Any, Any, T]) -> T | None:
     """Do it unless SIGTERM or Ctrl-C comes first; what it has begun is ended in good order. None: it was stopped."""
     stop = asyncio.Event()
     stop_on_signals(stop)

@@ -16,12 +16,12 @@ from mindbus_fleet.cli.memory_options import (
     FilterText,
     KemIdArgument,
     filter_of,
-    found_json,
     get_kem,
     query_of,
-    show_found,
     show_kem,
     show_stats,
+    show_units,
+    unit_json,
 )
 from mindbus_fleet.cli.memory_watch import Watch
 
@@ -47,7 +47,7 @@ def search(
     wanted = query_of(filter_, text_query=query)
     found = answer_to(lambda: RetrieveKems(query=wanted, page_size=top, explain=explain), acting).items
     show_result(
-        [found_json(each) for each in found], lambda _all: show_found(found, is_explained=explain), as_json=as_json
+        [unit_json(each) for each in found], lambda _all: show_units(found, is_explained=explain), as_json=as_json
     )
 
 

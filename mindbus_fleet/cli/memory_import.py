@@ -68,7 +68,7 @@ class Report(BaseModel):
         return sum(document.kems for document in self.documents)
 
 
-class Wanted(BaseModel):
+class ImportOptions(BaseModel):
     """Options common to all documents of one import."""
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
@@ -99,7 +99,7 @@ def import_(
 
     mindbus memory import reports --meta project_id=apollo --visibility private --json
     """
-    wanted = Wanted(
+    options = ImportOptions(
         root=folder if folder.is_dir() else folder.parent,
         trace=trace or _TRACE,
         metadata=parse_metadata(meta or []),
@@ -107,21 +107,21 @@ def import_(
         chunking=valid(Chunking, {"max_chars": max_chars, "overlap_chars": overlap_chars}),
     )
     files = list(_files(folder))
-    report = Report(skipped=[wanted_path(wanted, path) for path in files if content_type_of(path) is None])
+    report = Report(skipped=[relative_path(options, path) for path in files if content_type_of(path) is None])
     documents = [path for path in files if content_type_of(path) is not None]
     if not documents:
         raise UsageError(f"there is nothing to learn in {folder}: no file ends in {', '.join(CONTENT_TYPES)}")
     with progress_of("learning") as tell:
-        run(_import(documents, wanted, report, acting, tell))
+        run(_import(documents, options, report, acting, tell))
     result = {"kems": report.kems, **report.model_dump(mode="json")}
     show_result(result, lambda _result: _show(report), as_json=as_json)
     if report.failed:
         raise typer.Exit(1)
 
 
-def wanted_path(wanted: Wanted, path: Path) -> str:
+def relative_path(options: ImportOptions, path: Path) -> str:
     """As it is told of a document: from the folder on."""
-    return path.relative_to(wanted.root).as_posix()
+    return path.relative_to(options.root).as_posix()
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -137,7 +137,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 async def _import(
-    documents: list[Path], wanted: Wanted, report: Report, identity: str, tell: Callable[[int, int], None]
+    documents: list[Path], options: ImportOptions, report: Report, identity: str, tell: Callable[[int, int], None]
 ) -> None:
     settings = read_settings(FleetSettings)
     left = iter(documents)
@@ -146,7 +146,7 @@ async def _import(
 
         async def work() -> None:
             for path in left:
-                outcome = await _learn(path, wanted, artifacts, bus)
+                outcome = await _learn(path, options, artifacts, bus)
                 if isinstance(outcome, DocumentsImported):
                     report.documents.append(outcome)
                 else:
@@ -162,12 +162,14 @@ async def _import(
     report.failed.sort(key=lambda document: document.path)
 
 
-async def _learn(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Client) -> DocumentsImported | NotImported:
+async def _learn(
+    path: Path, options: ImportOptions, artifacts: Artifacts, bus: Client
+) -> DocumentsImported | NotImported:
     """Import one document. A rejected document does not stop the others; an unavailable service does."""
-    about = wanted_path(wanted, path)
+    about = relative_path(options, path)
     try:
-        ref = await _artifact(path, wanted, artifacts, bus)
-        processed = await _processed(ref, about, wanted, bus)
+        ref = await _artifact(path, options, artifacts, bus)
+        processed = await _processed(ref, about, options, bus)
     except (ReplyError, ArtifactRejected) as no:
         if no.code.retryable:
             raise
@@ -181,22 +183,22 @@ async def _learn(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Client) 
     )
 
 
-async def _artifact(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Client) -> ArtifactRef:
+async def _artifact(path: Path, options: ImportOptions, artifacts: Artifacts, bus: Client) -> ArtifactRef:
     """Register a file: the same path is the same artifact, changed content a new version of it."""
     content = await asyncio.to_thread(path.read_bytes)
     digest = hashlib.sha256(content).hexdigest()
     place = str(await asyncio.to_thread(path.resolve))
-    first = f"art_{derived('memory import', bus.owner, wanted.trace, place).replace('-', '')}"
-    newest = await _newest(first, wanted, bus)
+    first = f"art_{derived('memory import', bus.owner, options.trace, place).replace('-', '')}"
+    newest = await _newest(first, options, bus)
     if newest is not None and newest.sha256 == digest:
         return newest.ref
-    visibility: Visibility = "public" if wanted.rights.visibility == "public" else "private"
+    visibility: Visibility = "public" if options.rights.visibility == "public" else "private"
     done = await put_or_fail(
         artifacts,
         content,
         {
             "artifact_type": "document",
-            "trace": wanted.trace,
+            "trace": options.trace,
             "content_type": content_type_of(path),
             "visibility": visibility,
             "artifact_id": first if newest is None else f"art_{derived(newest.id, digest).replace('-', '')}",
@@ -206,25 +208,25 @@ async def _artifact(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Clien
     return done.ref
 
 
-async def _newest(first: ArtifactId, wanted: Wanted, bus: Client) -> Manifest | None:
+async def _newest(first: ArtifactId, options: ImportOptions, bus: Client) -> Manifest | None:
     try:
-        return (await bus.request(GetVersions(artifact_id=first), trace=wanted.trace)).items[-1]
+        return (await bus.request(GetVersions(artifact_id=first), trace=options.trace)).items[-1]
     except ReplyError as failed:
         if failed.code is Code.NOT_FOUND:
             return None
         raise
 
 
-async def _processed(ref: ArtifactRef, about: str, wanted: Wanted, bus: Client) -> ProcessedData:
+async def _processed(ref: ArtifactRef, about: str, options: ImportOptions, bus: Client) -> ProcessedData:
     fields = {
         "source": ref,
         "content_type": ref.content_type,
-        "initial_metadata": {"path": about, **wanted.metadata},
-        "rights": wanted.rights,
-        "chunking": wanted.chunking,
+        "initial_metadata": {"path": about, **options.metadata},
+        "rights": options.rights,
+        "chunking": options.chunking,
     }
     command = valid(ProcessRawData, fields)
-    return await bus.request(command, trace=wanted.trace, timeout_s=_PATIENCE_S)
+    return await bus.request(command, trace=options.trace, timeout_s=_PATIENCE_S)
 
 
 def _show(report: Report) -> None:

@@ -126,13 +126,13 @@ async def get_kem(kem_id: str, bus: Client) -> Kem:
 _SHOWN_CHARACTERS = 160
 
 
-def found_json(found: FoundKem) -> dict[str, Any]:
+def unit_json(found: FoundKem) -> dict[str, Any]:
     kem = found.kem.model_dump(mode="json", include={"content", "metadata", "source"})
     explained = {} if found.explain is None else {"explain": found.explain.model_dump(mode="json")}
     return {"kem_id": found.kem.id, "score": found.score, **kem, **explained}
 
 
-def show_found(found: Iterable[FoundKem], *, is_explained: bool) -> None:
+def show_units(found: Iterable[FoundKem], *, is_explained: bool) -> None:
     columns = ("score", "unit", "what", *(("why",) if is_explained else ()))
     show_table(columns, ((_score(each), each.kem.id, summary(each.kem), _why(each))[: len(columns)] for each in found))
 

@@ -82,10 +82,10 @@ async def _on_broker(work: Work[T]) -> T:
     amqp_url = find_broker(settings)
     await require_reachable(amqp_url)
     async with open_management(settings, amqp_url) as management:
-        return await work(amqp_url, management, _wanted(settings))
+        return await work(amqp_url, management, _required_topology(settings))
 
 
-def _wanted(settings: FleetSettings) -> Topology:
+def _required_topology(settings: FleetSettings) -> Topology:
     """The topology of all installed workers; they are built, but not started."""
     wanted = backbone(rungs_of(settings.retry_rungs))
     for name, make in installed_workers().checked().entries.items():

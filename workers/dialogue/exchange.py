@@ -101,7 +101,7 @@ class ExchangeProcessor:
             memory=memory.absence,
         )
         await record.conclude(answer)
-        exchange = await self._kept(said, answer)
+        exchange = await self._store_answer(said, answer)
         await self.memory.report(memory, said.user_id, used)
         return replace(exchange, delegations=record.delegations(self.subagents.known))
 
@@ -109,7 +109,7 @@ class ExchangeProcessor:
         """The message as it is stored, and whether it is new. Raises Rejected for other words under its id."""
         said = _within(recent, draft.message_id)
         if said is None:
-            return await self._heard(draft.model_copy(update={"kind": _kind_of(draft, recent)}))
+            return await self._store_message(draft.model_copy(update={"kind": _kind_of(draft, recent)}))
         if draft.content not in (None, said.content):
             raise Rejected(Code.CONFLICT, f"{said.message_id} was said with other words; mint a new id")
         return said, False
@@ -124,7 +124,7 @@ class ExchangeProcessor:
         memory = await self.memory.about(record.said, record.last_ids(len(window)), budget.memory)
         return memory, fitting_memory(memory.snippets, budget)
 
-    async def _heard(self, said: DialogueMessage) -> tuple[DialogueMessage, bool]:
+    async def _store_message(self, said: DialogueMessage) -> tuple[DialogueMessage, bool]:
         try:
             return said, (await self.conversations.keep(said)).is_new
         except Rejected as error:
@@ -156,7 +156,7 @@ class ExchangeProcessor:
             return None
         return DelegationRounds(self.subagents, self.histories, record, present, self.most_rounds)
 
-    async def _kept(self, said: DialogueMessage, answer: DialogueMessage) -> DialogueExchange:
+    async def _store_answer(self, said: DialogueMessage, answer: DialogueMessage) -> DialogueExchange:
         try:
             return DialogueExchange(said, answer, (await self.conversations.keep(answer)).buffered)
         except Rejected as error:

@@ -12,7 +12,7 @@ from agents.dialogue.task_tools import (
     TaskArguments,
     TaskWords,
     arguments_of,
-    meant_tasks,
+    matching_tasks,
 )
 from agents.models.language_model import ToolCall
 from agents.models.offline.task_calls import CANCEL, COMPLETE
@@ -69,7 +69,7 @@ class TaskTools:
         raise AssertionError("unreachable: there is no other tool")
 
     async def _closed_or_moved(self, tool: str, about: TaskArguments, words: TaskWords) -> str:
-        meant = meant_tasks(about.task, await self._open(None))
+        meant = matching_tasks(about.task, await self._open(None))
         if len(meant) != 1:
             return words.candidates(about.task, meant)
         task_id, user_id = meant[0].task_id, self._present.user_id

@@ -52,12 +52,12 @@ class ExchangeRecord:
                 self.rounds[-1] = DelegationRound(self.rounds[-1].said, (*self.rounds[-1].results, message))
             else:
                 # With what was said on the way, as the user was told.
-                self.answered = "".join((*_spoken(self.rounds), message.content))
+                self.answered = "".join((*_texts(self.rounds), message.content))
 
     @property
     def talk(self) -> list[ModelMessage]:
         """The conversation as the model is shown it, the current message last."""
-        return model_messages([*self.earlier, self._said()])
+        return model_messages([*self.earlier, self._user_message()])
 
     def last_ids(self, count: int) -> tuple[str, ...]:
         """Ids of so many last messages of the talk."""
@@ -67,7 +67,10 @@ class ExchangeRecord:
     def context(self) -> tuple[ChatMessage, ...]:
         """The last messages of the conversation, for sub-agents."""
         worded = [ChatMessage(role=each.role, content=each.content) for each in self.earlier if _is_talk(each)]
-        return (*last_complete(worded, _CONTEXT_MESSAGES), ChatMessage(role="user", content=self._said().content))
+        return (
+            *last_complete(worded, _CONTEXT_MESSAGES),
+            ChatMessage(role="user", content=self._user_message().content),
+        )
 
     def delegations(self, known: Collection[str]) -> tuple[DelegatedTask, ...]:
         """Tasks given to the known sub-agents so far, each with its result, in the order of the calls."""
@@ -99,7 +102,7 @@ class ExchangeRecord:
 
     async def conclude(self, answer: DialogueMessage) -> None:
         """Keep the answer, without what was said before sub-agents were asked, which is there already."""
-        content = (answer.content or "").removeprefix("".join(_spoken(self.rounds)))
+        content = (answer.content or "").removeprefix("".join(_texts(self.rounds)))
         closing = HistoryMessage(
             id=self.answer_id, timestamp=answer.time, role="assistant", content=content or answer.content
         )
@@ -107,10 +110,10 @@ class ExchangeRecord:
 
     async def _append(self, messages: Sequence[HistoryMessage]) -> None:
         """Append to the history, after the user's message where nothing of the exchange is there yet."""
-        first = () if self.rounds else (self._said(),)
+        first = () if self.rounds else (self._user_message(),)
         await self._histories.append(chat_key(self.said.user_id), [*first, *messages])
 
-    def _said(self) -> HistoryMessage:
+    def _user_message(self) -> HistoryMessage:
         said, text = self.said, self.said.content or ""
         if said.kind is MessageKind.HIDDEN:
             text = text.removeprefix(HIDDEN_MARK)
@@ -118,7 +121,7 @@ class ExchangeRecord:
         return HistoryMessage(id=said.message_id, timestamp=said.time, role="user", content=text)
 
 
-def _spoken(rounds: Sequence[DelegationRound]) -> list[str]:
+def _texts(rounds: Sequence[DelegationRound]) -> list[str]:
     return [each.said.content + BETWEEN for each in rounds if each.said.content.strip()]
 
 

@@ -124,12 +124,12 @@ class SimPlayer:
         command = Invoke(
             user_id=message.user_id, message=message.text, message_id=f"msg_{derived(self._sim_id, message.number)}"
         )
-        self.progress.settle(message.number, is_answered=await self._asked(command, message.user_id))
+        self.progress.settle(message.number, is_answered=await self._request(command, message.user_id))
 
     async def _end(self, user_id: str) -> bool:
-        return await self._asked(EndDialogue(user_id=user_id, reason="timeout"), user_id)
+        return await self._request(EndDialogue(user_id=user_id, reason="timeout"), user_id)
 
-    async def _asked(self, command: Command[Any], user_id: str) -> bool:
+    async def _request(self, command: Command[Any], user_id: str) -> bool:
         """Send a command until it is answered, under one message id so that it is done once; True on success."""
         trace = conversation_trace(user_id)
         for _ in range(_TRIES):

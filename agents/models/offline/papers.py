@@ -187,7 +187,7 @@ def _missing(blocks: Sequence[MarkdownBlock], stated: Sequence[str], source: Sou
     carried = quoted_places(blocks, source)
     stated_terms = [frozenset(terms(each)) for each in stated]
     known = frozenset[str]().union(*stated_terms)
-    asked = source.length_asked
+    asked = source.required_length
     room = (asked[1] if asked else DEFAULT_LENGTH_WORDS) * _ROOM - sum(len(words(each)) for each in stated)
     left = [
         each
@@ -208,6 +208,6 @@ def _is_covered(wanted: frozenset[str], by: frozenset[str]) -> bool:
 
 
 def _length(stated: Sequence[str], source: Source) -> Iterator[ReviewFinding]:
-    asked, total = source.length_asked, sum(len(words(each)) for each in stated)
+    asked, total = source.required_length, sum(len(words(each)) for each in stated)
     if asked and not asked[0] * 0.9 <= total <= asked[1] * 1.1:
         yield ReviewFinding("length", values={"words": total, "least": asked[0], "most": asked[1]})

@@ -84,11 +84,11 @@ def reply_to(conversation: Conversation) -> str:
 
 def knows_answer(conversation: Conversation) -> bool:
     """Check whether memory or the user's own words answer the question, so that no tool is needed."""
-    told = _told(conversation)
+    told = _earlier_statements(conversation)
     if answer_from_present(conversation.words, conversation.present, Language.ENGLISH):
         return True
     if asks_name(conversation.words):
-        return (name_told(told) or _name_on_record(conversation)) is not None
+        return (introduced_name(told) or _name_on_record(conversation)) is not None
     return bool(_best(conversation.words, [*_remembered(conversation), *told], _ANSWERS))
 
 
@@ -109,10 +109,12 @@ def _reported(results: Sequence[ModelMessage], language: Language) -> str:
 
 def _about_name(said: str, conversation: Conversation, language: Language) -> str:
     if asks_name(said):
-        name = name_told([*_told(conversation), *_remembered(conversation)]) or _name_on_record(conversation)
+        name = introduced_name([*_earlier_statements(conversation), *_remembered(conversation)]) or _name_on_record(
+            conversation
+        )
         return phrase(language, "your_name" if name else "unknown", said, said=name)
     rest = _NAME_TOLD.sub("", said)
-    name = name_told([said]) if rest != said and not re.search(r"\w{4,}", rest) else None
+    name = introduced_name([said]) if rest != said and not re.search(r"\w{4,}", rest) else None
     return phrase(language, "name_noted", said, said=name) if name else ""
 
 
@@ -124,7 +126,7 @@ def asks_name(text: str) -> bool:
     return bool(_NAME_ASKED.search(text))
 
 
-def name_told(texts: Iterable[str]) -> str | None:
+def introduced_name(texts: Iterable[str]) -> str | None:
     """The name that was told last, the latest text first."""
     for text in texts:
         names = [match[1] for match in _NAME_TOLD.finditer(text) if match[1].lower() not in _NO_NAMES]
@@ -140,7 +142,7 @@ def _small_talk(said: str, language: Language) -> str:
     return phrase(language, kind, said) if kind else ""
 
 
-def _told(conversation: Conversation) -> list[str]:
+def _earlier_statements(conversation: Conversation) -> list[str]:
     """Statements of the user before, the latest first."""
     told = [each for turn in conversation.earlier if turn.role == "user" for each in sentences(turn.text)]
     return [each for each in dict.fromkeys(told) if not each.endswith("?")][::-1]
@@ -178,7 +180,7 @@ def _is_question(said: str) -> bool:
 def _answer(question: str, conversation: Conversation, language: Language) -> str:
     sources = {
         "known": _remembered(conversation),
-        "you_said": _told(conversation),
+        "you_said": _earlier_statements(conversation),
         "not_sure": _uncertain(conversation),
     }
     for key, candidates in sources.items():

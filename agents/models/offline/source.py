@@ -101,9 +101,9 @@ class Source:
     demands: tuple[str, ...]
 
     @property
-    def length_asked(self) -> tuple[int, int] | None:
+    def required_length(self) -> tuple[int, int] | None:
         """Least and greatest length in words that the material asks for."""
-        return length_asked(self.demands)
+        return required_length(self.demands)
 
     def of_section(self, section: int) -> list[Passage]:
         return [passage for passage in self.passages if passage.section == section]
@@ -281,7 +281,7 @@ def is_demand(sentence: str) -> bool:
     return bool(_WISH.match(bare) and _ABOUT_WRITING.search(bare))
 
 
-def length_asked(demands: Iterable[str]) -> tuple[int, int] | None:
+def required_length(demands: Iterable[str]) -> tuple[int, int] | None:
     """Least and greatest length in words, from the first demand that names one."""
     for demand in demands:
         if length := _LENGTH.search(demand):

@@ -55,7 +55,7 @@ class Writer:
         if not places:
             return self.write()
         ranked = heaviest(source.passages)
-        if asked := source.length_asked:
+        if asked := source.required_length:
             quotable = (passage for passage in ranked if passage.is_quotable)
             places = extended(places, source, quotable, least_words=asked[0], most_words=asked[1])
         return render(compose(source, sections_of(_headings(blocks), source), places))
@@ -71,7 +71,7 @@ class Writer:
     def _draft(self) -> str:
         source = self._source
         sections = sections_of(recommended_outline(self._newest("idea")), source)
-        asked = source.length_asked
+        asked = source.required_length
         length = asked[1] if asked else DEFAULT_LENGTH_WORDS
         return render(compose(source, sections, select(source, sections, length)))
 
@@ -145,7 +145,7 @@ class Writer:
             for at, each in enumerate(stated)
             if keys[at] in keys[:at]
         ]
-        length, asked = sum(len(words(each)) for each in stated), source.length_asked
+        length, asked = sum(len(words(each)) for each in stated), source.required_length
         if asked and length < asked[0] and len(quoted_places(blocks, source)) < len(source.passages):
             found.append(phrase(language, "too_short", words=length, least=asked[0]))
         return found

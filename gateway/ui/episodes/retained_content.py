@@ -67,7 +67,7 @@ class RetainedContent:
             (start, end)
             for start, end in sentence_spans(text)
             if not any(begin < end and start < stop for begin, stop in retained)
-            and not _is_said(text[start:end], line_stems)
+            and not _is_retained(text[start:end], line_stems)
         ]
 
 
@@ -99,7 +99,7 @@ def _in_any_form(name: str, text: str) -> Iterator[CharSpan]:
             yield window[0][0][0], window[-1][0][1]
 
 
-def _is_said(sentence: str, lines: Iterable[Collection[str]]) -> bool:
+def _is_retained(sentence: str, lines: Iterable[Collection[str]]) -> bool:
     own = set(stems(sentence))
     return any(len(own.intersection(line)) >= _SAID_AGAIN * len(own) for line in lines)
 

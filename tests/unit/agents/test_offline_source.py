@@ -3,7 +3,7 @@
 import pytest
 
 from agents.models.offline.papers import facts_of, missing_in, review, write_critique, write_report
-from agents.models.offline.source import is_demand, length_asked, read_source
+from agents.models.offline.source import is_demand, read_source, required_length
 from language.markdown import parse
 from language.words import Language
 from tests.unit.agents.briefs import BULLETS, ENGLISH, MARKS, ONE_SENTENCE, RUSSIAN
@@ -94,7 +94,7 @@ def test_what_is_told_about_the_subject_is_no_demand(sentence: str) -> None:
     [("Between 400 and 700 words", (400, 700)), ("До 1 200 слов", (900, 1200)), ("Keep it short", None)],
 )
 def test_the_length_asked_for_is_read_from_the_demands(demand: str, asked: tuple[int, int] | None) -> None:
-    assert length_asked(["No jargon", demand]) == asked
+    assert required_length(["No jargon", demand]) == asked
 
 
 def test_a_report_can_stand_in_for_the_brief() -> None:

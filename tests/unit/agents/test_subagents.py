@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from agents.models.conversation import MOST_AT_ONCE, normalise_calls
 from agents.models.explicit_delegation import content_for, delegations
 from agents.models.language_model import ModelMessage, Tool, ToolCall
-from agents.models.offline.replies import asks_name, name_told
+from agents.models.offline.replies import asks_name, introduced_name
 from agents.models.offline.tool_calls import next_tool
 from agents.subagents.loop import BoundTool, Toolbox, ToolFailed
 from agents.subagents.tables import InvalidTable, TableQuery, number_of, read_table, run_query
@@ -170,7 +170,7 @@ def test_a_task_that_still_addresses_its_sub_agent_is_reduced_to_its_content(tas
     ],
 )
 def test_names_are_known_by_how_they_are_told(told: str, name: str | None) -> None:
-    assert name_told([told]) == name
+    assert introduced_name([told]) == name
 
 
 @pytest.mark.parametrize("question", ["Как меня зовут?", "кто я", "Who am I?", "what's my name", "Моё имя?"])

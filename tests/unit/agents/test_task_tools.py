@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.dialogue.task_tools import TASK_TOOLS, TaskWords, meant_tasks
+from agents.dialogue.task_tools import TASK_TOOLS, TaskWords, matching_tasks
 from agents.models.conversation import chat_prompt
 from agents.models.language_model import ModelMessage
 from agents.models.offline.model import OfflineModel
@@ -104,7 +104,7 @@ TASKS = [
     ],
 )
 def test_the_task_that_is_meant_is_found_by_its_words(words: str, meant: list[str]) -> None:
-    assert [task.task_id for task in meant_tasks(words, TASKS)] == meant
+    assert [task.task_id for task in matching_tasks(words, TASKS)] == meant
 
 
 def test_tasks_are_told_on_the_users_clock_in_the_language_of_the_question() -> None:
