@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from agents.people import Mention
 from agents.syntax.clauses import Act, ClauseSpan, Doer, ImpliedOwner, Sentence, Word, dates_within, without_spans
+from language.dates.expressions import SpokenDate
 from agents.syntax.english_clauses import EnglishClauses, MaskedWords
 from agents.syntax.english_grammar import (
     ADVERBS,
@@ -15,6 +16,7 @@ from agents.syntax.english_grammar import (
     DETERMINERS,
     FINITE,
     FRAMES,
+    HABIT,
     NAME,
     NO_ORDER,
     OBJECTS,
@@ -29,12 +31,16 @@ from agents.syntax.english_grammar import (
     base_of,
     is_base,
     is_past,
+    is_third_person,
 )
 
 
-def find_clauses(sentence: Sentence, addressee: Doer | None = None) -> list[ClauseSpan]:
-    """Clauses of a sentence with their acts, in order; requests without a doer are the addressee's."""
-    return _Reader(sentence, addressee).clauses()
+def find_clauses(sentence: Sentence, addressee: Doer | None = None, named: Mention | None = None) -> list[ClauseSpan]:
+    """Clauses of a sentence with their acts, in order; requests without a doer are the addressee's.
+
+    `named` is whom "she" means.
+    """
+    return _Reader(sentence, addressee, named).clauses()
 
 
 def names_act(sentence: Sentence) -> bool:
@@ -50,15 +56,13 @@ def find_addressee(sentence: Sentence) -> Mention | None:
 
 
 def find_subject(sentence: Sentence, start: int) -> Mention | None:
-    """The person with whose name a clause begins at this place; before a verb in -s any word that is written as one."""
-    words = [word for word in _Reader(sentence, None).words if word.start >= start][:2]
-    if len(words) < 2 or words[0].mention or words[0].is_date:
-        return words[0].mention if words else None
-    first, verb = words
-    is_name = re.fullmatch(r"[A-Z][a-z]+", first.text) and first.lower not in DETERMINERS | PRONOUNS | OPENERS
-    if not is_name or not _is_third_person(verb.lower):
-        return None
-    return Mention(first.start, first.end, first.text)
+    """The person with whose name a clause begins at this place."""
+    return next((word.mention for word in _Reader(sentence, None).words if word.start >= start), None)
+
+
+def last_named(sentence: Sentence) -> Mention | None:
+    """The person of whom a sentence speaks last."""
+    return next((word.mention for word in reversed(_Reader(sentence, None).words) if word.mention), None)
 
 
 class _Reader(EnglishClauses):
@@ -68,12 +72,19 @@ class _Reader(EnglishClauses):
         parts = list(self._split())
         spans: list[ClauseSpan] = []
         hedged = False
+        heading: tuple[SpokenDate, ...] = ()
         for words, joint in parts:
             words = self._without_address(words, parts)
             if not words:
                 continue
             start, end = words[0].start, words[-1].end
             act = None if hedged and joint != "." else self._act(words, joint)
+            self.named = next((word.mention for word in reversed(words) if word.mention), self.named)
+            if words[0].is_date and not heading and not spans:
+                # "Saturday: Ann's on drinks, I'm on music".
+                heading = dates_within(self._sentence.dates, start, start + 1)
+            elif act and not act.dates:
+                act = replace(act, dates=heading)
             first = words[0].lower
             if first in ("if", "suppose", "imagine", "unless"):
                 hedged = self._hypothetical(words)
@@ -89,10 +100,6 @@ class _Reader(EnglishClauses):
                 for s in spans
             ]
         return spans
-
-    # Names
-
-    # Clauses
 
     def _hypothetical(self, words: Sequence[Word]) -> bool:
         return any(
@@ -123,7 +130,8 @@ class _Reader(EnglishClauses):
                 if act:
                     self._doer = act.doer
                     return replace(act, dates=dates, needs_date=frame.weak)
-        if not self._sentence.is_question and self._is_order(free, words):
+        is_speech = is_past(free[-1].lower) and any(word.is_quoted for word in words)
+        if not self._sentence.is_question and not is_speech and self._is_order(free, words):
             act = self._made(words, self._asked(joint), free[0], [])
             return replace(act, dates=dates, is_request=True)
         return None
@@ -139,8 +147,8 @@ class _Reader(EnglishClauses):
             return Act(start, end, doer, "", has_object=False, is_nominal=True)
         if groups.get("verb"):
             verb = masked.word_at(match.start("verb"))
-            if frame.weak and base_of(match["verb"]) == match["verb"]:
-                return None  # "everything", "morning"
+            if frame.weak and not self._may_plan(match["verb"], who=groups.get("who") or ""):
+                return None
             if (
                 verb is None
                 or {match["verb"], base_of(match["verb"])} & STATES - {"see" if match["verb"] == "seeing" else ""}
@@ -151,9 +159,11 @@ class _Reader(EnglishClauses):
             dropped = [word for word in words if word.start < verb.start and not word.is_date]
             if groups.get("object"):
                 first = masked.word_at(match.start("object"))
-                dropped = [word for word in dropped if first is None or word.start < first.start]
-                last = masked.word_at(match.start("verb") - 3)
-                dropped += [last] if last and last.lower == "to" else []
+                kept = masked.between(match.start("object"), match.end("object"))
+                is_subject = first and (first.mention or first.lower in PRONOUNS or is_base(first.lower))
+                if match.start("object") == 0 and is_subject:
+                    return None
+                dropped = [word for word in dropped if word not in kept]
             return replace(self._made(words, doer, verb, dropped), is_request=is_request)
         begin, stop = (match.start("work"), match.end("work")) if "work" in groups else (match.end(), len(masked.text))
         kept = list(masked.between(begin, stop))
@@ -166,6 +176,14 @@ class _Reader(EnglishClauses):
         return (
             Act(start, end, doer, work, has_object=has_object, is_nominal=True, is_request=is_request) if work else None
         )
+
+    def _may_plan(self, verb: str, who: str) -> bool:
+        """Check a verb that tells of a plan by its date: no "everything", no habit, no state."""
+        if verb.endswith("ing"):
+            return base_of(verb) != verb
+        if who in ("you", "u"):
+            return is_base(verb) and verb not in NO_ORDER
+        return is_third_person(verb) and not HABIT.search(self._text)
 
     def _phrase(self, kept: Sequence[Word]) -> str:
         if not kept:
@@ -194,6 +212,8 @@ class _Reader(EnglishClauses):
             return word.mention if word else None
         if who in ("i", "me", "mine", "my", "us") and (who != "us" or groups.get("for")):
             return ImpliedOwner.SPEAKER
+        if who in ("he", "she"):
+            return self.named or ImpliedOwner.NOBODY
         return self.addressee or ImpliedOwner.NOBODY if who in ("you", "u", "yours") else ImpliedOwner.NOBODY
 
     def _asked(self, joint: str) -> Doer:
@@ -214,7 +234,7 @@ class _Reader(EnglishClauses):
         after = free[2].lower if len(free) > 2 else ""
         if is_past(following.lower) or (first == "let" and following.lower in ("me", "us")):
             return False
-        if _is_third_person(following.lower) and after in DETERMINERS:
+        if is_third_person(following.lower) and after in DETERMINERS:
             return False  # "rent goes up in May"
         return is_base(first) or following.lower in OBJECTS
 
@@ -261,10 +281,6 @@ def _may_order(word: str) -> bool:
 
 def _is_finite(word: Word) -> bool:
     return word.lower in FINITE or (re.search(r"'(?:s|re|ll|ve)$", word.lower) is not None and not word.mention)
-
-
-def _is_third_person(word: str) -> bool:
-    return word.endswith("s") and is_base(word.removesuffix("s").removesuffix("e"))
 
 
 def _leads_to_date(words: Sequence[Word], at: int) -> bool:

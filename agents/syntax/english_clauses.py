@@ -7,6 +7,7 @@ from dataclasses import replace
 from agents.people import Mention
 from agents.syntax.clauses import Doer, Sentence, Word
 from agents.syntax.english_grammar import (
+    ADDRESSES,
     ADVERBS,
     ANYBODY,
     BREAKING,
@@ -18,10 +19,14 @@ from agents.syntax.english_grammar import (
     NO_ORDER,
     OPENERS,
     PRONOUNS,
+    STATES,
     SUBORDINATING,
+    TITLES,
+    WHOSE,
     bases,
     is_base,
     is_past,
+    is_third_person,
 )
 
 _CONTRACTIONS = {
@@ -64,29 +69,36 @@ def _mark(word: Word, following: str) -> str:
 class EnglishClauses:
     """Splits a sentence into clauses; names and addresses hold for what follows."""
 
-    def __init__(self, sentence: Sentence, addressee: Doer | None) -> None:
+    def __init__(self, sentence: Sentence, addressee: Doer | None, named: Mention | None = None) -> None:
         self._sentence, self._text = sentence, sentence.text
-        self.addressee = addressee
+        self.addressee, self.named = addressee, named
         self.words = self._with_names()
         self._doer: Doer | None = None
         self._called: Mention | None = None
 
     def _with_names(self) -> list[Word]:
-        """Words, where those that are written and stand as names count as people."""
+        """Words, where those that are written and stand as names count as people, each person as one word."""
         words = list(self._sentence.words)
         for at, word in enumerate(words):
+            if word.lower in ADDRESSES and word.mention and not word.mention.user_id:
+                words[at] = replace(word, mention=None)
             if word.mention or word.is_date or word.is_quoted or not self._may_be_name(words, at):
                 continue
             bare = re.sub(r"['’]s?$", "", word.text)
             words[at] = replace(word, mention=Mention(word.start, word.start + len(bare), bare))
-        return words
+        people: list[Word] = []
+        for word in words:
+            last = people[-1] if people else None
+            joined = last and self._text[last.end : word.start] in (" ", ". ") and _one_person(last, word)
+            people[-1 if joined else len(people) :] = [joined or word]
+        return people
 
     def _may_be_name(self, words: Sequence[Word], at: int) -> bool:
         word = words[at]
         bare = re.sub(r"['’]s?$", "", word.text)
         if (
             not re.fullmatch(r"[A-Z][a-z]+(?:-[A-Z][a-z]+)?", bare)
-            or word.lower in PRONOUNS | FINITE | DETERMINERS | OPENERS
+            or word.lower in PRONOUNS | FINITE | DETERMINERS | OPENERS | ADDRESSES | TITLES | WHOSE
         ):
             return False
         if (
@@ -100,12 +112,20 @@ class EnglishClauses:
 
     def _acts_as_person(self, words: Sequence[Word], at: int) -> bool:
         """Check what follows a capitalised word at the beginning: only people are spoken to or are to do things."""
-        following = self._text[words[at].end : words[at].end + 1]
-        after = words[at + 1].lower if at + 1 < len(words) else ""
+        word = words[at]
+        following = self._text[word.end : word.end + 1]
+        after = words[at + 1] if at + 1 < len(words) else None
+        if following == "," or word.lower.endswith("'s") or after is None:
+            return following == "," or word.lower.endswith("'s")
+        if after.lower in ("is", "has", "was", "isn't", "hasn't") or is_third_person(after.lower):
+            return True
+        if _NOUN.search(word.lower):
+            return False  # "Timesheets will…", "Maintenance to be paid"
         return (
-            following == ","
-            or after in ("can", "could", "please", "pls", "you", "will", "to", "needs", "has", "is")
-            or words[at].lower.endswith("'s")
+            after.lower
+            in ("can", "could", "please", "pls", "kindly", "you", "you're", "u", "ur", "will", "to", "must", "said")
+            or is_past(after.lower)
+            or (is_base(after.lower) and after.lower not in STATES)
         )
 
     def _split(self) -> Iterator[tuple[list[Word], str]]:
@@ -167,17 +187,55 @@ class EnglishClauses:
 
     def _without_address(self, words: list[Word], parts: Sequence[tuple[list[Word], str]]) -> list[Word]:
         """The clause without openers and without the name of whoever is spoken to, who is remembered."""
-        while words and words[0].lower in OPENERS and not words[0].mention:
+        while words and not words[0].mention and (words[0].lower in OPENERS or self._is_address(words)):
             words = words[1:]
         free = [word for word in words if not word.is_date]
         if len(free) == 1 and free[0].mention and not free[0].lower.endswith("'s") and len(parts) > 1:
             self.addressee = self._called = free[0].mention
             return [word for word in words if word.is_date]
+        if len(words) > 2 and words[0].mention and self._is_address(words):
+            self.addressee = words[0].mention
+            return self._without_address(words[1:], parts)
         last = words[-1] if words else None
-        if last and last.mention and len(words) > 2:
+        if last and last.lower in ADDRESSES - STATES and len(words) > 2:
+            words = words[:-1]
+        elif last and last.mention and len(words) > 2:
             before = words[-2]
             gap = self._text[before.end : last.start]
             if before.is_date or "," in gap:
                 self.addressee = last.mention
                 words = words[:-1]
         return words
+
+    def _is_address(self, words: Sequence[Word]) -> bool:
+        """Check whether a clause begins with whom it speaks to, by what follows: "Mitchell you're driving"."""
+        first = words[0]
+        second, third = [*(each.lower for each in words[1:3]), "", ""][:2]
+        if first.lower.endswith("'s") or (not first.mention and first.lower not in ADDRESSES):
+            return False
+        if len(words) == 1 or self._text[first.end : first.end + 1] in (",", ":"):
+            return True
+        is_asked = second in ("can", "could", "would", "will", "don't", "do") and third in ("you", "u", "not", "forget")
+        is_order = is_base(second) and second not in STATES and (bool(first.mention) or second in ("bring", "send"))
+        return is_asked or is_order or second in _SPOKEN_TO or (not first.mention and second in DETERMINERS - {"to"})
+
+
+_SPOKEN_TO = frozenset(
+    ("you", "u", "you're", "youre", "ur", "your", "you'll", "you've", "pls", "please", "plz", "kindly", "let")
+)
+# Endings of things, which people's names do not have.
+_NOUN = re.compile(r"(?:tion|ment|ness|ings?|ity|ship|age|[^aeiou's]s)$")
+
+
+def _one_person(first: Word, second: Word) -> Word | None:
+    """Two words that name one person: "Sam Okoro", "Uncle Femi", "our Craig"."""
+    if not second.mention or first.is_date or first.lower.endswith("'s"):
+        return None
+    name, user_id = second.mention.name, second.mention.user_id
+    if first.mention and first.mention.user_id != user_id:
+        name, user_id = (name, user_id) if user_id else (first.mention.name, first.mention.user_id)
+    elif first.mention or first.lower in TITLES:
+        name = name if user_id else f"{first.mention.name if first.mention else first.text.capitalize()} {name}"
+    elif first.lower not in WHOSE:
+        return None
+    return replace(second, start=first.start, mention=Mention(first.start, second.mention.end, name, user_id))

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from functools import cache
+from importlib import resources
 
 from agents.syntax.clauses import ImpliedOwner
 
@@ -16,11 +17,21 @@ SUBORDINATING = _listed(
     "if unless whether when whenever because since until till once although though as where which who whose that "
     "before after cos cause like"
 )
+# How people are spoken to who are not named, and what stands before a name: part of it, or whose it is.
+ADDRESSES = _listed(
+    "darling love honey hun hon babe baby mate boss bro bruv bruh dude pal buddy sweetie sweetheart dear dears sir madam "
+    "ma'am chief gaffer parents pupils students staff neighbours gents ladies kids mum mom dad mam nan yall y'all lads "
+    "guys folks team everyone everybody all girls boys peeps colleagues dearest"
+)
+TITLES = _listed(
+    "mr mrs ms miss dr prof pastor coach uncle aunt auntie aunty granny grandma grandpa nana sister sr rev"
+)
+WHOSE = _listed("our my your his her their wee little old young cousin brother friend colleague neighbour son daughter")
 BREAKING = _listed("if because since when while so cos cause unless")
 OPENERS = _listed(
     "ok okay so and but well hey hi hello right yes yeah yep oh also then just please pls plz plss actually anyway "
     "btw fyi lads guys folks team everyone everybody all girls boys peeps still now first finally really sorry cheers "
-    "thanks haha lol hmm morning evening afternoon dear quick reminder note self todo asap pleeease"
+    "thanks haha lol hmm nah yo noted deal agreed morning evening afternoon dear quick reminder note self todo asap pleeease"
 )
 ADVERBS = _listed(
     "also still then just definitely really first quickly only now both all probably maybe possibly kindly finally "
@@ -49,9 +60,13 @@ STATES = _listed(
 )
 # With these an order begins that is none: they begin a statement whose subject is left out, or a greeting.
 UNREAL = re.compile(
-    r"\\b(?:(?:would|could|should|might|may|must)(?:n't)?(?:'ve| have| of) |would|might|if |maybe |perhaps |"
+    r"\b(?:(?:would|could|should|might|may|must)(?:n't)?(?:'ve| have| of) |would|might|if |maybe |perhaps |"
     r"suppose|imagine"
     r"|wish |used to |wonder|probably |whether |i'd (?!better|like to))"
+)
+HABIT = re.compile(
+    r"\b(?:always|usually|never|often|normally|every|each|used to|(?:mon|tues|wednes|thurs|fri|satur|sun)days)\b",
+    re.IGNORECASE,
 )
 POLITELY = re.compile(
     r"(?:would|it'd|it would|i'd) (?:be|love it|appreciate it)|would (?:you|someone|anyone|love it|appreciate it)"
@@ -65,11 +80,13 @@ NO_ORDER = STATES - {"have"} | _listed(
     "done come came bloody absolutely totally so too very pretty quite rather even only"
 )
 MODAL = (
-    r"(?:(?:'ll|will|shall|must|should|'d better|better|'m gonna|gonna|'m going to|am going to|going to|is going to"
+    r"(?:(?:(?:'s |'ve |has |have )?(?:promised|agreed|offered|volunteered|undertaken|arranged|got|signed up) to"
+    r"|(?:'s|'m|'re|is|am|are) (?:down|set|due|meant|supposed|in|up|booked in|lined up|signed up|scheduled|expected|"
+    r"required|requested|asked|told|ready|happy|here|still|next) to"
+    r"|'ll|will|shall|must|should|'d better|better|'m gonna|gonna|'m going to|am going to|going to|is going to"
     r"|'s going to|are going to|'re going to|need to|needs to|have to|has to|'ve to|'ve got to|have got to|'s "
     r"got to|has got to"
-    r"|got to|gotta|'ve gotta|ought to|promised? to|agreed to|plan to|intend to|aim to|offered to|is supposed to"
-    r"|'m supposed to|is to|'s to|'re to|are to|am to|'m to|can|to|owes? (?:me|us|you)|want to|wants to|'d like to))"
+    r"|gotta|'ve gotta|ought to|promised? to|agreed to|plan to|intend to|aim to|is to|'s to|'re to|are to|am to|'m to|can|to|owes? (?:me|us|you)|want to|wants to|'d like to))"
 )
 NEEDED = r"(?:must|should|has to|have to|had better|needs? to|will|'ll|is to|are to|got to)"
 READY = r"(?:ready|done|finished|complete|sent|submitted|delivered|live|signed|paid|in|over|with \w+)"
@@ -85,63 +102,12 @@ SUBJECT = (
 OBJECTS = _listed("a an the my your his her its our their this that these those some any every another me us him them")
 
 
-_REGULAR = """
-    accept add adjust advise aggregate agree align amend analyse analyze announce answer apply approach approve archive
-    arrange ask assemble assess assign attach attend audit authorise authorize backup bake bill block brainstorm brief
-    brush bump call calm cancel capture carry change charge chase check chuck circulate clarify classify clean clear
-    close coach collect comment compare compile complete compose conduct configure confirm connect contact convert cook
-    coordinate copy correct count cover create credit cycle decide define delegate delete deliver demo deploy describe
-    design develop diagnose dig discuss dispatch distribute divide document double-check download draft drag drain dry
-    dump dust edit eliminate email embed empty enable enter escalate escort establish estimate evaluate examine
-    exchange execute expand explain explore export extend fax fetch figure file fill film filter finalise finalize
-    finish fix fold follow format forward fund gather google grease handle help highlight hire hoover host identify
-    implement import improve inform inspect install integrate interview investigate invite invoice iron issue join jot
-    kick knock label launch lease lift link list load lock look mail maintain manage mark measure mend mention merge
-    message migrate monitor mount move mow name negotiate notify nudge obtain offer onboard open optimise optimize
-    order organise organize outline pack paint park pass patch peel phone photograph pick pilot ping place plant
-    plaster polish post pour pray prepare present press print prioritise prioritize process procure profile promote
-    propose provide publish pull pump purchase push query quote raise rake rank rate reach recheck recommend record
-    recruit redesign reduce refactor refill refine refresh refuel refund register reheat release relocate remind remove
-    rename renew rent repair replace reply report request reschedule research reserve reset resolve restart restock
-    restore return review revise rework rinse rotate route sand save schedule scope score screen scrub seal search
-    secure select separate serve settle shake share sharpen shorten shortlist simplify skip slide soak solve sort
-    source specify spin spray stack staff stamp start stir stock store study summarise summarize supply support survey
-    swing switch sync talk tape test text tick tidy tighten time toast tow trace track train transfer translate
-    transport tune turn type unblock unload unlock unpack untangle update upgrade upload vacuum validate verify visit
-    wait walk warm warn wash water weed weigh wind wipe wire zip
-"""
-# Base, past, participle.
-_IRREGULAR = """
-    book booked booked | bring brought brought | build built built | buy bought bought | catch caught caught | choose
-    chose chosen | cut cut cut | do did done | commit committed committed | debug debugged debugged | draw drew drawn |
-    equip equipped equipped | flag flagged flagged | log logged logged | map mapped mapped | scan scanned scanned | vet
-    vetted vetted | drop dropped dropped | find found found | forget forgot forgotten | freeze froze frozen | get got
-    got | give gave given | hand handed handed | hold held held | keep kept kept | let let let | make made made | meet
-    met met | pay paid paid | oversee oversaw overseen | plan planned planned | put put put | proofread proofread
-    proofread | read read read | redo redid redone | rewrite rewrote rewritten | ring rang rung | run ran run | see saw
-    seen | sell sold sold | send sent sent | set set set | show showed shown | sign signed signed | split split split |
-    speak spoke spoken | submit submitted submitted | take took taken | tell told told | think thought thought | teach
-    taught taught | tag tagged tagged | wrap wrapped wrapped | write wrote written | leave left left | throw threw
-    thrown | drive drove driven | feed fed fed | lend lent lent | light lit lit | shut shut shut | spend spent spent |
-    sweep swept swept | swim swam swum | wear wore worn | win won won | wake woke woken | lay laid laid | lose lost
-    lost | come came come | go went gone | eat ate eaten | drink drank drunk | fall fell fallen | fly flew flown |
-    forgive forgave forgiven | hang hung hung | hear heard heard | hide hid hidden | hit hit hit | know knew known |
-    lead led led | mean meant meant | ride rode ridden | rise rose risen | sit sat sat | sleep slept slept | stand
-    stood stood | steal stole stolen | stick stuck stuck | swap swapped swapped | stop stopped stopped | chat chatted
-    chatted | plug plugged plugged | bin binned binned | scrap scrapped scrapped | grab grabbed grabbed | mop mopped
-    mopped | ship shipped shipped | pin pinned pinned | pop popped popped | nip nipped nipped | top topped topped |
-    trim trimmed trimmed | tip tipped tipped | unzip unzipped unzipped | cost cost cost | deal dealt dealt | feel felt
-    felt | fight fought fought | grow grew grown | begin began begun | break broke broken | bite bit bitten | blow blew
-    blown | burn burnt burnt | say said said | have had had | be was been
-"""
-
-
 @cache
 def bases() -> dict[str, str]:
-    """The base of every form of every verb."""
-    irregular = [entry.split() for entry in _IRREGULAR.split("|")]
-    regular = [(base, _past(base)) for base in _REGULAR.split()]
-    return {form: base for base, *forms in (*regular, *irregular) for form in (base, *forms)}
+    """The base of every form of every verb: `verbs_en.txt` has base, past and participle, of regular verbs the base."""
+    lines = (resources.files("language") / "data" / "verbs_en.txt").read_text(encoding="utf-8").splitlines()
+    verbs = [line.split() for line in lines]
+    return {form: base for base, *forms in verbs for form in (base, *(forms or [_past(base)]))}
 
 
 def is_base(word: str) -> bool:
@@ -156,12 +122,22 @@ def is_past(word: str) -> bool:
 
 
 def base_of(word: str) -> str:
-    """The base of a verb: of a known form, or of its participle in -ing."""
+    """The base of a verb: of a known form, of its participle in -ing, or of its third person."""
+    if is_third_person(word):
+        return next(base for base in (word[:-1], word[:-2]) if is_base(base))
     if word in bases() or not word.endswith("ing"):
         return bases().get(word, word)
     stem = word.removesuffix("ing")
     doubled = stem[:-1] if len(stem) > 2 and stem[-1] == stem[-2] else stem
     return next((each for each in (stem, f"{stem}e", doubled) if each in _base_forms()), word)
+
+
+def is_third_person(word: str) -> bool:
+    return (
+        word.endswith("s")
+        and not is_base(word)
+        and (is_base(word[:-1]) or (word.endswith("es") and is_base(word[:-2])))
+    )
 
 
 @cache
@@ -223,12 +199,29 @@ FRAMES = (
     # Somebody is to tell, ask or get somebody else.
     frame(
         rf"^(?:[a-z'{NAME}]+ )?(?:[a-z']+ )?(?:ask|asked|tell|told|get|have|want|wants|need|needs) (?P<who>{WHO}) "
-        rf"(?:to )?{VERB}(?! was| is|'s)",
+        rf"(?:to )?(?!on |in |up |down |over ){VERB}(?! was| is|'s)",
         asks=True,
     ),
+    frame(
+        rf"^(?:(?:i|we|i've|we've|i'll|we'll|let's|i'd|we'd) )?(?:got|have|get|put|want|need|like|stick|stuck) (?P<who>{WHO}|me) "
+        rf"(?:(?:[^ ]+ ){{1,6}}?to {VERB}|(?:down )?(?:on|for|in charge of) (?P<work>.+))"
+    ),
+    frame(r"^(?:please |you can )?(?:sign|count|pencil) (?P<who>me) (?:in|up|down)(?: for)? (?P<work>.+)"),
     frame(rf"^(?:tell|ask) (?P<who>{WHO}) (?P<work>.+)"),
     frame(
-        rf"^[^ ]+(?: [^ ]+)?(?: [^ ]+)? (?:wants|needs|asked|expects|would like) (?P<who>me|us|you|{WHO}) to {VERB}"
+        rf"^[^ ]+(?: [^ ]+)?(?: [^ ]+)? (?:wants|needs|asked|expects|would like) (?P<who>me|us|you|{WHO}) "
+        rf"(?:[^ ]+ ){{0,2}}?to {VERB}"
+    ),
+    # Talked into it: "mum made me promise to ring her", "I've been roped into judging the cakes".
+    frame(
+        rf"^(?!(?:can|could|do|did|would|will|please|let|help|it)\b)[^ ]+(?: [^ ]+){{0,3}}? (?!help|teach|taught|allow|let)"
+        rf"[a-z]+ me (?:promise (?:that )?(?:to|i'd|i'll|i would)|swear to|into|to) {VERB}",
+        default=ME,
+    ),
+    frame(
+        rf"^i(?:'m|'ve| am| have| was| got)(?: been| got)? (?:[a-z]+(?:ed|ld|uck|nto)|put down)(?: in| up| down)? "
+        rf"(?:into|to|with|for) {VERB}",
+        default=ME,
     ),
     # Requests.
     frame(
@@ -244,19 +237,24 @@ FRAMES = (
     frame(rf"^let's{ADV} {VERB}"),
     # Duties and promises.
     frame(
-        rf"^(?:{SUBJECT} ?)?{ADV} ?{MODAL}{ADV} (?:try to |go and |pop and |go |remember to |not forget to |"
-        rf"be able to |make sure (?:to|i|we) )?{VERB}",
+        rf"^(?:(?:it's |it is |its |that's )?{SUBJECT}(?: who| that)? ?)?{ADV} ?{MODAL}{ADV} (?:try to |go and |pop and |go |"
+        rf"remember to |not forget to |be able to |make sure (?:to|i|we) |be |to )?{VERB}",
         default=ME,
     ),
     frame(rf"^{SUBJECT}{ADV} (?:promise|plan|intend|aim|need|have|ought|want){ADV} to{ADV} {VERB}"),
     frame(rf"^{SUBJECT}(?:'ve| have|'s| has)? ?(?:got |have |has )(?P<object>.{{2,60}}?) to {VERB}"),
-    frame(rf"^(?P<who>{WHO}) (?:you |u ){ADV} ?{VERB}"),
+    frame(rf"^(?P<who>you|u){ADV} {VERB}", weak=True),
+    frame(rf"^(?P<who>you)(?:'re| are){ADV} (?P<verb>[a-z]{{2,}}ing)\b(?! to\b)", weak=True),
+    frame(rf"^(?:i |i've |i'm )?(?:keep|kept|been|always) meaning to {VERB}", default=ME),
     frame(rf"^(?P<who>someone|somebody|anyone) {VERB}"),
     frame(rf"^i(?: have|'ve)? (?:promised|said|told)(?: [^ ]+){{0,3}} (?:i'd|i would|to) {VERB}", default=ME),
     frame(rf"^(?:it's |is )?(?P<who>my|{WHO})(?:'s)? (?:turn|job|go) (?:to {VERB}|on (?P<work>.+))"),
     frame(rf"^(?P<who>{WHO}) (?:still )?owes? (?:me|us) (?P<work>.+)", weak=True),
     frame(rf"^(?:i'm |we're |still )?(?:waiting|chasing) (?:on |for )?(?P<who>{WHO}) (?:for|to|re|about) (?P<work>.+)"),
-    frame(rf"^(?P<who>{WHO}) (?:says|said|promised|reckons)(?: that)? (?:he|she|they)(?:'ll|'d| will| would) {VERB}"),
+    frame(
+        rf"^(?P<who>{WHO}) (?:says|said|promised|reckons|swore|confirmed|told (?:me|us))(?: that)? "
+        rf"(?:he|she|they)(?:'s going to|'ll|'d| will| would) {VERB}"
+    ),
     frame(rf"^(?:it's|its|that's) (?:on|down to|up to) (?P<who>me|you|{WHO}) to {VERB}"),
     frame(rf"^(?P<who>my|your|{WHO})(?:'s)? job is to {VERB}"),
     frame(rf"^(?:i'm |we're )?(?:hoping|planning|aiming|meaning|supposed|due) to {VERB}", weak=True, default=ME),
@@ -286,14 +284,20 @@ FRAMES = (
         r"(?: (?:now|to do|job|task|from now on))?$"
     ),
     frame(
-        rf"^(?P<who>{WHO}|i)(?:'s|'m| is| am) (?:on|down for|doing) "
-        r"(?P<work>(?!holiday|leave|call|my way|it$|the |a |his |her ).+)",
+        rf"^(?P<who>{WHO}|i|he|she|we)(?:'s|'m|'re| is| am| are)? "
+        r"(?:down for|in charge of|responsible for|(?:on|doing) (?!holiday|leave|call|my way|it$|the |a |his |her )) ?(?P<work>.+)",
         weak=True,
     ),
+    frame(rf"^(?P<who>{WHO})(?:'s| has) got (?P<work>(?:the|that|this|our) .+)", weak=True),
+    # A thing that goes to somebody, said without a verb.
+    frame(rf"^(?!.*\b(?:{'|'.join(sorted(FINITE))})\b)(?P<work>.+ (?:back )?to (?:me|us))$", weak=True),
     frame(r"^leave (?P<work>.+?) (?:to|with) (?P<who>me)\b"),
+    # The work before who does it: "the invoices I'll send on Monday".
+    frame(rf"^(?P<object>[^ ]+(?: [^ ]+){{0,4}}) {SUBJECT}(?:'ll| will| must|'ve to| have to) {VERB}$"),
     # Plans, with their date.
     frame(
-        rf"^(?:(?P<who>i|we|{WHO}) ?(?:'m|am|'re|are|'s|is) )?{ADV} ?(?P<verb>[a-z]{{2,}}ing)\b(?! to\b)",
+        rf"^(?:(?P<who>i|we|he|she|{WHO}) ?(?:'m|am|'re|are|'s|is) )?{ADV} ?(?P<verb>[a-z]{{2,}}ing)\b(?! to\b)",
         weak=True, default=ME,
     ),
+    frame(rf"^(?P<who>he|she|{WHO}){ADV} (?P<verb>[a-z]{{2,}}s)\b", weak=True),
 )  # fmt: skip

@@ -9,9 +9,12 @@ from agents.syntax.russian_duties import DutyReader
 from agents.syntax.russian_words import ASKING, DATIVE, HEDGES, NEED, WISHING, mention_in, verb_of
 
 
-def find_clauses(sentence: Sentence, addressee: Doer | None = None) -> list[ClauseSpan]:
-    """Clauses of a sentence with their acts, in order; requests without a doer are the addressee's."""
-    return _Reader(sentence, addressee).clauses()
+def find_clauses(sentence: Sentence, addressee: Doer | None = None, named: Mention | None = None) -> list[ClauseSpan]:
+    """Clauses of a sentence with their acts, in order; requests without a doer are the addressee's.
+
+    `named` is whom «она» means.
+    """
+    return _Reader(sentence, addressee, named).clauses()
 
 
 def names_act(sentence: Sentence) -> bool:
@@ -23,6 +26,11 @@ def names_act(sentence: Sentence) -> bool:
 def find_subject(sentence: Sentence, start: int) -> Mention | None:
     """The person with whose name a clause begins at this place."""
     return next((word.mention for word in sentence.words if word.start >= start), None)
+
+
+def last_named(sentence: Sentence) -> Mention | None:
+    """The person of whom a sentence speaks last."""
+    return next((word.mention for word in reversed(sentence.words) if word.mention), None)
 
 
 def find_addressee(sentence: Sentence) -> Mention | None:

@@ -57,9 +57,10 @@ class RussianClause:
 class ClauseReader:
     """Splits a sentence; an address, a subject or a licence to ask holds for what follows."""
 
-    def __init__(self, sentence: Sentence, addressee: Doer | None) -> None:
+    def __init__(self, sentence: Sentence, addressee: Doer | None, named: Mention | None = None) -> None:
         self._sentence, self._text = sentence, sentence.text
         self.addressee: Doer | None = addressee
+        self.named = named
         self._has_address = False
         self._subject: Mention | None = None
         self._licence: Doer | None = None

@@ -69,10 +69,11 @@ class TaskCandidate:
 
 @dataclass(frozen=True)
 class PrecedingText:
-    """The sentence before in the same message, and the person it speaks to."""
+    """The sentence before in the same message, the person it speaks to, and the one it speaks of last."""
 
     text: str = ""
     addressee: Mention | None = None
+    named: Mention | None = None
 
 
 NOTHING_BEFORE = PrecedingText()
@@ -86,7 +87,7 @@ def find_tasks(
     rest = sentence.text[heading.end() :] if heading else ""
     told = replace(sentence, text=rest, is_item=True) if rest else sentence
     read = read_sentence(told, said_at, people)
-    spans = _find_clauses(read, sentence.language, before.addressee)
+    spans = _find_clauses(read, sentence.language, before)
     acts = _complete(with_shared_dates(spans, read.dates), read, before)
     candidates = [each for act in acts if (each := _candidate(act, read))]
     if not candidates and told.is_item:
@@ -128,12 +129,13 @@ def find_plan(sentence: MessageSentence, said_at: datetime, people: KnownPeople)
 def preceding_text(sentence: MessageSentence, said_at: datetime, people: KnownPeople) -> PrecedingText:
     """A sentence as what follows it leans on it."""
     read = read_sentence(sentence, said_at, people)
-    addressee = (russian if sentence.language is Language.RUSSIAN else english).find_addressee(read)
-    return PrecedingText(sentence.text, addressee)
+    grammar = russian if sentence.language is Language.RUSSIAN else english
+    return PrecedingText(sentence.text, grammar.find_addressee(read), grammar.last_named(read))
 
 
-def _find_clauses(read: Sentence, language: Language, addressee: Mention | None) -> list[ClauseSpan]:
-    return (russian.find_clauses if language is Language.RUSSIAN else english.find_clauses)(read, addressee)
+def _find_clauses(read: Sentence, language: Language, before: PrecedingText) -> list[ClauseSpan]:
+    find = russian.find_clauses if language is Language.RUSSIAN else english.find_clauses
+    return find(read, before.addressee, before.named)
 
 
 def _complete(spans: Sequence[ClauseSpan], read: Sentence, before: PrecedingText) -> list[Act]:
