@@ -1,4 +1,4 @@
-"""Words of English and Russian texts: language, tokens, Snowball stems."""
+"""Words of English and Russian texts: language, tokens, Snowball stems, forms of English verbs."""
 
 import re
 import threading
@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import cache, lru_cache
+from importlib import resources
 
 import Stemmer
 
@@ -146,3 +147,61 @@ class _Stemmers(threading.local):
 
 
 _stemmers = _Stemmers()
+
+
+# These end like the past of a verb.
+_NO_PAST = frozenset(
+    ["need", "feed", "speed", "indeed", "exceed", "proceed", "succeed", "weed", "seed", "bleed", "breed"]
+)
+
+
+@cache
+def bases() -> dict[str, str]:
+    """The base of every form of English verbs; `verbs_en.txt` has base, past and participle, of regular ones the base."""
+    lines = (resources.files("language") / "data" / "verbs_en.txt").read_text(encoding="utf-8").splitlines()
+    verbs = [line.split() for line in lines]
+    return {form: base for base, *forms in verbs for form in (base, *(forms or [_past(base)]))}
+
+
+def is_base(word: str) -> bool:
+    """Whether a word may be the base form of one of the verbs."""
+    return word in _base_forms()
+
+
+def is_past(word: str) -> bool:
+    """Whether a word is the past or the participle of a verb, known or regular, and no base."""
+    is_regular = len(word) > 4 and word.endswith("ed") and word not in _NO_PAST
+    return word not in _base_forms() and (word in bases() or is_regular)
+
+
+def base_of(word: str) -> str:
+    """The base of a verb: of a known form, of its participle in -ing, or of its third person."""
+    if is_third_person(word):
+        return next(base for base in (word[:-1], word[:-2]) if is_base(base))
+    if word in bases() or not word.endswith("ing"):
+        return bases().get(word, word)
+    stem = word.removesuffix("ing")
+    doubled = stem[:-1] if len(stem) > 2 and stem[-1] == stem[-2] else stem
+    return next((each for each in (stem, f"{stem}e", doubled) if each in _base_forms()), word)
+
+
+def is_third_person(word: str) -> bool:
+    """Whether a word is the third person of one of the verbs: "brings"."""
+    return (
+        word.endswith("s")
+        and not is_base(word)
+        and (is_base(word[:-1]) or (word.endswith("es") and is_base(word[:-2])))
+    )
+
+
+@cache
+def _base_forms() -> frozenset[str]:
+    return frozenset(bases().values())
+
+
+def _past(base: str) -> str:
+    if base.endswith("e"):
+        return f"{base}d"
+    if base.endswith("y") and base[-2] not in "aeiou":
+        return f"{base[:-1]}ied"
+    return f"{base}ed"

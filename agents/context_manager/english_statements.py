@@ -3,8 +3,8 @@
 import re
 
 from agents.syntax.clauses import Sentence, Word
-from agents.syntax.english_grammar import bases, is_base, is_past
 from agents.tone import is_felt
+from language.words import bases, is_base, is_past
 
 
 def _listed(words: str) -> frozenset[str]:

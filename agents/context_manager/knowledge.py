@@ -11,14 +11,13 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict
 
 from agents.fragments import numbers_in
-from agents.syntax.english_grammar import bases
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.processing import Fact, FactKind, FactUpdate
 from language.dates.expressions import dates_in, without_dates
 from language.russian import word_forms
 from language.word_lists import MEASURES
-from language.words import has_cyrillic, is_meaningful, stem, words
+from language.words import bases, has_cyrillic, is_meaningful, stem, words
 
 _SAME = 0.75
 _MOST_COMPARED = 100

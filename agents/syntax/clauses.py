@@ -15,6 +15,12 @@ _QUOTED = re.compile(r"[«“„][^«»“”„]*[»”]|(?<!\w)\"[^\"]+\"|(?<!
 # Longer quotations, and those with a stop in them, are what somebody says; others are titles.
 _SPEECH_WORDS = 3
 _STRETCHED = re.compile(r"([^\W\d])\1{2,}")
+HABIT = re.compile(
+    r"\b(?:always|usually|never|often|normally|every|each|used to|(?:mon|tues|wednes|thurs|fri|satur|sun)days|"
+    r"всегда|обычно|часто|никогда|вечно|кажд(?:ый|ую|ое|ые)|по (?:понедельникам|вторникам|средам|четвергам|пятницам|"
+    r"субботам|воскресеньям|выходным|утрам|вечерам))\b",
+    re.IGNORECASE,
+)
 _EDGES = " \t,;:.!?—–-…\"'»)"
 
 

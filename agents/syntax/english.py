@@ -5,8 +5,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agents.people import Mention
-from agents.syntax.clauses import Act, ClauseSpan, Doer, ImpliedOwner, Sentence, Word, dates_within, without_spans
-from language.dates.expressions import SpokenDate
+from agents.syntax.clauses import (
+    HABIT,
+    Act,
+    ClauseSpan,
+    Doer,
+    ImpliedOwner,
+    Sentence,
+    Word,
+    dates_within,
+    with_shared_dates,
+    without_spans,
+)
 from agents.syntax.english_clauses import EnglishClauses, MaskedWords
 from agents.syntax.english_grammar import (
     ADVERBS,
@@ -16,7 +26,6 @@ from agents.syntax.english_grammar import (
     DETERMINERS,
     FINITE,
     FRAMES,
-    HABIT,
     NAME,
     NO_ORDER,
     OBJECTS,
@@ -28,11 +37,10 @@ from agents.syntax.english_grammar import (
     SUBORDINATING,
     UNREAL,
     Frame,
-    base_of,
-    is_base,
-    is_past,
-    is_third_person,
+    may_order,
 )
+from language.dates.expressions import SpokenDate
+from language.words import base_of, is_base, is_past, is_third_person
 
 
 def find_clauses(sentence: Sentence, addressee: Doer | None = None, named: Mention | None = None) -> list[ClauseSpan]:
@@ -88,9 +96,13 @@ class _Reader(EnglishClauses):
             first = words[0].lower
             if first in ("if", "suppose", "imagine", "unless"):
                 hedged = self._hypothetical(words)
-            if act and act.needs_date and not act.dates and not self._sentence.is_item:
-                act = None
             spans.append(ClauseSpan(start, end, act))
+        spans = [
+            replace(span, act=None)
+            if span.act and span.act.needs_date and not span.act.dates and not self._sentence.is_item
+            else span
+            for span in with_shared_dates(spans, self._sentence.dates)
+        ]
         to = self.addressee
         if isinstance(to, Mention):
             spans = [
@@ -142,7 +154,7 @@ class _Reader(EnglishClauses):
         if doer is None:
             return None
         start, end = words[0].start, words[-1].end
-        is_request = frame.asks or doer is ImpliedOwner.NOBODY
+        is_request = (frame.asks or doer is ImpliedOwner.NOBODY) and (groups.get("who") or "") not in ANYBODY
         if frame is AFTERTHOUGHT:
             return Act(start, end, doer, "", has_object=False, is_nominal=True)
         if groups.get("verb"):
@@ -227,7 +239,7 @@ class _Reader(EnglishClauses):
     def _is_order(self, free: Sequence[Word], words: Sequence[Word]) -> bool:
         """Check for a verb in its base form at the beginning, with its object behind it and no subject."""
         first, following = free[0].lower, free[1] if len(free) > 1 else None
-        if free[0].mention or not _may_order(first) or any(_is_finite(word) for word in free[1:]):
+        if free[0].mention or not may_order(first) or any(_is_finite(word) for word in free[1:]):
             return False
         if following is None:
             return is_base(first) and len(words) > 1
@@ -271,12 +283,6 @@ class _Reader(EnglishClauses):
             "too",
             "again",
         }
-
-
-def _may_order(word: str) -> bool:
-    """Check that a word may be a verb in its base form."""
-    closed = NO_ORDER | PRONOUNS | FINITE | DETERMINERS | SUBORDINATING | ADVERBS | OPENERS | ANYBODY
-    return word.isalpha() and word not in closed and not is_past(word) and not word.endswith(("ing", "ly"))
 
 
 def _is_finite(word: Word) -> bool:

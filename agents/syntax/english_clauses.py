@@ -23,11 +23,8 @@ from agents.syntax.english_grammar import (
     SUBORDINATING,
     TITLES,
     WHOSE,
-    bases,
-    is_base,
-    is_past,
-    is_third_person,
 )
+from language.words import bases, is_base, is_past, is_third_person
 
 _CONTRACTIONS = {
     "im": "i'm", "ive": "i've", "id": "i'd", "dont": "don't", "cant": "can't", "wont": "won't", "didnt": "didn't",
@@ -98,7 +95,7 @@ class EnglishClauses:
         bare = re.sub(r"['’]s?$", "", word.text)
         if (
             not re.fullmatch(r"[A-Z][a-z]+(?:-[A-Z][a-z]+)?", bare)
-            or word.lower in PRONOUNS | FINITE | DETERMINERS | OPENERS | ADDRESSES | TITLES | WHOSE
+            or word.lower in PRONOUNS | FINITE | DETERMINERS | OPENERS | ADDRESSES | TITLES | WHOSE | ADVERBS
         ):
             return False
         if (
@@ -138,6 +135,7 @@ class EnglishClauses:
             joins = word.lower in COORDINATING and not word.is_quoted and self._begins_clause(words, at + 1)
             names_moment = [each.lower for each in words[at : at + 2]] in MOMENTS and self._begins_clause(words, at + 2)
             subordinates = self._subordinates(words, at)
+            is_stop = is_stop and not self._is_only_date(words, at)
             if part and (is_stop or joins or names_moment or subordinates):
                 yield part, joint
                 part, joint = [], gap.strip() or word.lower
@@ -149,6 +147,16 @@ class EnglishClauses:
             last_end = word.end
         if part:
             yield part, joint
+
+    def _is_only_date(self, words: Sequence[Word], at: int) -> bool:
+        """Check for a date set off by a comma: "…, before 5", "…, starting Friday"."""
+        rest = []
+        for word in words[at:]:
+            if rest and re.search(r"[,;:()!?…—–]", self._text[rest[-1].end : word.start]):
+                break
+            rest.append(word)
+        others = {word.lower for word in rest if not word.is_date}
+        return self._text[rest[-1].end :][:1] != ":" and len(others) < len(rest) and others <= _DATE_LEADS
 
     def _subordinates(self, words: Sequence[Word], at: int) -> bool:
         """Check whether a conjunction begins a clause; in "it would be good if you came" it asks."""
@@ -220,6 +228,24 @@ class EnglishClauses:
         return is_asked or is_order or second in _SPOKEN_TO or (not first.mention and second in DETERMINERS - {"to"})
 
 
+_DATE_LEADS = frozenset(
+    (
+        "starting",
+        "beginning",
+        "from",
+        "by",
+        "before",
+        "on",
+        "at",
+        "until",
+        "till",
+        "latest",
+        "max",
+        "please",
+        "pls",
+        "the",
+    )
+)
 _SPOKEN_TO = frozenset(
     ("you", "u", "you're", "youre", "ur", "your", "you'll", "you've", "pls", "please", "plz", "kindly", "let")
 )

@@ -2,10 +2,9 @@
 
 import re
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 
 from agents.syntax.clauses import ImpliedOwner
+from language.words import is_base, is_past
 
 
 def _listed(words: str) -> frozenset[str]:
@@ -21,7 +20,7 @@ SUBORDINATING = _listed(
 ADDRESSES = _listed(
     "darling love honey hun hon babe baby mate boss bro bruv bruh dude pal buddy sweetie sweetheart dear dears sir madam "
     "ma'am chief gaffer parents pupils students staff neighbours gents ladies kids mum mom dad mam nan yall y'all lads "
-    "guys folks team everyone everybody all girls boys peeps colleagues dearest"
+    "guys folks team everyone everybody all girls boys peeps colleagues else"
 )
 TITLES = _listed(
     "mr mrs ms miss dr prof pastor coach uncle aunt auntie aunty granny grandma grandpa nana sister sr rev"
@@ -31,7 +30,7 @@ BREAKING = _listed("if because since when while so cos cause unless")
 OPENERS = _listed(
     "ok okay so and but well hey hi hello right yes yeah yep oh also then just please pls plz plss actually anyway "
     "btw fyi lads guys folks team everyone everybody all girls boys peeps still now first finally really sorry cheers "
-    "thanks haha lol hmm nah yo noted deal agreed morning evening afternoon dear quick reminder note self todo asap pleeease"
+    "thanks haha lol hmm nah yo noted deal agreed morning evening afternoon dear quick reminder note self todo asap pleeease else kindly"
 )
 ADVERBS = _listed(
     "also still then just definitely really first quickly only now both all probably maybe possibly kindly finally "
@@ -41,7 +40,7 @@ PRONOUNS = _listed("i we you he she it they this that these those there who what
 ANYBODY = _listed("someone somebody anyone anybody everyone everybody whoever")
 # "The second they do": when.
 MOMENTS = [["the", "second"], ["the", "minute"], ["the", "moment"]]
-POLITE = _listed("please pls plz plss pleeease")
+POLITE = _listed("please pls plz plss pleeease kindly")
 DETERMINERS = _listed(
     "a an the my your his her its our their this that these those some any every each all another both no me us him "
     "them it up off out in on over back down round around away together through for to at with into two three four "
@@ -63,10 +62,6 @@ UNREAL = re.compile(
     r"\b(?:(?:would|could|should|might|may|must)(?:n't)?(?:'ve| have| of) |would|might|if |maybe |perhaps |"
     r"suppose|imagine"
     r"|wish |used to |wonder|probably |whether |i'd (?!better|like to))"
-)
-HABIT = re.compile(
-    r"\b(?:always|usually|never|often|normally|every|each|used to|(?:mon|tues|wednes|thurs|fri|satur|sun)days)\b",
-    re.IGNORECASE,
 )
 POLITELY = re.compile(
     r"(?:would|it'd|it would|i'd) (?:be|love it|appreciate it)|would (?:you|someone|anyone|love it|appreciate it)"
@@ -102,60 +97,15 @@ SUBJECT = (
 OBJECTS = _listed("a an the my your his her its our their this that these those some any every another me us him them")
 
 
-@cache
-def bases() -> dict[str, str]:
-    """The base of every form of every verb: `verbs_en.txt` has base, past and participle, of regular verbs the base."""
-    lines = (resources.files("language") / "data" / "verbs_en.txt").read_text(encoding="utf-8").splitlines()
-    verbs = [line.split() for line in lines]
-    return {form: base for base, *forms in verbs for form in (base, *(forms or [_past(base)]))}
-
-
-def is_base(word: str) -> bool:
-    """Whether a word may be the base form of one of the verbs."""
-    return word in _base_forms()
-
-
-def is_past(word: str) -> bool:
-    """Whether a word is the past or the participle of a verb, known or regular, and no base."""
-    is_regular = len(word) > 4 and word.endswith("ed") and word not in _NO_PAST
-    return word not in _base_forms() and (word in bases() or is_regular)
-
-
-def base_of(word: str) -> str:
-    """The base of a verb: of a known form, of its participle in -ing, or of its third person."""
-    if is_third_person(word):
-        return next(base for base in (word[:-1], word[:-2]) if is_base(base))
-    if word in bases() or not word.endswith("ing"):
-        return bases().get(word, word)
-    stem = word.removesuffix("ing")
-    doubled = stem[:-1] if len(stem) > 2 and stem[-1] == stem[-2] else stem
-    return next((each for each in (stem, f"{stem}e", doubled) if each in _base_forms()), word)
-
-
-def is_third_person(word: str) -> bool:
+def may_order(word: str) -> bool:
+    """Check that a word may be a verb in its base form."""
+    closed = NO_ORDER | PRONOUNS | FINITE | DETERMINERS | SUBORDINATING | ADVERBS | OPENERS | ANYBODY
     return (
-        word.endswith("s")
-        and not is_base(word)
-        and (is_base(word[:-1]) or (word.endswith("es") and is_base(word[:-2])))
+        word.isalpha()
+        and word not in closed
+        and not is_past(word)
+        and (is_base(word) or not word.endswith(("ing", "ly")))
     )
-
-
-@cache
-def _base_forms() -> frozenset[str]:
-    return frozenset(bases().values())
-
-
-_NO_PAST = frozenset(
-    ["need", "feed", "speed", "indeed", "exceed", "proceed", "succeed", "weed", "seed", "bleed", "breed"]
-)
-
-
-def _past(base: str) -> str:
-    if base.endswith("e"):
-        return f"{base}d"
-    if base.endswith("y") and base[-2] not in "aeiou":
-        return f"{base[:-1]}ied"
-    return f"{base}ed"
 
 
 _NOBODY = ImpliedOwner.NOBODY
@@ -238,7 +188,7 @@ FRAMES = (
     # Duties and promises.
     frame(
         rf"^(?:(?:it's |it is |its |that's )?{SUBJECT}(?: who| that)? ?)?{ADV} ?{MODAL}{ADV} (?:try to |go and |pop and |go |"
-        rf"remember to |not forget to |be able to |make sure (?:to|i|we) |be |to )?{VERB}",
+        rf"remember to |not forget to |be able to |make sure (?:to|i|we) |be (?=[a-z]+ing)|to )?{VERB}",
         default=ME,
     ),
     frame(rf"^{SUBJECT}{ADV} (?:promise|plan|intend|aim|need|have|ought|want){ADV} to{ADV} {VERB}"),
@@ -276,6 +226,7 @@ FRAMES = (
         rf"(?!to\b)(?P<work>.+)",
         weak=True,
     ),
+    frame(r"^(?P<work>(?:the|my|our|your|that) .+? (?:needs?|wants?) (?:an? new|some|more|its|new) .+)", weak=True),
     # Whose it is.
     frame(rf"^assign(?:ed|ing)? (?P<work>.+?) to (?P<who>{WHO})"),
     frame(rf"^(?P<work>.+?)(?: is| are|'s|'re) (?:now )?(?:on|up to|assigned to|down to) (?P<who>{WHO}|me)$"),

@@ -11,6 +11,7 @@ from agents.people import KnownPeople, Mention
 from agents.sentence_kinds import sentence_kind
 from agents.syntax import english, russian
 from agents.syntax.clauses import (
+    HABIT,
     Act,
     ClauseSpan,
     Doer,
@@ -38,13 +39,23 @@ _REASONS = re.compile(
 )
 # Probability from which a sentence that fits no grammar of ours is taken for work.
 _LIKELY = 0.6
-_SUPPOSED = re.compile(r"\W*(?:if|suppose|imagine|если|представь|допустим)\b", re.IGNORECASE)
+_SUPPOSED = re.compile(
+    r"\W*(?:if(?! (?:you|u)(?:'ve| have|'re| are| get| can| could)?\b)|suppose|imagine|если|представь|допустим)\b|"
+    r".*\b(?:(?:would|could|should|might|must)(?:n't)?(?:'ve|ve| have| of) (?!an? |the |some |my |your )|if only|if (?:i|we|he|she|they)(?:'d| had))\b",
+    re.IGNORECASE,
+)
+_JOKE = re.compile(
+    r"\W*(?:oh |ha+ |aye |ага |ну )?(?:yeah|sure|right|of course|as if|конечно|да-да|ну да|ага)\b.*"
+    r"(?:[😂🤣😆😹🙄🙃]|\b(?:lol|lmao|haha\w*|ха-?ха\w*)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
 _OWN = re.compile(
     r"\b(?:remind me|note to self|remember to|i|i'm|im|i'll|i've|ive|i'd|my turn|mine|напомни\w*|мне|я|себе|"
     r"с меня|на мне|за мной|моя очередь|мой черёд)\b",
     re.IGNORECASE,
 )
 _FOR_US = re.compile(r"\b(?:me|us|our|my|нам|меня|нас)\b", re.IGNORECASE)
+_POINTS_BACK = re.compile(r"\b(?:it|that|them|'?em|those|this|это|его|её|ее|их)\b", re.IGNORECASE)
 _LEADS_TO_DATE = re.compile(
     r"\b(?:by|before|until|till|on|at|for|due|from|this|в|во|к|ко|до|на|с|со|не позднее)\s+\Z", re.IGNORECASE
 )
@@ -83,6 +94,8 @@ def find_tasks(
     sentence: MessageSentence, said_at: datetime, people: KnownPeople, before: PrecedingText = NOTHING_BEFORE
 ) -> list[TaskCandidate]:
     """Every task that a sentence speaks of, in order."""
+    if _JOKE.match(sentence.text):
+        return []
     heading = _HEADING.match(sentence.text)
     rest = sentence.text[heading.end() :] if heading else ""
     told = replace(sentence, text=rest, is_item=True) if rest else sentence
@@ -99,7 +112,9 @@ def find_likely_tasks(
     sentence: MessageSentence, said_at: datetime, people: KnownPeople, before: PrecedingText = NOTHING_BEFORE
 ) -> list[TaskCandidate]:
     """Tasks of a sentence that fits none of the grammar, where the model takes it, or clauses of it, for work."""
-    if _SUPPOSED.match(sentence.text) or sentence_kind(sentence.text).task < _LIKELY:
+    text = sentence.text
+    is_habit = HABIT.search(text) and not _REQUEST.search(text)
+    if is_habit or _SUPPOSED.match(text) or _JOKE.match(text) or sentence_kind(text).task < _LIKELY:
         return []
     read = read_sentence(sentence, said_at, people)
     if any(word.is_quoted for word in read.words):
@@ -156,6 +171,9 @@ def _complete(spans: Sequence[ClauseSpan], read: Sentence, before: PrecedingText
                 work=f"{act.work.split()[0]} {uncapitalised(last.work)}" if last.is_nominal else last.work,
                 dates=act.dates or last.dates,
             )
+        elif last and act.dates and not last.dates and act.doer == last.doer and _points_back(act, read):
+            # "I keep meaning to call the vet, doing it on Monday".
+            acts[-1] = replace(last, dates=act.dates)
         elif not act.has_object and last and last.doer is ImpliedOwner.NOBODY and act.doer is not ImpliedOwner.NOBODY:
             # "The order is due on Friday, Beth can do it".
             acts[-1] = replace(last, doer=act.doer, dates=last.dates or act.dates)
@@ -165,6 +183,10 @@ def _complete(spans: Sequence[ClauseSpan], read: Sentence, before: PrecedingText
             acts.append(act)
         told = ""
     return acts
+
+
+def _points_back(act: Act, read: Sentence) -> bool:
+    return not act.has_object and bool(_POINTS_BACK.search(read.text, act.start, act.end))
 
 
 def _leans(act: Act, last: Act) -> bool:
@@ -179,7 +201,8 @@ def _without_dates(text: str, read: Sentence) -> str:
 
 def _candidate(act: Act, read: Sentence) -> TaskCandidate | None:
     work = _REASONS.sub("", act.work).strip()
-    least = 1 if act.dates or isinstance(act.doer, Mention) or act.is_nominal else 2
+    is_plain = act.dates or isinstance(act.doer, Mention) or act.is_nominal or (act.is_request and act.has_object)
+    least = 1 if is_plain else 2
     if len(terms(work)) < least or not _LETTERS.search(work):
         return None
     said = read.text[act.start : act.end]

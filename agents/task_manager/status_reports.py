@@ -9,10 +9,9 @@ from typing import Literal
 
 from agents.fragments import MessageSentence
 from agents.people import KnownPeople, Mention
-from agents.syntax.english_grammar import is_past
 from language.dates.expressions import END_OF_DAY, SpokenDate, dates_in, without_dates
 from language.russian import WordForm, word_forms
-from language.words import has_cyrillic, words
+from language.words import has_cyrillic, is_past, words
 
 Change = Literal["done", "moved", "cancelled", "reassigned"]
 _CLAUSES = re.compile(r",\s*(?:а|но|and|but)\s+|[;:]\s*|\.\s+|,\s+(?=\w)|\s(?:and|but|а|но)\s|\s[—–]\s", re.IGNORECASE)

@@ -7,10 +7,9 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from agents.people import KnownPeople, same_name
-from agents.syntax.english_grammar import base_of, bases, is_base
 from bus_schema.processing import Task
 from language.russian import fold_yo, word_forms
-from language.words import has_cyrillic, is_meaningful, stem, words
+from language.words import base_of, bases, has_cyrillic, is_base, is_meaningful, stem, words
 
 # What is said of any task, so that it tells none from another.
 _GENERIC_WORDS = """

@@ -7,6 +7,7 @@ from dateutil.relativedelta import relativedelta
 
 from language.dates.grammar import Match, Meaning, Reading, day_rule, first_existing, rule, waking_hour
 from language.dates.vocabulary import (
+    COUNTS,
     EN_HOURS,
     EN_MONTHS,
     MINUTES,
@@ -22,6 +23,9 @@ from language.dates.vocabulary import (
 )
 
 _SATURDAY = 5
+# "12.10" may be a time, "26.11" is a day.
+_LEAST_DAY = 24
+_NO_WEEKDAY_AFTER = frozenset(["i", "we", "he", "she", "they", "you", "and", "the", "just", "have", "had", "who"])
 _HALF = {"утра": 0, "дня": 12, "вечера": 12, "ночи": 0, "morning": 0, "afternoon": 12, "evening": 12, "tonight": 12}
 _FIRST_EVENING_HOUR = 6
 _HOURS = RU_HOURS | EN_HOURS
@@ -50,6 +54,14 @@ def _week_after(match: Match, now: datetime) -> Meaning:
     return today + timedelta(days=(WEEKDAYS[name] - today.weekday() - 1) % 7 + 8)
 
 
+def _weeks_after(match: Match, now: datetime) -> Meaning:
+    """So many weeks after a day that is named: "two weeks on Friday"."""
+    weeks = int(match["count"]) if match["count"].isdigit() else int(COUNTS[match["count"].lower()])
+    name = match["day"].lower()
+    ahead = 1 if name == "tomorrow" else (WEEKDAYS[name] - now.weekday() - 1) % 7 + 1
+    return now.date() + timedelta(days=ahead, weeks=weeks)
+
+
 def _of_next_week(match: Match, now: datetime) -> Meaning:
     return now.date() + timedelta(days=7 + WEEKDAYS[match["day"].lower()] - now.weekday())
 
@@ -59,6 +71,12 @@ def _weekday(match: Match, now: datetime) -> Meaning:
     number = RU_SHORT_WEEKDAYS[name] if name in RU_SHORT_WEEKDAYS else ("sat", "sun").index(name) + _SATURDAY
     is_next = "next" in match[0].lower()
     return now.date() + timedelta(days=(number - now.weekday() - 1) % 7 + 1 + 7 * is_next)
+
+
+def _weekday_alone(match: Match, now: datetime) -> Meaning:
+    """Saturday or Sunday in short without "on"; "we sat" and "in the sun" are none."""
+    before = match.string[: match.start()].lower().split()[-1:]
+    return None if before and before[0] in _NO_WEEKDAY_AFTER else _weekday(match, now)
 
 
 def _weekend(today: date, weeks: int = 0) -> date:
@@ -110,6 +128,12 @@ def _day_and_month(match: Match, now: datetime) -> Meaning:
     return first_existing(int(match["day"]), (this_year, this_year.replace(now.year + 1)), now.date())
 
 
+def _dotted_day(match: Match, now: datetime) -> Meaning:
+    """A day and a month with a stop between; one that may be a time, such as 12.10, needs "by" or "on" before it."""
+    is_time = int(match["day"]) < _LEAST_DAY and match.start() == match.start("day")
+    return None if is_time else _day_and_month(match, now)
+
+
 def _hour(match: Match, _: datetime) -> Meaning:
     """An hour in figures or a word, with the part of the day where one is named."""
     said, parts = match["hour"].lower(), match.groupdict()
@@ -147,6 +171,10 @@ def _half_of_next(match: Match, _: datetime) -> Meaning:
 DAYS = (
     rule(rf"\b(?:in )?(?:a )?week (?:on |from |this )?(?P<day>today|tomorrow|{_EN_WEEKDAY})\b", _week_after),
     rule(rf"\b(?P<day>{_EN_WEEKDAY}|tomorrow|today) week\b", _week_after),
+    rule(
+        rf"\b(?P<count>[2-9]|two|three|four|six) weeks (?:on |from |this )?(?P<day>tomorrow|{_EN_WEEKDAY})\b",
+        _weeks_after,
+    ),
     rule(rf"\b(?P<day>{_EN_WEEKDAY}) (?:of )?next week\b", _of_next_week),
     rule(rf"\bnext week,? (?:on )?(?P<day>{_EN_WEEKDAY})\b", _of_next_week),
     rule(rf"\b(?P<day>{_RU_WEEKDAY}) на следующей неделе\b", _of_next_week),
@@ -202,7 +230,17 @@ DAYS = (
         r"(?<=[а-яё] )(?P<day>0[1-9]|[12]\d|3[01])\.(?P<month>0[1-9]|1[0-2])\b\.?(?![.\d%])(?! ?(?:млн|тыс|руб))",
         _day_and_month,
     ),
-    rule(r"\b(?:on|by|this|next|til|till|until|for) (?P<day>sat|sun)\b(?! (?:on|in|at) )", _weekday),
+    rule(r"\b(?:on|by|this|next|til|till|until|for|from) (?P<day>sat|sun)\b(?! (?:on|in|at) )", _weekday),
+    rule(
+        r"\b(?P<day>sat|sun)(?= (?:morning|afternoon|arvo|evening|night|am|pm|\d)|\s*[,.!?)]|\s*$)",
+        _weekday_alone,
+    ),
+    rule(
+        r"\b(?:(?:on|by|before|until|till|til|due|deadline(?: is)?|from)\s+)?(?<![\d.,£$€])(?P<day>[12]\d|3[01])\."
+        r"(?P<month>0[1-9]|1[0-2])\b(?![.,]?\d|%| ?(?:k|m|g|kg|km|cm|mm|gb|mb|euros?|eur|usd|gbp|dollars?|pounds?|"
+        r"quid|bucks|percent|points|miles)\b)",
+        _dotted_day,
+    ),
     rule(rf"\b(?:в|во|к|ко|до|на|с|по) (?P<day>{either(RU_SHORT_WEEKDAYS)})\b(?!\.? ?(?:цена|размер))", _weekday),
     rule(
         r"\b(?:позднее|позже) (?P<day>среды)\b", lambda _, now: now.date() + timedelta(days=(1 - now.weekday()) % 7 + 1)
@@ -232,7 +270,14 @@ TIMES = (
         _hour,
     ),
     rule(r"\b(?:at|by|before|until|till|til) (?P<hour>\d{1,2})\.(?P<minute>[0-5]\d)(?!\d| ?[ap]m)", _hour),
-    rule(r"\b(?:at |by |around |about |for )?(?P<hour>\d{1,2})ish\b", _hour),
+    rule(r"\b(?:at |by |around |about |for )?(?P<hour>\d{1,2})-?ish\b", _hour),
+    rule(
+        rf"\b(?:at |by |before )?(?P<hour>\d{{1,2}}|{either(EN_HOURS)})(?:[:.](?P<minute>[0-5]\d))? "
+        r"(?:sharp|on the dot|o'?clock)\b",
+        _hour,
+    ),
+    rule(r"\b(?:at|by|before|until|till) (?P<hour>[01]\d|2[0-3])(?P<minute>[0-5]\d)\b(?= ?h|[,.;!?)]|$)", _hour),
+    rule(r"(?<!\w)@ ?(?P<hour>\d{1,2})(?:[:.](?P<minute>[0-5]\d))?\b(?! ?[ap]\.?m)", _hour),
     rule(rf"\b(?:at|by|before|until|till|til) (?P<hour>\d{{1,2}}|{either(EN_HOURS)})\b{_EN_ENDS}", _hour),
     rule(
         rf"\b(?:в|к|ко|до|с|после|около) (?P<hour>{either(RU_HOURS)})(?: час(?:а|ов|ам|у)?)? "
@@ -242,6 +287,11 @@ TIMES = (
     rule(rf"\bбез (?P<minutes>{either(MINUTES)})(?: минут)? (?P<hour>{either(RU_HOURS)})\b", _around_hour),
     rule(rf"\b(?:в|к|до|после)? ?(?:пол-? ?|половин[аеуы] )(?P<next>{either(RU_ORDINALS)})\b", _half_of_next),
     rule(rf"\b(?:в|к) четверть (?P<next>{either(RU_ORDINALS)})\b", _half_of_next),
+    rule(
+        rf"\bк (?P<hour>{either(hour for hour in RU_HOURS if hour.endswith(('м', 'и', 'у')))})(?: часам)?\b"
+        r"(?! \w+(?:ым|им|ам|ям|ой|ей)\b)",
+        _hour,
+    ),
     rule(
         rf"\b(?:в|к|до) (?P<hour>{either(RU_HOURS)})(?: час(?:а|ов|ам))?\b{_RU_ENDS}",
         _hour,

@@ -8,11 +8,21 @@ from datetime import date, datetime, time, timedelta
 
 from language.dates import colloquial, grammar
 from language.dates.grammar import Rule
-from language.dates.vocabulary import EN_MONTHS, EN_WEEKDAYS, RU_MONTHS, RU_WEEKDAYS
+from language.dates.vocabulary import EN_MONTHS, EN_WEEKDAYS, PARTS_OF_DAY, RU_MONTHS, RU_WEEKDAYS, either
 from language.words import Language
 
 END_OF_DAY = time(23, 59, 59)
 _FURTHEST_YEARS = 20
+_NOON, _HALF_DAY = 12, timedelta(hours=12)
+_PART = re.compile(rf"\b(?:{either(PARTS_OF_DAY)})\b", re.IGNORECASE)
+_TODAY = re.compile(r"\b(?:this|eod|cob|end of|close of|до конца|к концу|до закрытия)\b", re.IGNORECASE)
+_LATER_PART = re.compile(
+    r"\b(?:afternoon|arvo|after lunch|evening|после обеда|дн[её]м|вечером|вечерком|к вечеру|до вечера|после работы)\b",
+    re.IGNORECASE,
+)
+_PART_LASTS = timedelta(hours=4)
+# An hour that says itself which half of the day it is in.
+_HALF = re.compile(rf"\b0\d|\d ?[ap]\.?m\b|\b(?:{either(PARTS_OF_DAY)}|утра|дня|вечера|ночи|today's)\b", re.IGNORECASE)
 # All that may stand between a day and its time.
 _BETWEEN = re.compile(r"[\s,(]*(?:at|by|in|on|the|в|к|до|на|с|ближе|где-то|around|before)?[\s,]*")
 _BEFORE = re.compile(
@@ -113,7 +123,7 @@ def _joined(text: str, pieces: Sequence[_Piece]) -> Iterator[_Piece]:
 
 
 def _together(text: str, first: _Piece, second: _Piece) -> _Piece | None:
-    clock = second.clock or first.clock
+    clock = _clock_of_both(text, first, second)
     is_one = (first.day is None) != (second.day is None) and clock is not None
     is_time_twice = first.day is not None and second.day is None and first.clock is not None
     touches = first.end >= second.start or _BETWEEN.fullmatch(text[first.end : second.start])
@@ -122,9 +132,33 @@ def _together(text: str, first: _Piece, second: _Piece) -> _Piece | None:
     return _Piece(first.start, max(first.end, second.end), first.day or second.day, clock)
 
 
+def _clock_of_both(text: str, first: _Piece, second: _Piece) -> time | None:
+    """The hour of two pieces; a part of the day tells its half: "at seven tomorrow evening"."""
+    if not (first.clock and second.clock):
+        return second.clock or first.clock
+    parts = [piece for piece in (first, second) if _PART.search(text[piece.start : piece.end])]
+    if len(parts) != 1 and not (len(parts) == 2 and parts[1].start < parts[0].end):
+        return second.clock
+    exact, part = (first.clock, second.clock) if parts[0] is second or len(parts) == 2 else (second.clock, first.clock)
+    is_later = part.hour >= _NOON > exact.hour
+    return exact.replace(hour=exact.hour + _NOON) if is_later else exact
+
+
+def _still(words: str, at: datetime, said_at: datetime) -> bool:
+    """Check whether a part of the day that has begun, or the end of the day, means what is left of today."""
+    return bool(_TODAY.search(words)) or (bool(_LATER_PART.search(words)) and said_at - at < _PART_LASTS)
+
+
 def _resolved(text: str, piece: _Piece, said_at: datetime) -> SpokenDate | None:
     at = piece.moment or datetime.combine(piece.day or said_at.date(), piece.clock or END_OF_DAY, said_at.tzinfo)
-    if not (piece.moment or piece.day) and at <= said_at:
+    is_today = piece.clock is not None and not piece.moment and piece.day in (None, said_at.date())
+    is_bare = not _HALF.search(text[piece.start : piece.end]) and at.hour < _NOON
+    if is_today and at <= said_at < at + _HALF_DAY and is_bare and (piece.day or said_at.hour >= _NOON):
+        at += _HALF_DAY  # "at seven", said in the afternoon, is in the evening
+    elif is_today and at <= said_at and _still(text[piece.start : piece.end], at, said_at):
+        piece = replace(piece, day=said_at.date(), clock=None)
+        at = datetime.combine(said_at.date(), END_OF_DAY, said_at.tzinfo)
+    elif not (piece.moment or piece.day) and at <= said_at:
         at += timedelta(days=1)  # "by nine", said at ten, is tomorrow
     if abs(at.year - said_at.year) > _FURTHEST_YEARS:
         return None

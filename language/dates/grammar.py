@@ -174,7 +174,7 @@ DAYS = (
         rf"(?:{_COUNT} )?({_UNITS})\b",
         _in,
     ),
-    rule(rf"\b{_COUNT} ({_UNITS}) from (?:now|today)\b", _in),
+    rule(rf"\b{_COUNT} ({_UNITS})(?:'s?)? (?:from (?:now|today)|today|time)\b", _in),
     day_rule(
         "(?:early|beginning of|start of) next week|(?:в|к|до) (?:самом )?начал[еуа] (?:следующей )?недели",
         _after(relativedelta(weeks=1, weekday=MO(-1))),
@@ -215,7 +215,8 @@ TIMES = (
     ),
     rule(
         r"\b(?:(?:the )?(?:end|close) of (?:the |this )?(?:(?:business |working )?day|business|today)|eod|cob|"
-        r"(?:до|к|в) кон(?:ца|цу|це) (?:рабочего )?дня)\b",
+        r"end of (?:the |my |your |her |his )?(?:shift|school day)|close of play|"
+        r"(?:до|к|в) кон(?:ца|цу|це) (?:(?:рабочего |этого )?дня|смены)|до закрытия)\b",
         lambda *_: _CLOSE_OF_BUSINESS,
     ),
     rule(r"\bmidnight\b", lambda *_: time(23, 59)),
