@@ -157,7 +157,7 @@ _NO_PAST = frozenset(
 
 @cache
 def bases() -> dict[str, str]:
-    """The base of every form of English verbs; `verbs_en.txt` has base, past and participle, of regular ones the base."""
+    """The base of every form of English verbs; of a regular verb `verbs_en.txt` has the base alone."""
     lines = (resources.files("language") / "data" / "verbs_en.txt").read_text(encoding="utf-8").splitlines()
     verbs = [line.split() for line in lines]
     return {form: base for base, *forms in verbs for form in (base, *(forms or [_past(base)]))}

@@ -23,13 +23,18 @@ from agents.syntax.english_grammar import (
     AFTERTHOUGHT,
     ANYBODY,
     COORDINATING,
+    DATE_LEADS,
     DETERMINERS,
+    EVENTS,
     FINITE,
     FRAMES,
+    HAVE_READY,
     NAME,
     NO_ORDER,
+    NO_THINGS,
     OBJECTS,
     OPENERS,
+    POINTING,
     POLITE,
     POLITELY,
     PRONOUNS,
@@ -37,6 +42,8 @@ from agents.syntax.english_grammar import (
     SUBORDINATING,
     UNREAL,
     Frame,
+    is_finite,
+    leads_to_date,
     may_order,
 )
 from language.dates.expressions import SpokenDate
@@ -97,12 +104,7 @@ class _Reader(EnglishClauses):
             if first in ("if", "suppose", "imagine", "unless"):
                 hedged = self._hypothetical(words)
             spans.append(ClauseSpan(start, end, act))
-        spans = [
-            replace(span, act=None)
-            if span.act and span.act.needs_date and not span.act.dates and not self._sentence.is_item
-            else span
-            for span in with_shared_dates(spans, self._sentence.dates)
-        ]
+        spans = self._without_vague(with_shared_dates(spans, self._sentence.dates))
         to = self.addressee
         if isinstance(to, Mention):
             spans = [
@@ -112,6 +114,19 @@ class _Reader(EnglishClauses):
                 for s in spans
             ]
         return spans
+
+    def _without_vague(self, spans: list[ClauseSpan]) -> list[ClauseSpan]:
+        """The clauses without acts that need a date, except beside dated work of others: "you bring it, I'll …"."""
+        dated = [span.act.doer for span in spans if span.act and span.act.dates]
+        return [
+            replace(span, act=None)
+            if (act := span.act)
+            and act.needs_date
+            and not (act.dates or self._sentence.is_item)
+            and all(doer == act.doer for doer in dated)
+            else span
+            for span in spans
+        ]
 
     def _hypothetical(self, words: Sequence[Word]) -> bool:
         return any(
@@ -127,7 +142,7 @@ class _Reader(EnglishClauses):
         free = [
             word
             for at, word in enumerate(words)
-            if not (word.is_date or word.is_quoted or word.lower in POLITE or _leads_to_date(words, at))
+            if not (word.is_date or word.is_quoted or word.lower in POLITE or leads_to_date(words, at))
         ]
         if not free:
             return None
@@ -138,72 +153,81 @@ class _Reader(EnglishClauses):
         for frame in (AFTERTHOUGHT, *FRAMES):
             match = frame.pattern.match(masked.text)
             if match and (frame.asks or not self._sentence.is_question):
-                act = self._offrame(frame, masked, match, words)
+                act = self._act_in(frame, masked, match, words)
                 if act:
                     self._doer = act.doer
                     return replace(act, dates=dates, needs_date=frame.weak)
-        is_speech = is_past(free[-1].lower) and any(word.is_quoted for word in words)
+        tells = is_past(free[-1].lower) or is_third_person(free[-1].lower)
+        is_speech = tells and any(word.is_quoted for word in words)
         if not self._sentence.is_question and not is_speech and self._is_order(free, words):
             act = self._made(words, self._asked(joint), free[0], [])
             return replace(act, dates=dates, is_request=True)
         return None
 
-    def _offrame(self, frame: Frame, masked: "MaskedWords", match: re.Match[str], words: Sequence[Word]) -> Act | None:
-        groups = match.groupdict()
+    def _act_in(self, frame: Frame, masked: MaskedWords, match: re.Match[str], words: Sequence[Word]) -> Act | None:
+        """The act that a clause in this word order speaks of, if its words may."""
         doer = self._doer_of(frame, masked, match)
         if doer is None:
             return None
-        start, end = words[0].start, words[-1].end
-        is_request = (frame.asks or doer is ImpliedOwner.NOBODY) and (groups.get("who") or "") not in ANYBODY
+        groups = match.groupdict()
         if frame is AFTERTHOUGHT:
-            return Act(start, end, doer, "", has_object=False, is_nominal=True)
-        if groups.get("verb"):
-            verb = masked.word_at(match.start("verb"))
-            if frame.weak and not self._may_plan(match["verb"], who=groups.get("who") or ""):
+            return Act(words[0].start, words[-1].end, doer, "", has_object=False, is_nominal=True)
+        act = (self._verbal if groups.get("verb") else self._nominal)(frame, masked, match, words, doer)
+        is_request = (frame.asks or doer is ImpliedOwner.NOBODY) and (groups.get("who") or "") not in ANYBODY
+        return replace(act, is_request=is_request) if act else None
+
+    def _verbal(
+        self, frame: Frame, masked: MaskedWords, match: re.Match[str], words: Sequence[Word], doer: Doer
+    ) -> Act | None:
+        verb, said = masked.word_at(match.start("verb")), match["verb"]
+        exempt = {"seeing": "see", "have": "have" if HAVE_READY.search(masked.text) else ""}.get(said, "")
+        is_state = {said, base_of(said)} & STATES - {exempt}
+        is_other = is_state or said in ADVERBS | DETERMINERS | PRONOUNS
+        if verb is None or verb.mention or is_other or (frame.weak and not self._may_plan(match)):
+            return None
+        dropped = [word for word in words if word.start < verb.start and not word.is_date]
+        if match.groupdict().get("object"):
+            kept = masked.between(match.start("object"), match.end("object"))
+            is_subject = kept[0].mention or kept[0].lower in PRONOUNS or is_base(kept[0].lower)
+            if match.start("object") == 0 and is_subject:
                 return None
-            if (
-                verb is None
-                or {match["verb"], base_of(match["verb"])} & STATES - {"see" if match["verb"] == "seeing" else ""}
-                or match["verb"] in ADVERBS | DETERMINERS | PRONOUNS
-                or verb.mention
-            ):
-                return None
-            dropped = [word for word in words if word.start < verb.start and not word.is_date]
-            if groups.get("object"):
-                first = masked.word_at(match.start("object"))
-                kept = masked.between(match.start("object"), match.end("object"))
-                is_subject = first and (first.mention or first.lower in PRONOUNS or is_base(first.lower))
-                if match.start("object") == 0 and is_subject:
-                    return None
-                dropped = [word for word in dropped if word not in kept]
-            return replace(self._made(words, doer, verb, dropped), is_request=is_request)
-        begin, stop = (match.start("work"), match.end("work")) if "work" in groups else (match.end(), len(masked.text))
+            dropped = [word for word in dropped if word not in kept]
+        return self._made(words, doer, verb, dropped)
+
+    def _nominal(
+        self, _: Frame, masked: MaskedWords, match: re.Match[str], words: Sequence[Word], doer: Doer
+    ) -> Act | None:
+        groups = match.groupdict()
+        begin, stop = match.span("work") if "work" in groups else (match.end(), len(masked.text))
         kept = list(masked.between(begin, stop))
         if groups.get("tail"):
-            kept += masked.between(match.start("tail"), match.end("tail"))
+            kept += masked.between(*match.span("tail"))
+        if not kept or kept[0].lower in POINTING:
+            return None
         work = self._phrase(kept)
-        if groups.get("tail") and kept and kept[-1].lower.endswith("ing"):
+        if groups.get("tail") and kept[-1].lower.endswith("ing"):
             work = f"{base_of(kept[-1].lower)} {self._phrase(kept[:-1])}"
         has_object = any(self._is_thing(word.lower) for word in kept)
-        return (
-            Act(start, end, doer, work, has_object=has_object, is_nominal=True, is_request=is_request) if work else None
-        )
+        return Act(words[0].start, words[-1].end, doer, work, has_object=has_object, is_nominal=True) if work else None
 
-    def _may_plan(self, verb: str, who: str) -> bool:
+    def _may_plan(self, match: re.Match[str]) -> bool:
         """Check a verb that tells of a plan by its date: no "everything", no habit, no state."""
-        if verb.endswith("ing"):
+        verb, who = match["verb"], match.groupdict().get("who") or ""
+        if verb.endswith("ing") and not is_base(verb):
             return base_of(verb) != verb
         if who in ("you", "u"):
             return is_base(verb) and verb not in NO_ORDER
-        return is_third_person(verb) and not HABIT.search(self._text)
+        if who == "i":
+            # Beside what others do: "Ann cooks, I wash up".
+            return is_base(verb) and verb not in NO_ORDER and self._doer not in (None, ImpliedOwner.SPEAKER)
+        return is_third_person(verb) and base_of(verb) not in EVENTS and not HABIT.search(self._text)
 
     def _phrase(self, kept: Sequence[Word]) -> str:
         if not kept:
             return ""
-        others = [
-            w for w in self.words if kept[0].start <= w.start < kept[-1].end and all(w.start != k.start for k in kept)
-        ]
-        return without_spans(self._text, kept[0].start, kept[-1].end, self._dropped(self.words, others))
+        start, end = kept[0].start, kept[-1].end
+        others = [word for word in self.words if start <= word.start < end and word not in kept]
+        return without_spans(self._text, start, end, self._dropped(self.words, others))
 
     def _doer_of(self, frame: Frame, masked: "MaskedWords", match: re.Match[str]) -> Doer | None:
         groups = match.groupdict()
@@ -211,22 +235,24 @@ class _Reader(EnglishClauses):
             called = masked.word_at(match.start("called"))
             return called.mention if called else None
         who = groups.get("for") or groups.get("who")
-        if who is None:
-            if re.match(r"(?:will|must|should|needs|has|is) ", match[0]) and isinstance(self._called, Mention):
-                return self._called  # "Anna, our lawyer, will…"
-            return (
-                ImpliedOwner.SPEAKER
-                if frame.default is ImpliedOwner.SPEAKER and "forget" not in match[0]
-                else (self.addressee or frame.default)
-            )
-        if who.startswith(NAME):
+        if who and who.startswith(NAME) and not who.endswith(" me"):
             word = masked.word_at(match.start("for" if groups.get("for") else "who"))
             return word.mention if word else None
-        if who in ("i", "me", "mine", "my", "us") and (who != "us" or groups.get("for")):
+        return self._implied(who, bool(groups.get("for"))) if who else self._unnamed(frame, match)
+
+    def _implied(self, who: str, is_for: bool) -> Doer:
+        """The person of a pronoun."""
+        if {"i", "me", "mine", "my"} & set(who.split()) or (who == "us" and is_for):
             return ImpliedOwner.SPEAKER
-        if who in ("he", "she"):
+        if who in ("he", "she", "him", "her"):
             return self.named or ImpliedOwner.NOBODY
         return self.addressee or ImpliedOwner.NOBODY if who in ("you", "u", "yours") else ImpliedOwner.NOBODY
+
+    def _unnamed(self, frame: Frame, match: re.Match[str]) -> Doer:
+        if re.match(r"(?:will|must|should|needs|has|is) ", match[0]) and isinstance(self._called, Mention):
+            return self._called  # "Anna, our lawyer, will…"
+        is_own = frame.default is ImpliedOwner.SPEAKER and "forget" not in match[0]
+        return ImpliedOwner.SPEAKER if is_own else (self.addressee or frame.default)
 
     def _asked(self, joint: str) -> Doer:
         """The addressee of an order, or whoever does the thing before it: "I'll draft it and send it"."""
@@ -239,12 +265,14 @@ class _Reader(EnglishClauses):
     def _is_order(self, free: Sequence[Word], words: Sequence[Word]) -> bool:
         """Check for a verb in its base form at the beginning, with its object behind it and no subject."""
         first, following = free[0].lower, free[1] if len(free) > 1 else None
-        if free[0].mention or not may_order(first) or any(_is_finite(word) for word in free[1:]):
+        is_habit = HABIT.match(self._text) and not is_base(first)
+        if free[0].mention or is_habit or not may_order(first) or any(is_finite(word) for word in free[1:]):
             return False
         if following is None:
             return is_base(first) and len(words) > 1
         after = free[2].lower if len(free) > 2 else ""
-        if is_past(following.lower) or (first == "let" and following.lower in ("me", "us")):
+        is_told = first.endswith("s") and not is_base(first)  # "needs them today"
+        if is_told or is_past(following.lower) or (first == "let" and following.lower in ("me", "us")):
             return False
         if is_third_person(following.lower) and after in DETERMINERS:
             return False  # "rent goes up in May"
@@ -258,11 +286,7 @@ class _Reader(EnglishClauses):
             if word.is_date or word.lower in ("please", "pls", "plz"):
                 spans.append((word.start, word.end))
                 lead = words[at - 1] if at else None
-                if (
-                    word.is_date
-                    and lead
-                    and lead.lower in ("by", "before", "until", "till", "on", "at", "for", "due", "from", "this")
-                ):
+                if word.is_date and lead and lead.lower in DATE_LEADS:
                     spans.append((lead.start, lead.end))
         return spans
 
@@ -275,20 +299,4 @@ class _Reader(EnglishClauses):
         return Act(words[0].start, words[-1].end, doer, f"{base} {rest}".strip(), has_object=has_object)
 
     def _is_thing(self, word: str) -> bool:
-        word = word.lower()
-        return word not in PRONOUNS | DETERMINERS | ADVERBS | OPENERS | FINITE | COORDINATING | {
-            "of",
-            "by",
-            "so",
-            "too",
-            "again",
-        }
-
-
-def _is_finite(word: Word) -> bool:
-    return word.lower in FINITE or (re.search(r"'(?:s|re|ll|ve)$", word.lower) is not None and not word.mention)
-
-
-def _leads_to_date(words: Sequence[Word], at: int) -> bool:
-    """Check for the "by" of "by Friday I want…"."""
-    return at == 0 and len(words) > 1 and words[1].is_date and words[0].lower in ("by", "on", "before", "from", "until")
+        return word.lower() not in PRONOUNS | DETERMINERS | ADVERBS | OPENERS | FINITE | COORDINATING | NO_THINGS

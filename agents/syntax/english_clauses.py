@@ -12,12 +12,14 @@ from agents.syntax.english_grammar import (
     ANYBODY,
     BREAKING,
     COORDINATING,
+    DATE_LEADS,
     DETERMINERS,
     FINITE,
     MOMENTS,
     NAME,
     NO_ORDER,
     OPENERS,
+    POLITE,
     PRONOUNS,
     STATES,
     SUBORDINATING,
@@ -85,14 +87,20 @@ class EnglishClauses:
             words[at] = replace(word, mention=Mention(word.start, word.start + len(bare), bare))
         people: list[Word] = []
         for word in words:
-            last = people[-1] if people else None
-            joined = last and self._text[last.end : word.start] in (" ", ". ") and _one_person(last, word)
-            people[-1 if joined else len(people) :] = [joined or word]
+            while people and self._text[people[-1].end : word.start] in (" ", ". "):
+                joined = _one_person(people[-1], word)
+                if joined is None:
+                    break
+                people.pop()
+                word = joined
+            people.append(word)
         return people
 
     def _may_be_name(self, words: Sequence[Word], at: int) -> bool:
         word = words[at]
         bare = re.sub(r"['’]s?$", "", word.text)
+        if self._text[max(0, word.start - 1) : word.start] == "@":
+            return True
         if (
             not re.fullmatch(r"[A-Z][a-z]+(?:-[A-Z][a-z]+)?", bare)
             or word.lower in PRONOUNS | FINITE | DETERMINERS | OPENERS | ADDRESSES | TITLES | WHOSE | ADVERBS
@@ -114,13 +122,30 @@ class EnglishClauses:
         after = words[at + 1] if at + 1 < len(words) else None
         if following == "," or word.lower.endswith("'s") or after is None:
             return following == "," or word.lower.endswith("'s")
+        if after.lower == "and":
+            return any(each.mention or each.lower in ("me", "i") for each in words[at + 2 : at + 3])
         if after.lower in ("is", "has", "was", "isn't", "hasn't") or is_third_person(after.lower):
             return True
         if _NOUN.search(word.lower):
             return False  # "Timesheets will…", "Maintenance to be paid"
         return (
             after.lower
-            in ("can", "could", "please", "pls", "kindly", "you", "you're", "u", "ur", "will", "to", "must", "said")
+            in (
+                "can",
+                "could",
+                "please",
+                "pls",
+                "kindly",
+                "don't",
+                "you",
+                "you're",
+                "u",
+                "ur",
+                "will",
+                "to",
+                "must",
+                "said",
+            )
             or is_past(after.lower)
             or (is_base(after.lower) and after.lower not in STATES)
         )
@@ -136,6 +161,7 @@ class EnglishClauses:
             names_moment = [each.lower for each in words[at : at + 2]] in MOMENTS and self._begins_clause(words, at + 2)
             subordinates = self._subordinates(words, at)
             is_stop = is_stop and not self._is_only_date(words, at)
+            joins = joins and not all(each.mention or each.lower == "me" for each in part)
             if part and (is_stop or joins or names_moment or subordinates):
                 yield part, joint
                 part, joint = [], gap.strip() or word.lower
@@ -150,17 +176,18 @@ class EnglishClauses:
 
     def _is_only_date(self, words: Sequence[Word], at: int) -> bool:
         """Check for a date set off by a comma: "…, before 5", "…, starting Friday"."""
-        rest = []
+        rest: list[Word] = []
         for word in words[at:]:
             if rest and re.search(r"[,;:()!?…—–]", self._text[rest[-1].end : word.start]):
                 break
             rest.append(word)
         others = {word.lower for word in rest if not word.is_date}
-        return self._text[rest[-1].end :][:1] != ":" and len(others) < len(rest) and others <= _DATE_LEADS
+        return self._text[rest[-1].end :][:1] != ":" and len(others) < len(rest) and others <= _DATE_WORDS
 
     def _subordinates(self, words: Sequence[Word], at: int) -> bool:
         """Check whether a conjunction begins a clause; in "it would be good if you came" it asks."""
-        polite = at > 1 and words[at].lower == "if" and words[at - 2].lower in ("be", "mind", "love", "appreciate")
+        asking = ("be", "mind", "love", "appreciate", "ask", "text", "ring", "with")
+        polite = at > 1 and words[at].lower == "if" and words[at - 2].lower in asking
         return (
             words[at].lower in BREAKING
             and not words[at].is_quoted
@@ -196,9 +223,12 @@ class EnglishClauses:
     def _without_address(self, words: list[Word], parts: Sequence[tuple[list[Word], str]]) -> list[Word]:
         """The clause without openers and without the name of whoever is spoken to, who is remembered."""
         while words and not words[0].mention and (words[0].lower in OPENERS or self._is_address(words)):
+            if words[0].lower in ANYBODY or (words[0].lower in ADDRESSES and words[0].lower.endswith("s")):
+                self.addressee = None
             words = words[1:]
         free = [word for word in words if not word.is_date]
-        if len(free) == 1 and free[0].mention and not free[0].lower.endswith("'s") and len(parts) > 1:
+        is_called = free and free[0].mention and all(word.lower in ADDRESSES for word in free[1:])
+        if is_called and not free[0].lower.endswith("'s") and len(parts) > 1:
             self.addressee = self._called = free[0].mention
             return [word for word in words if word.is_date]
         if len(words) > 2 and words[0].mention and self._is_address(words):
@@ -224,28 +254,12 @@ class EnglishClauses:
         if len(words) == 1 or self._text[first.end : first.end + 1] in (",", ":"):
             return True
         is_asked = second in ("can", "could", "would", "will", "don't", "do") and third in ("you", "u", "not", "forget")
-        is_order = is_base(second) and second not in STATES and (bool(first.mention) or second in ("bring", "send"))
+        is_one = first.mention or not first.lower.endswith("s")
+        is_order = is_base(second) and second not in STATES and bool(is_one or second in ("bring", "send"))
         return is_asked or is_order or second in _SPOKEN_TO or (not first.mention and second in DETERMINERS - {"to"})
 
 
-_DATE_LEADS = frozenset(
-    (
-        "starting",
-        "beginning",
-        "from",
-        "by",
-        "before",
-        "on",
-        "at",
-        "until",
-        "till",
-        "latest",
-        "max",
-        "please",
-        "pls",
-        "the",
-    )
-)
+_DATE_WORDS = DATE_LEADS | POLITE | {"the", "starting", "beginning", "latest", "max"}
 _SPOKEN_TO = frozenset(
     ("you", "u", "you're", "youre", "ur", "your", "you'll", "you've", "pls", "please", "plz", "kindly", "let")
 )

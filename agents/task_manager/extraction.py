@@ -41,17 +41,23 @@ _REASONS = re.compile(
 _LIKELY = 0.6
 _SUPPOSED = re.compile(
     r"\W*(?:if(?! (?:you|u)(?:'ve| have|'re| are| get| can| could)?\b)|suppose|imagine|если|представь|допустим)\b|"
-    r".*\b(?:(?:would|could|should|might|must)(?:n't)?(?:'ve|ve| have| of) (?!an? |the |some |my |your )|if only|if (?:i|we|he|she|they)(?:'d| had))\b",
+    r".*\b(?:(?:would|could|should|might|must)(?:n't)?(?:'ve|ve| have| of) (?!an? |the |some |my |your )|if only\b|"
+    r"if (?:i|we|he|she|they)(?:'d| had)\b)",
     re.IGNORECASE,
 )
 _JOKE = re.compile(
-    r"\W*(?:oh |ha+ |aye |ага |ну )?(?:yeah|sure|right|of course|as if|конечно|да-да|ну да|ага)\b.*"
+    r"\W*(?:oh |ha+ |aye |lol |ага |ну )?(?:yeah|sure|right|of course|as if|конечно|да-да|ну да|ага)\b.*"
     r"(?:[😂🤣😆😹🙄🙃]|\b(?:lol|lmao|haha\w*|ха-?ха\w*)\b)",
     re.IGNORECASE | re.DOTALL,
 )
 _OWN = re.compile(
     r"\b(?:remind me|note to self|remember to|i|i'm|im|i'll|i've|ive|i'd|my turn|mine|напомни\w*|мне|я|себе|"
     r"с меня|на мне|за мной|моя очередь|мой черёд)\b",
+    re.IGNORECASE,
+)
+_OTHERS = re.compile(
+    r"\W*(?:(?:my|our|the|his|her) \w+|he|she|they)"
+    r"(?:'ll|'s| (?:will|is|are|has|have|must|needs?|wants?|said|promised)\b)",
     re.IGNORECASE,
 )
 _FOR_US = re.compile(r"\b(?:me|us|our|my|нам|меня|нас)\b", re.IGNORECASE)
@@ -231,6 +237,8 @@ def _likely_doer(read: Sentence, span: tuple[int, int], grammar: ModuleType, add
         return ImpliedOwner.SPEAKER
     if addressee:
         return addressee
+    if _OTHERS.match(said):
+        return ImpliedOwner.NOBODY
     is_asked = read.is_question or bool(_REQUEST.search(said)) or (grammar.names_act(read) and _FOR_US.search(said))
     return ImpliedOwner.NOBODY if is_asked else ImpliedOwner.SPEAKER
 

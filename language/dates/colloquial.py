@@ -232,7 +232,7 @@ DAYS = (
     ),
     rule(r"\b(?:on|by|this|next|til|till|until|for|from) (?P<day>sat|sun)\b(?! (?:on|in|at) )", _weekday),
     rule(
-        r"\b(?P<day>sat|sun)(?= (?:morning|afternoon|arvo|evening|night|am|pm|\d)|\s*[,.!?)]|\s*$)",
+        r"\b(?P<day>sat|sun)(?= (?:morning|afternoon|arvo|evening|night|am|pm|\d)|\s*[,.!?):]|\s+[—–-]|\s*$)",
         _weekday_alone,
     ),
     rule(
