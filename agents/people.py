@@ -133,7 +133,7 @@ def _russian_name(word: str, begins: bool) -> _Meant | None:
 
 def name_in(word: str, cases: Collection[str] = ("nomn",)) -> str:
     """The nominative of a given name that stands in one of these cases, as far as the dictionary has it so."""
-    readings = [form for form in word_forms(word) if form.has("Name")]
+    readings = [form for form in word_forms(word) if form.has("Name") or form.has("Surn")]
     fitting = [form for form in readings if form.has("sing") and not form.grammemes.isdisjoint(cases)]
     other = [form for form in readings if form.has("sing")]
     ranked = sorted([*fitting, *other, *readings], key=lambda form: form.lemma not in _common_names())

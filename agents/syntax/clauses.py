@@ -153,6 +153,22 @@ def with_shared_dates(clauses: Sequence[ClauseSpan], dates: Sequence[SpokenDate]
     return shared
 
 
+def without_vague(clauses: Sequence[ClauseSpan], sentence: Sentence) -> list[ClauseSpan]:
+    """The clauses without acts that need a date and have none.
+
+    Beside dated work of others they need none: "you bring the tent, I'll come on Friday".
+    """
+    shared = with_shared_dates(clauses, sentence.dates)
+    dated = [clause.act.doer for clause in shared if clause.act and clause.act.dates]
+    kept = []
+    for clause in shared:
+        act = clause.act
+        is_vague = act and act.needs_date and not (act.dates or sentence.is_item)
+        is_dropped = act and is_vague and all(each == act.doer for each in dated)
+        kept.append(replace(clause, act=None) if is_dropped else clause)
+    return kept
+
+
 def _is_speech(quotation: str) -> bool:
     bare = quotation[1:-1].strip()
     return len(bare.split()) >= _SPEECH_WORDS or bare[-1:] in ".!?…" or bare[:1].islower()

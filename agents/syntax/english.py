@@ -14,8 +14,8 @@ from agents.syntax.clauses import (
     Sentence,
     Word,
     dates_within,
-    with_shared_dates,
     without_spans,
+    without_vague,
 )
 from agents.syntax.english_clauses import EnglishClauses, MaskedWords
 from agents.syntax.english_grammar import (
@@ -104,7 +104,7 @@ class _Reader(EnglishClauses):
             if first in ("if", "suppose", "imagine", "unless"):
                 hedged = self._hypothetical(words)
             spans.append(ClauseSpan(start, end, act))
-        spans = self._without_vague(with_shared_dates(spans, self._sentence.dates))
+        spans = without_vague(spans, self._sentence)
         to = self.addressee
         if isinstance(to, Mention):
             spans = [
@@ -114,19 +114,6 @@ class _Reader(EnglishClauses):
                 for s in spans
             ]
         return spans
-
-    def _without_vague(self, spans: list[ClauseSpan]) -> list[ClauseSpan]:
-        """The clauses without acts that need a date, except beside dated work of others: "you bring it, I'll …"."""
-        dated = [span.act.doer for span in spans if span.act and span.act.dates]
-        return [
-            replace(span, act=None)
-            if (act := span.act)
-            and act.needs_date
-            and not (act.dates or self._sentence.is_item)
-            and all(doer == act.doer for doer in dated)
-            else span
-            for span in spans
-        ]
 
     def _hypothetical(self, words: Sequence[Word]) -> bool:
         return any(

@@ -3,10 +3,21 @@
 from dataclasses import replace
 
 from agents.people import Mention
-from agents.syntax.clauses import Act, ClauseSpan, Doer, ImpliedOwner, Sentence, dates_within
+from agents.syntax.clauses import Act, ClauseSpan, Doer, ImpliedOwner, Sentence, dates_within, without_vague
 from agents.syntax.russian_clauses import RussianClause
 from agents.syntax.russian_duties import DutyReader
-from agents.syntax.russian_words import ASKING, DATIVE, HEDGES, NEED, WISHING, mention_in, verb_of
+from agents.syntax.russian_words import (
+    ASKING,
+    DATE_LEADS,
+    DATIVE,
+    HEDGES,
+    NEED,
+    WISHING,
+    mention_in,
+    verb_of,
+    with_names,
+)
+from language.dates.expressions import SpokenDate
 
 
 def find_clauses(sentence: Sentence, addressee: Doer | None = None, named: Mention | None = None) -> list[ClauseSpan]:
@@ -25,12 +36,15 @@ def names_act(sentence: Sentence) -> bool:
 
 def find_subject(sentence: Sentence, start: int) -> Mention | None:
     """The person with whose name a clause begins at this place."""
-    return next((word.mention for word in sentence.words if word.start >= start), None)
+    words = [word for word in with_names(sentence.words) if word.start >= start and not word.is_date]
+    if len(words) > 1 and words[1].mention and words[0].lower in ("у", "за", "на", "от", "с"):
+        return mention_in(words[1], ("gent", "ablt", "loct"))
+    return words[0].mention if words else None
 
 
 def last_named(sentence: Sentence) -> Mention | None:
     """The person of whom a sentence speaks last."""
-    return next((word.mention for word in reversed(sentence.words) if word.mention), None)
+    return next((word.mention for word in reversed(with_names(sentence.words)) if word.mention), None)
 
 
 def find_addressee(sentence: Sentence) -> Mention | None:
@@ -38,6 +52,12 @@ def find_addressee(sentence: Sentence) -> Mention | None:
     found = _Reader(sentence, None)
     found.clauses()
     return found.addressee if isinstance(found.addressee, Mention) else None
+
+
+def _opening(clause: RussianClause) -> tuple[int, int]:
+    """Span of the word that a clause opens with, and of the preposition before it."""
+    at = 1 if clause.words[0].lower in DATE_LEADS and len(clause.words) > 1 else 0
+    return clause.words[0].start, clause.words[at].end
 
 
 class _Reader(DutyReader):
@@ -50,16 +70,27 @@ class _Reader(DutyReader):
             self._find_address(clause)
         is_conditional = any(self._is_condition(clause) for clause in clauses)
         last: Act | None = None
+        heading: tuple[SpokenDate, ...] = ()
+        told: Mention | None = None
         for clause in clauses:
             act = self._act_of(clause, last)
-            if clause.is_subordinate and act and spans:
-                act, spans[-1] = self._told(act, spans[-1])
+            is_wish = clause.words[0].lower in ("чтобы", "чтоб", "пусть", "пускай")
+            if act and told and is_wish and act.doer is ImpliedOwner.NOBODY and spans:
+                # «Передай Гузель, чтобы принесла справку»: whoever is told is to do it.
+                act, spans[-1] = replace(act, doer=told), replace(spans[-1], act=None, is_subordinate=True)
+            told = self._told(clause)
+            self.named = next((w.mention for w in reversed(clause.words) if w.mention), self.named)
+            if act and not act.dates:
+                act = replace(act, dates=heading)
+            elif not spans:
+                # «В субботу Ася печёт, Игорь накрывает».
+                heading = dates_within(self._sentence.dates, *_opening(clause))
             if act and is_conditional and act.doer is ImpliedOwner.SPEAKER and not act.dates:
                 act = None
             last = act
-            is_vague = act and act.needs_date and not act.dates and not self._sentence.is_item
-            spans.append(ClauseSpan(clause.start, clause.end, None if is_vague else act, clause.is_subordinate))
-        return self._with_addressee(spans)
+            is_aside = clause.is_subordinate and clause.words[0].lower != "кто"
+            spans.append(ClauseSpan(clause.start, clause.end, act, is_aside))
+        return self._with_addressee(without_vague(spans, self._sentence))
 
     def _act_of(self, clause: RussianClause, last: Act | None) -> Act | None:
         """The act of a clause; a subordinate one has one only after a wish: «нужно, чтобы Рома съездил»."""
@@ -78,14 +109,11 @@ class _Reader(DutyReader):
         act = replace(self._nominal(clause, last.doer, []), dates=dates, is_nominal=False)
         return act if act.has_object else None
 
-    def _told(self, act: Act, before: ClauseSpan) -> tuple[Act, ClauseSpan]:
-        """«Передай Гузель, чтобы принесла справку»: whoever is told is to do it."""
-        if before.act is None or before.act.work.split(" ")[0] not in ASKING:
-            return act, before
-        told = next((w for w in self._sentence.words if w.mention and before.start <= w.start < before.end), None)
-        if told and act.doer is ImpliedOwner.NOBODY:
-            act = replace(act, doer=mention_in(told, ("datv", "accs")))
-        return act, replace(before, act=None, is_subordinate=True)
+    def _told(self, clause: RussianClause) -> Mention | None:
+        """The person whom somebody is to tell: «скажи Лене, …»."""
+        tells = any(form.lemma in ASKING and not form.has("past") for _, form in self._verbs(clause))
+        named = next((word for word in clause.free if word.mention), None)
+        return mention_in(named, ("datv", "accs")) if tells and named else None
 
     def _with_addressee(self, spans: list[ClauseSpan]) -> list[ClauseSpan]:
         """An address at the end holds for what was said before it: «…надо внести, Жень»."""
@@ -105,8 +133,8 @@ class _Reader(DutyReader):
             return None
         dates = dates_within(self._sentence.dates, clause.start, clause.end)
         for way in (
-            self._reminder, self._commission, self._asked_for, self._wished, self._let, self._request,
-            self._duty, self._wanted_thing, self._promise,
+            self._reminder, self._commission, self._asked_for, self._wished, self._let, self._enrolled, self._request,
+            self._duty, self._wanted_thing, self._promise, self._told_plan,
             self._assignment, self._expected, self._taken, self._infinitive, self._named_place,
         ):  # fmt: skip
             act = way(clause)

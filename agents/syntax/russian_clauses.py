@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from agents.people import Mention, name_in
@@ -10,6 +10,7 @@ from agents.syntax.clauses import Doer, ImpliedOwner, Sentence, Word
 from agents.syntax.russian_words import (
     BETWEEN,
     COORDINATING,
+    DATE_LEADS,
     DATIVE,
     FILLERS,
     GROUPS,
@@ -17,13 +18,17 @@ from agents.syntax.russian_words import (
     POLITE,
     RESTING,
     SUBORDINATING,
+    first_named,
     has_case,
     is_nominative,
+    is_person,
     is_preposition,
     is_thing,
     may_be_person,
+    may_be_subject,
     mention_in,
     verb_of,
+    with_names,
 )
 from language.russian import WordForm, word_forms
 from language.words import has_cyrillic
@@ -47,8 +52,13 @@ class RussianClause:
 
     @cached_property
     def free(self) -> list[Word]:
-        """Words that are neither dates nor quoted speech."""
-        return [word for word in self.words if not word.is_date and not word.is_quoted]
+        """Words that are neither dates, with what leads to them, nor quoted speech."""
+        nexts = [*self.words[1:], None]
+        return [
+            word
+            for word, after in zip(self.words, nexts, strict=True)
+            if not (word.is_date or word.is_quoted or (after and after.is_date and word.lower in DATE_LEADS))
+        ]
 
     def lowers(self) -> set[str]:
         return {word.lower for word in self.free}
@@ -58,7 +68,7 @@ class ClauseReader:
     """Splits a sentence; an address, a subject or a licence to ask holds for what follows."""
 
     def __init__(self, sentence: Sentence, addressee: Doer | None, named: Mention | None = None) -> None:
-        self._sentence, self._text = sentence, sentence.text
+        self._sentence, self._text = replace(sentence, words=with_names(sentence.words)), sentence.text
         self.addressee: Doer | None = addressee
         self.named = named
         self._has_address = False
@@ -70,11 +80,12 @@ class ClauseReader:
     def _split(self) -> Iterator[RussianClause]:
         pending: RussianClause | None = None
         segments = self._segments()
-        for segment in segments:
-            after_dash = bool(re.search(r"[—–]|\s-\s", segment.joint)) and pending is not None
+        for segment, following in zip(segments, [*segments[1:], None], strict=True):
+            is_heading = following is not None and bool(_DASH.search(following.joint))
+            after_dash = bool(_DASH.search(segment.joint)) and pending is not None
             if after_dash and pending and not any(verb_of(word) for word in pending.free):
                 pending = RussianClause([*pending.words, *segment.words], pending.joint, pending.is_subordinate)
-            elif len(segments) > 1 and self._is_address(segment):
+            elif len(segments) > 1 and not is_heading and self._is_address(segment):
                 self._take_address(segment)
             elif pending is None:
                 pending = segment
@@ -119,6 +130,8 @@ class ClauseReader:
             for form in word_forms(w.lower)[:1]
         ):
             return True
+        if [word.lower for word in clause.words] == ["я"]:
+            return True
         return self._nominal_doer(clause) is not None or self._named_subject(clause) is not None
 
     def _is_address(self, clause: RussianClause) -> bool:
@@ -131,7 +144,8 @@ class ClauseReader:
             return True
         if len(rest) > 2 or any(word.lower in GROUPS for word in rest):
             return all(word.lower in GROUPS or word.mention for word in rest)
-        return all(self._called(word) for word in rest)
+        orders = any((form := verb_of(each)) and form.has("impr") for each in self._sentence.words)
+        return all(self._called(word) or (orders and is_person(word)) for word in rest)
 
     def _called(self, word: Word) -> Mention | None:
         """The person whom a word that stands alone calls."""
@@ -145,7 +159,8 @@ class ClauseReader:
             if form.has("Name") and (form.has("nomn") or form.has("voct") or form.has("gent", "plur"))
         )
         is_capital = word.text[:1].isupper() and word.start > 0
-        if named >= 0.3 or (is_capital and (not forms or any(form.has("NOUN", "nomn") for form in forms))):
+        is_noun = not forms or any(form.has("NOUN", "nomn") or form.has("ADJF", "nomn") for form in forms)
+        if named >= 0.3 or (is_capital and is_noun):
             name = name_in(word.lower) if named else word.text
             return Mention(word.start, word.end, name)
         return None
@@ -153,7 +168,7 @@ class ClauseReader:
     def _take_address(self, clause: RussianClause) -> None:
         self._has_address = True
         called = [word for word in clause.free if word.lower not in POLITE and word.lower not in FILLERS]
-        person = self._called(called[0]) if called and called[0].lower not in GROUPS else None
+        person = next((self._called(word) for word in called if word.lower not in GROUPS), None)
         if person:
             self.addressee = person
         elif not isinstance(self.addressee, Mention):
@@ -197,7 +212,10 @@ class ClauseReader:
             return ImpliedOwner.SPEAKER
         if "мы" in clause.lowers():
             return ImpliedOwner.NOBODY
-        return self._named_subject(clause)
+        named = self._named_subject(clause)
+        if named or not clause.lowers() & {"он", "она"}:
+            return named
+        return first_named(clause.free) or self.named
 
     def _named_subject(self, clause: RussianClause) -> Mention | None:
         """A name in the nominative; a Latin one where a verb or a dash follows or it opens the clause."""
@@ -220,11 +238,11 @@ class ClauseReader:
 
     def _has_subject(self, clause: RussianClause) -> bool:
         """Check for a noun or a pronoun in the nominative."""
-        return any(is_nominative(word) if word.mention else _may_be_subject(word) for word in clause.free)
+        return any(is_nominative(word) if word.mention else may_be_subject(word) for word in clause.free)
 
     def _subject_words(self, clause: RussianClause) -> list[Word]:
-        named = self._named_subject(clause)
-        return [w for w in clause.free if w.lower in ("я", "мы") or (named is not None and w.start == named.start)]
+        start = named.start if (named := self._named_subject(clause)) else -1
+        return [w for w in clause.free if w.lower in ("я", "мы", "он", "она") or w.start == start]
 
     def _datives(self, clause: RussianClause) -> list[Word]:
         return [word for word in clause.free if word.lower in DATIVE]
@@ -253,17 +271,10 @@ class ClauseReader:
             if case is None:
                 continue
             doer: Doer | None = None
-            if (lead.lower, word.lower) in {("на", "мне"), ("за", "мной"), ("с", "меня"), ("со", "мной")} - {
-                ("со", "мной")
-            }:
+            pair = f"{lead.lower} {word.lower}"
+            if pair in ("на мне", "за мной", "с меня"):
                 doer = ImpliedOwner.SPEAKER
-            elif (lead.lower, word.lower) in {
-                ("на", "тебе"),
-                ("за", "тобой"),
-                ("с", "тебя"),
-                ("на", "вас"),
-                ("с", "вас"),
-            }:
+            elif pair in ("на тебе", "за тобой", "с тебя", "на вас", "с вас"):
                 doer = self._asked()
             elif word.mention and (not has_cyrillic(word.text) or has_case(word, *case)):
                 is_last = at + 2 >= len(clause.free)
@@ -275,6 +286,9 @@ class ClauseReader:
         return None
 
 
+_DASH = re.compile(r"[—–]|\s-\s")
+
+
 def _is_gapped(pending: RussianClause, segment: RussianClause) -> bool:
     """«В понедельник отчёт сдать, в среду презентацию»: another day, another thing, the same verb."""
     return (
@@ -283,8 +297,3 @@ def _is_gapped(pending: RussianClause, segment: RussianClause) -> bool:
         and any(verb_of(word) for word in pending.free)
         and any(is_thing(word) for word in segment.free)
     )
-
-
-def _may_be_subject(word: Word) -> bool:
-    first = word_forms(word.lower)[0]
-    return first.has("nomn") and (first.has("NOUN") or first.has("NPRO"))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from agents.people import Mention
-from agents.syntax.clauses import Act, Doer, ImpliedOwner
+from agents.syntax.clauses import Act, Doer, ImpliedOwner, Word
 from agents.syntax.russian_clauses import RussianClause
 from agents.syntax.russian_requests import RequestReader
 from agents.syntax.russian_words import (
@@ -69,8 +69,9 @@ class DutyReader(RequestReader):
                     continue
                 if self._sentence.is_question:
                     continue
-                doer = self.addressee if isinstance(self.addressee, Mention) else ImpliedOwner.NOBODY
-                return replace(self._nominal(clause, doer, [word, *self._datives(clause)]), needs_date=True)
+                source = self._source(clause)
+                doer = mention_in(source[1], ("gent",)) if source else self._asked()
+                return replace(self._nominal(clause, doer, [word, *source, *self._datives(clause)]), needs_date=True)
             if word.lower in ("дедлайн", "срок") and at <= 1 and not self._verbs(clause):
                 lead = clause.free[: at + 1] + self._prepositions(clause, at)
                 return self._nominal(clause, ImpliedOwner.NOBODY, lead, needs_date=True)
@@ -172,22 +173,41 @@ class DutyReader(RequestReader):
         """«Расписание жду от Анны к пятнице»."""
         for at, form in self._verbs(clause):
             if form.lemma in ("ждать", "ожидать") and form.has("1per") and not self._negated(clause, at):
-                source = next(
-                    (w for i, w in enumerate(clause.free) if w.mention and i and clause.free[i - 1].lower == "от"), None
-                )
-                if source:
-                    lead = [clause.free[at], clause.free[clause.free.index(source) - 1], source]
-                    return self._nominal(clause, mention_in(source, ("gent",)), lead)
+                if source := self._source(clause):
+                    return self._nominal(clause, mention_in(source[1], ("gent",)), [clause.free[at], *source])
                 doer = self.addressee if isinstance(self.addressee, Mention) else ImpliedOwner.NOBODY
                 if self._has_address or {"тебя", "вас"} & clause.lowers():
                     return self._nominal(clause, doer, [clause.free[at]], needs_date=True)
         return None
 
+    def _source(self, clause: RussianClause) -> list[Word]:
+        """«От Анны»: the words for the person from whom something is to come."""
+        return next(([lead, w] for lead, w in pairwise(clause.free) if w.mention and lead.lower == "от"), [])
+
+    def _enrolled(self, clause: RussianClause) -> Act | None:
+        """«Запишите меня на дежурство»."""
+        for at, form in self._verbs(clause):
+            if form.lemma in ("записать", "вписать", "поставить") and form.has("impr") and "меня" in clause.lowers():
+                lead = [clause.free[at], *(w for w in clause.free if w.lower == "меня")]
+                return self._nominal(clause, ImpliedOwner.SPEAKER, [*lead, *self._prepositions(clause, at + 1)])
+        return None
+
+    def _told_plan(self, clause: RussianClause) -> Act | None:
+        """«Ты завтра везёшь детей»: the present or the future of whoever is spoken to, with a date."""
+        if self._sentence.is_question or not clause.lowers() & {"ты", "вы"}:
+            return None
+        for at, form in self._verbs(clause):
+            is_state = form.lemma in STATES | TALK | HAPPENING | INTENDING
+            if form.has("2per") and not is_state and not self._negated(clause, at):
+                return replace(self._made(clause, self._asked(), at, self._called_words(clause)), needs_date=True)
+        return None
+
     def _taken(self, clause: RussianClause) -> Act | None:
         """«Беру на себя торт», «возьму отчёт»."""
         for at, form in self._verbs(clause):
-            if form.lemma in ("брать", "взять") and (form.has("1per", "sing") or form.has("3per", "sing")):
-                onto = [w for w in clause.free if w.lower in ("себя", "работу")]
+            onto = [w for w in clause.free if w.lower in ("себя", "работу")]
+            is_past = form.has("past", "sing") and bool(onto)
+            if form.lemma in ("брать", "взять") and (form.has("1per", "sing") or form.has("3per", "sing") or is_past):
                 lead = [clause.free[at]]
                 for word in onto:
                     lead += [clause.free[clause.free.index(word) - 1], word]
@@ -237,7 +257,7 @@ class DutyReader(RequestReader):
         is_dative = subject is None and first is not None and first.lower == "мне"
         if self._verbs(clause) or self._sentence.is_question:
             return None
-        if is_dative:
+        if is_dative or (first and first.lower == "я"):
             subject = ImpliedOwner.SPEAKER
         if subject is None:
             return None
@@ -247,7 +267,8 @@ class DutyReader(RequestReader):
             for form in word_forms(w.lower)[:1]
         ):
             return None
-        after = self._text[subject.end : subject.end + 3] if isinstance(subject, Mention) else ""
+        end = subject.end if isinstance(subject, Mention) else first.end if first else 0
+        after = self._text[end : end + 3]
         is_heading = bool(re.match(r"\s*[:—–]|\s-\s", after))
         accusative = any(
             word.lower in ("на", "в", "за", "к") and (is_noun_in(following, "accs") or is_noun_in(following, "datv"))
@@ -255,5 +276,6 @@ class DutyReader(RequestReader):
         )
         if is_heading or accusative:
             in_parallel = is_heading and len(re.findall(r"[—–]|\s-\s", self._text)) > 1
-            return replace(self._nominal(clause, subject, self._datives(clause)), needs_date=not in_parallel)
+            lead = [*self._datives(clause), *self._subject_words(clause)]
+            return replace(self._nominal(clause, subject, lead), needs_date=not in_parallel)
         return None

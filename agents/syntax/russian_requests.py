@@ -51,7 +51,8 @@ class ActReader(ClauseReader):
         form = verb_of(verb)
         lemma = form.lemma if form else verb.lower
         negation = [clause.free[at - 1]] if at and clause.free[at - 1].lower == "не" else []
-        spans = list(self._spans(clause, [*dropped, *negation, verb]))
+        named = [w for w in clause.free if isinstance(doer, Mention) and w.start == doer.start]
+        spans = list(self._spans(clause, [*dropped, *negation, *named, verb]))
         before = without_spans(self._text, clause.start, verb.start, spans)
         after = without_spans(self._text, verb.end, clause.end, spans)
         head = before if before[1:2].isupper() else before[:1].lower() + before[1:]
@@ -120,7 +121,10 @@ class RequestReader(ActReader):
         for at, form in self._verbs(clause):
             infinitives = self._infinitives(clause, at)
             if form.lemma in DEMANDING and (form.has("3per") or form.has("past")) and infinitives:
-                me = clause.lowers() & {"меня", "мне"}
+                # «Мама просила забрать посылку» means the speaker, «начальство требует» whomever it is of.
+                me = clause.lowers() & {"меня", "мне"} or (
+                    form.has("sing") and form.lemma in ("просить", "попросить", "велеть")
+                )
                 if self._negated(clause, at) or self._sentence.is_question or infinitives[0][1].lemma == "передать":
                     continue
                 return self._made(

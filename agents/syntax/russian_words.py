@@ -1,6 +1,7 @@
 """Closed classes of Russian words, and what the dictionary says of single words in a sentence."""
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from agents.people import Mention, name_in
@@ -23,7 +24,8 @@ HEDGES = _listed("возможно может наверное наверно в
 POLITE = _listed("пожалуйста плиз пж пжл пжлст плз пожалста спасибо спс будь добр будь добра будьте добры ка")
 FILLERS = _listed(
     "и а но да ну вот же еще тоже также тогда потом затем всё все просто только уж уже сам сама сами ладно хорошо окей "
-    "ок обещаю клянусь надеюсь короче кстати итак итого значит наверняка обязательно точно правда слушай слушайте блин"
+    "ок обещаю клянусь надеюсь слышь слушайте короче кстати итак итого значит наверняка обязательно точно правда "
+    "слушай блин"
 )
 NEED = _listed("надо нужно необходимо требуется следует осталось предстоит придется пора стоит надобно")
 GROUPS = _listed(
@@ -31,6 +33,7 @@ GROUPS = _listed(
     "мам мамуль папуль сынок доча дочка бабуль дед дедуль брат братан "
     "бро шеф милый милая дорогой дорогая дорогие солнышко солнце родной родная зая малыш"
 )
+KIN = _listed("дядя тётя баба дед бабушка дедушка")
 ANYBODY = _listed("кто-нибудь кто-то кто-либо")
 DATIVE = {"мне": ImpliedOwner.SPEAKER, "нам": ImpliedOwner.NOBODY, "тебе": ImpliedOwner.NOBODY,
            "вам": ImpliedOwner.NOBODY, "себе": ImpliedOwner.SPEAKER}  # fmt: skip
@@ -70,7 +73,7 @@ ASKING = _listed(
 STATES = _listed(
     "хотеть мочь знать любить думать считать надеяться бояться понимать верить видеть слышать чувствовать "
     "помнить болеть "
-    "спать жить сидеть стоять лежать устать нравиться казаться быть работать ждать говорить рассказывать писать звонить"
+    "спать жить сидеть стоять лежать устать нравиться казаться быть работать ждать говорить"
 )
 RESTING = _listed("висеть лежать числиться остаться оставаться быть стать")
 READY = _listed("готовый сдать сделать отправить подписать оплатить запустить закончить выполнить")
@@ -86,6 +89,9 @@ def verb_of(word: Word) -> WordForm | None:
     found = next((form for form in forms if form.has("VERB") or form.has("INFN")), None)
     if found is None or found.has("Abbr") or found.score < 0.15 or (not found.is_known and found.score < 0.5):
         return None
+    if found.has("2per", "plur", "futr"):
+        # «Отложите» is rather asked than foretold.
+        found = next((form for form in forms if form.has("impr") and form.lemma == found.lemma), found)
     first = forms[0]
     if found.has("impr") and (first.has("ADVB") or first.has("PRCL") or first.has("INTJ")):
         return None
@@ -126,7 +132,7 @@ def may_be_person(word: Word, at: int) -> bool:
 def is_nominative(word: Word) -> bool:
     if not has_cyrillic(word.text):
         return True
-    readings = [form for form in word_forms(word.text.split()[0].lower()) if form.has("Name")]
+    readings = [form for form in word_forms(word.text.split()[0].lower()) if form.has("Name") or form.has("Surn")]
     return not readings or any(form.has("nomn") or form.has("voct") for form in readings)
 
 
@@ -143,5 +149,53 @@ def mention_in(word: Word, cases: tuple[str, ...]) -> Mention:
     return replace(mention, name=name_in(word.text, cases))
 
 
+def with_names(words: Iterable[Word]) -> tuple[Word, ...]:
+    """Words of a sentence, where capitalised ones that the dictionary has not, or has as surnames, are people.
+
+    «Дядя Коля» is one person.
+    """
+    people: list[Word] = []
+    for word in words:
+        if not word.mention and not word.is_date and _is_name(word):
+            name = name_in(word.text)
+            word = replace(word, mention=Mention(word.start, word.end, name))
+        kin = people[-1] if people else None
+        lemma = word_forms(kin.lower)[0].lemma if kin and word.mention and has_cyrillic(kin.text) else ""
+        if kin and lemma in KIN and word.start == kin.end + 1:
+            called = replace(mention_in(word, ("nomn",)), start=kin.start)
+            name = called.name if called.user_id else f"{lemma.capitalize()} {called.name}"
+            people[-1] = replace(word, start=kin.start, mention=replace(called, name=name))
+        else:
+            people.append(word)
+    return tuple(people)
+
+
+def _is_name(word: Word) -> bool:
+    if not (has_cyrillic(word.text) and word.text[:1].isupper() and word.text[1:].islower()):
+        return False
+    first = word_forms(word.lower)[0]
+    return first.has("Surn") or (first.has("Name") and not first.is_known)
+
+
+def first_named(words: Sequence[Word]) -> Mention | None:
+    """The first person among words, in whatever case."""
+    at = next((at for at, word in enumerate(words) if word.mention), None)
+    if at is None:
+        return None
+    is_led = at > 0 and is_preposition(words[at - 1].lower)
+    return mention_in(words[at], ("gent", "ablt", "loct", "datv")) if is_led else words[at].mention
+
+
 def is_preposition(word: str) -> bool:
     return bool(word) and has_cyrillic(word) and word_forms(word)[0].has("PREP")
+
+
+def may_be_subject(word: Word) -> bool:
+    first = word_forms(word.lower)[0]
+    return first.has("nomn") and (first.has("NOUN") or first.has("NPRO"))
+
+
+def is_person(word: Word) -> bool:
+    """Check for a word for somebody, such as «голубушка», with which one may be called."""
+    forms = word_forms(word.lower) if has_cyrillic(word.text) else ()
+    return any(form.has("NOUN", "anim", "nomn") or form.has("NOUN", "anim", "voct") for form in forms)
