@@ -124,6 +124,8 @@ class EnglishClauses:
             return following == "," or word.lower.endswith("'s")
         if after.lower == "and":
             return any(each.mention or each.lower in ("me", "i") for each in words[at + 2 : at + 3])
+        if after.lower in ADDRESSES:
+            return True
         if after.lower in ("is", "has", "was", "isn't", "hasn't") or is_third_person(after.lower):
             return True
         if _NOUN.search(word.lower):
@@ -259,7 +261,7 @@ class EnglishClauses:
         return is_asked or is_order or second in _SPOKEN_TO or (not first.mention and second in DETERMINERS - {"to"})
 
 
-_DATE_WORDS = DATE_LEADS | POLITE | {"the", "starting", "beginning", "latest", "max"}
+_DATE_WORDS = DATE_LEADS | POLITE | {"the", "latest", "max"}
 _SPOKEN_TO = frozenset(
     ("you", "u", "you're", "youre", "ur", "your", "you'll", "you've", "pls", "please", "plz", "kindly", "let")
 )

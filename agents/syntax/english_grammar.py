@@ -45,7 +45,7 @@ ANYBODY = _listed("someone somebody anyone anybody everyone everybody whoever")
 MOMENTS = [["the", "second"], ["the", "minute"], ["the", "moment"]]
 POLITE = _listed("please pls plz plss pleeease kindly")
 # Before a date.
-DATE_LEADS = _listed("by before until till on at for due from this")
+DATE_LEADS = _listed("by before until till on at for due from this starting beginning")
 DETERMINERS = _listed(
     "a an the my your his her its our their this that these those some any every each all another both no me us him "
     "them it up off out in on over back down round around away together through for to at with into two three four "

@@ -81,6 +81,12 @@ DAYS = {
     "сдам 24.03": "03-24",
     "к Новому году": "12-31",
     "не позднее среды": "03-18",
+    "doing it sat": "03-14",
+    "bring them sun, ok": "03-15",
+    "24.11 is the last day": "11-24",
+    "by 12.04 please": "04-12",
+    "two weeks on Friday": "03-27",
+    "in two weeks' time": "03-25",
 }
 MOMENTS = {
     "завтра в 15:00": "03-12 15:00",
@@ -103,6 +109,16 @@ MOMENTS = {
     "on Monday morning": "03-16 10:00",
     "in half an hour": "03-11 11:00",
     "first thing tomorrow": "03-12 10:00",
+    "Monday 9 sharp": "03-16 09:00",
+    "quarter to seven tonight": "03-11 18:45",
+    "at seven tomorrow evening": "03-12 19:00",
+    "tomorrow evening at 7": "03-12 19:00",
+    "sat 5pm": "03-14 17:00",
+    "be there @ 5": "03-11 17:00",
+    "by the end of your shift": "03-11 18:00",
+    "к трём": "03-11 15:00",
+    "занеси вечерком": "03-11 19:00",
+    "до конца смены": "03-11 18:00",
     "at half seven tomorrow": "03-12 07:30",
     "quarter to four": "03-11 15:45",
     "ten past six": "03-11 18:10",
@@ -127,6 +143,9 @@ NO_DATES = [
     "на пятом этаже",
     "пятого игрока заменили",
     "she sat by the window",
+    "we sat in the sun",
+    "it costs 26.11 euro",
+    "к пяти новым задачам",
     "at one point",
     "рост 3.05%",
     "по понедельникам",
@@ -174,6 +193,22 @@ def test_a_year_that_nobody_named_is_the_likelier_one() -> None:
 
     assert dates_in("до 15 января", before_christmas)[0].at.year == 2027
     assert dates_in("by December 15", before_christmas)[0].at.year == 2026
+
+
+@pytest.mark.parametrize(
+    ("text", "due"),
+    [
+        ("call at 7", "03-11 19:00"),
+        ("сегодня в 9 часов", "03-11 21:00"),
+        ("call at 9 am", "03-12 09:00"),
+        ("this afternoon", "03-11 23:59"),
+        ("к концу смены", "03-11 18:00"),
+    ],
+)
+def test_an_hour_that_has_passed_by_the_afternoon_is_in_the_evening(text: str, due: str) -> None:
+    (date,) = dates_in(text, NOW.replace(hour=15, minute=30))
+
+    assert date.at.strftime("%m-%d %H:%M") == due
 
 
 def test_a_weekday_said_on_that_day_is_the_next_one() -> None:
