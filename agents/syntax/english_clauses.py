@@ -237,7 +237,7 @@ class EnglishClauses:
             self.addressee = words[0].mention
             return self._without_address(words[1:], parts)
         last = words[-1] if words else None
-        if last and last.lower in ADDRESSES - STATES and len(words) > 2:
+        if last and last.lower in ADDRESSES and len(words) > 2 and words[-2].is_date:
             words = words[:-1]
         elif last and last.mention and len(words) > 2:
             before = words[-2]
