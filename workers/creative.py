@@ -7,12 +7,15 @@ from dataclasses import replace
 
 from agents.configuration.model_roles import model_of
 from agents.configuration.prompts import Role, UnsupportedArtifactType, shipped_role
+from agents.context.preferences import open_preferences
 from agents.creative.assignment import LARGEST_INPUT_BYTES, Assignment, Input, UnusableInput, read_material
 from agents.creative.loop import CreativeLoop, LoopState
 from agents.models.errors import ModelFailure, ModelUnavailable
 from agents.models.language_model import LanguageModel
-from agents.models.prompt import Material, memory_materials
+from agents.models.prompt import Material, PresentModel, memory_materials
+from agents.present import Present
 from bus_schema.artifacts import AIContext
+from bus_schema.identities import Identity
 from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed, StepPendingStorage, StepProgress
 from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext
@@ -25,6 +28,7 @@ from mindbus.sdk.errors import ArtifactError, BufferFull
 from mindbus.sdk.recall import KemRecall
 from mindbus.sdk.requests import in_id_scope
 from mindbus.sdk.steps import StepArtifacts
+from mindbus.sdk.users import UserDirectory
 from workers.chat_priority import ChatPriority
 from workers.checkpoints import KEPT, CheckpointTrouble, forget_before, open_checkpoints
 
@@ -48,6 +52,7 @@ class CreativeWorker(Worker):
         self._bus = context.bus.acting_as(self.identity, service=role.name)
         self._artifacts = open_artifacts(self._bus, settings, context.clock)
         self._recall = KemRecall(self._bus, settings.recall_timeout_s)
+        self._users = UserDirectory(context.bus, open_preferences(settings.habits).zone_of)
         self._opened = AsyncExitStack()
 
     @property
@@ -96,12 +101,20 @@ class CreativeWorker(Worker):
         await self._artifacts.wait_for_room()
         assignment = Assignment(order, [await _input(hands, each) for each in order.inputs])
         assignment = replace(assignment, memory=await self._recalled(assignment))
-        state = await self._loop.run(assignment, lambda note: self._report(order, note))
+        loop = replace(self._loop, model=await self._model_in_present(order.started_by))
+        state = await loop.run(assignment, lambda note: self._report(order, note))
         text = f"{state['text'].strip()}\n"
         made = await hands.put(text.encode(), "text/markdown", self._context(assignment, state))
         logger().info("step made", role=self.name, run=order.run_id, step=order.step_id, **_cost_of(state))
         await self._loop.forget(assignment)
         return hands.ending(made)
+
+    async def _model_in_present(self, started_by: Identity | None) -> LanguageModel:
+        """The model, told the date and who has started the run, where that is a person."""
+        kind, _, user_id = (started_by or "").partition(".")
+        if kind != "user":
+            return self._model
+        return PresentModel(self._model, Present.of(await self._users.of(user_id), self._kit.clock()))
 
     async def _recalled(self, assignment: Assignment) -> tuple[Material, ...]:
         """Material from memory, as far as the run's starter may read it."""

@@ -13,12 +13,14 @@ import pytest
 from agents.configuration.prompts import shipped_role
 from agents.models.errors import AnswerCutOff, ModelFailure, ModelRefused, ModelUnavailable, SchemaMismatch
 from agents.models.language_model import LanguageModel
+from agents.present import parse_present
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
 from bus_schema.messages import message_class
 from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed, StepPendingStorage, StepProgress
 from bus_schema.storage import GetArtifact
+from bus_schema.users import PutUser, User
 from mindbus import Client, Worker, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import until
@@ -135,6 +137,19 @@ async def test_a_step_becomes_an_artifact_that_tells_how_it_was_made(stage: Stag
         "content with it",
     ]
     assert {envelope.source.split("/")[2] for envelope in stage.envelopes} == {"pushkin"}
+
+
+async def test_a_role_is_told_the_date_and_who_has_started_the_run(stage: Stage) -> None:
+    model = CountingModel(rounds=0)
+    async with stage.storage() as bus, stage.role(model):
+        await bus.request(PutUser(user=User(user_id="wei", name="Wei Zhang", zone="Asia/Shanghai", language="en")))
+        await stage.order(await stage.brief(), started_by="user.wei")
+        await stage.ending(StepCompleted)
+
+    present = parse_present(model.prompts[0][0].content)
+    assert present is not None
+    assert (present.name, present.zone) == ("Wei Zhang", "Asia/Shanghai")
+    assert abs(present.now - datetime.now(UTC)) < timedelta(minutes=5)
 
 
 async def test_an_order_that_comes_again_after_a_restart_costs_no_model_call(stage: Stage) -> None:
