@@ -69,7 +69,7 @@ UNREAL = re.compile(
     r"|wish |used to |wonder|probably |whether |i'd (?!better|like to))"
 )
 # "Has to have it ready".
-HAVE_READY = re.compile(r"\bhave .+ (?:ready|done|finished|in|out|sorted|complete)$")
+HAVE_READY = re.compile(r"\bhave .+ (?:ready|done|finished|in|out|over|up|back|sorted|complete|with \w+)$")
 NO_THINGS = _listed("of by so too again")
 POLITELY = re.compile(
     r"(?:would|it'd|it would|i'd) (?:be|love it|appreciate it)|"
@@ -154,7 +154,8 @@ def frame(pattern: str, *, asks: bool = False, weak: bool = False, default: Impl
 
 
 AFTERTHOUGHT = frame(
-    rf"^(?:that's|that is|it's|this is|which is)(?: all)? (?:on|up to|assigned to|down to|for) (?P<who>{WHO}|me)$"
+    rf"^(?:that's|that is|it's|this is|which is)(?: all)? (?:(?:on|up to|assigned to|down to|for) (?P<who>{WHO}|me)|"
+    rf"(?P<for>{WHO}|my)(?:'s)? (?:job|department|problem|turn|baby|area|thing))$"
 )
 ME = ImpliedOwner.SPEAKER
 FRAMES = (

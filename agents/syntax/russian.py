@@ -68,6 +68,11 @@ class _Reader(DutyReader):
         clauses = list(self._split())
         for clause in clauses:
             self._find_address(clause)
+        is_decided = any(
+            form.lemma in ("решить", "постановить") and form.has("past")
+            for each in clauses
+            for _, form in self._verbs(each)
+        )
         is_conditional = any(self._is_condition(clause) for clause in clauses)
         last: Act | None = None
         heading: tuple[SpokenDate, ...] = ()
@@ -85,6 +90,8 @@ class _Reader(DutyReader):
             elif not spans:
                 # «В субботу Ася печёт, Игорь накрывает».
                 heading = dates_within(self._sentence.dates, *_opening(clause))
+            if act and is_decided and act.doer is ImpliedOwner.NOBODY and not act.dates:
+                act = None  # «Решили, назовём его Бим»
             if act and is_conditional and act.doer is ImpliedOwner.SPEAKER and not act.dates:
                 act = None
             last = act

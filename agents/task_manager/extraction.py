@@ -45,6 +45,9 @@ _SUPPOSED = re.compile(
     r"if (?:i|we|he|she|they)(?:'d| had)\b)",
     re.IGNORECASE,
 )
+_SETTLED = re.compile(
+    r"\b(?:(?:мы|и) решили|решено|постановил\w*|договорились,? что|we(?:'ve| have)? decided)\b", re.IGNORECASE
+)
 _JOKE = re.compile(
     r"\W*(?:oh |ha+ |aye |lol |ага |ну )?(?:yeah|sure|right|of course|as if|конечно|да-да|ну да|ага)\b.*"
     r"(?:[😂🤣😆😹🙄🙃]|\b(?:lol|lmao|haha\w*|ха-?ха\w*)\b)",
@@ -53,6 +56,12 @@ _JOKE = re.compile(
 _OWN = re.compile(
     r"\b(?:remind me|note to self|remember to|i|i'm|im|i'll|i've|ive|i'd|my turn|mine|напомни\w*|мне|я|себе|"
     r"с меня|на мне|за мной|моя очередь|мой черёд)\b",
+    re.IGNORECASE,
+)
+# "Ann wants the slides": of others.
+_WANTS = re.compile(
+    r"\W*\S+ (?:wants?|needs?|asked|(?:is|was) (?:expecting|waiting|after|asking)|would like|хочет|жд[её]т|"
+    r"просит|требует)\b",
     re.IGNORECASE,
 )
 _OTHERS = re.compile(
@@ -120,7 +129,8 @@ def find_likely_tasks(
     """Tasks of a sentence that fits none of the grammar, where the model takes it, or clauses of it, for work."""
     text = sentence.text
     is_habit = HABIT.search(text) and not _REQUEST.search(text)
-    if is_habit or _SUPPOSED.match(text) or _JOKE.match(text) or sentence_kind(text).task < _LIKELY:
+    is_other = is_habit or _SETTLED.search(text)
+    if is_other or _SUPPOSED.match(text) or _JOKE.match(text) or sentence_kind(text).task < _LIKELY:
         return []
     read = read_sentence(sentence, said_at, people)
     if any(word.is_quoted for word in read.words):
@@ -231,7 +241,7 @@ def _likely_doer(read: Sentence, span: tuple[int, int], grammar: ModuleType, add
     """The person whose name the clause begins with, the speaker if it is of them, or the person who is asked."""
     said = read.text[slice(*span)]
     named: Mention | None = grammar.find_subject(read, span[0])
-    if named:
+    if named and not _WANTS.match(said):
         return named
     if _OWN.search(said):
         return ImpliedOwner.SPEAKER

@@ -135,7 +135,7 @@ def _reports(sentence: str, said_at: datetime, people: KnownPeople) -> Iterator[
 
 def _plain_reports(sentence: str, about: str, dates: Sequence[SpokenDate], said_at: datetime) -> Iterator[StatusReport]:
     """Reports without a word for a change: of work done, of another day, of what will not be."""
-    done = list(_done(about))
+    done = [] if _gives_up(sentence) else list(_done(about))
     yield from done
     later = [date for date in dates if date.at.date() > said_at.date() or (date.has_time and date.at > said_at)]
     is_refused = bool(_UNWANTED.search(sentence)) or _refuses(sentence)
@@ -179,6 +179,12 @@ def _refuses(sentence: str) -> bool:
     ) and not re.search(
         r"\bне (?:знаю|могу|помню|понимаю|вижу|хочу|люблю|успеваю|думаю|забуду)\b", sentence, re.IGNORECASE
     )
+
+
+def _gives_up(sentence: str) -> bool:
+    """Check for «шторы не шьём, купили готовые»: what was done instead."""
+    first, *others = re.split(r"[,;—–]", sentence, maxsplit=1)
+    return bool(others) and has_cyrillic(first) and _refuses(first)
 
 
 _COUNTS = {"two": 2, "three": 3, "a couple of": 2, "два": 2, "две": 2, "три": 3, "пару": 2}

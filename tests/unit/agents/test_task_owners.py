@@ -63,6 +63,7 @@ def heard(text: str) -> Heard:
         ("me and Priti are doing the stall on sunday", [("Do the stall", "me", "Sun 15")]),
         ("the invoices I'll send on monday", [("Send the invoices", "me", "Mon 16")]),
         ("keep meaning to call the vet, doing it sat", [("Call the vet", "me", "Sat 14")]),
+        ("as for the cake, that's Nell's department, due saturday", [("As for the cake", "Nell", "Sat 14")]),
         # Several in one sentence.
         (
             "you bring the tent, ill bring the stove on fri",
@@ -133,6 +134,7 @@ def test_russian_tasks_have_their_owner_and_their_day(text: str, tasks: Heard) -
         "Hana starts her new job on monday",
         "Hana was meant to bring the cups last sunday",
         "ill as a dog today",
+        "мы решили, кота назовём Бим",
     ],
 )
 def test_jokes_signs_habits_and_events_are_no_tasks(text: str) -> None:

@@ -103,6 +103,7 @@ def test_who_is_known_is_recognised_in_any_case_and_by_any_name(text: str, owner
         ("Совещание отменили.", "cancelled"),
         ("Зал больше не нужен.", "cancelled"),
         ("We no longer need the venue.", "cancelled"),
+        ("Пироги не печём, заказали торт.", "cancelled"),
         ("Передаю смету Борису.", "reassigned"),
         ("Слайды вместо Кати сделает Борис.", "reassigned"),
         ("I'm handing the slides over to Kate.", "reassigned"),
