@@ -8,7 +8,8 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
+from functools import lru_cache
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -55,7 +56,7 @@ class WorkerEntry:
 
     @property
     def is_own(self) -> bool:
-        return self.point.dist is not None and self.point.dist.name == FLEET_DISTRIBUTION
+        return _is_of_fleet_distribution(self.point)
 
     def load(self) -> Factory:
         """Import the factory. Raises BrokenWorker."""
@@ -219,9 +220,19 @@ def as_factory(factory: Callable[..., Worker]) -> Factory:
 
 def load_entry_point(point: EntryPoint) -> Any:
     """Import what an entry point names; the fleet's package first puts its modules on the path."""
-    if point.dist is not None and point.dist.name == FLEET_DISTRIBUTION:
+    if _is_of_fleet_distribution(point):
         importlib.import_module(FLEET_PACKAGE)
     return point.load()
+
+
+def _is_of_fleet_distribution(point: EntryPoint) -> bool:
+    return point.dist is not None and _name_of(point.dist) == FLEET_DISTRIBUTION
+
+
+@lru_cache
+def _name_of(distribution: Distribution) -> str:
+    """Its name, for which the whole of its metadata is parsed."""
+    return distribution.name
 
 
 def _is_of_fleet(module: str | None) -> bool:

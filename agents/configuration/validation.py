@@ -14,6 +14,8 @@ from config.shipped import ConfigFile, config_file, shipped_names
 from mindbus.errors import Rejected
 
 YamlPath = tuple[str | int, ...]
+# libyaml reads ten times as fast; a PyYAML that was built without it has no such class.
+_FAST_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DEEPEST = 10
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -147,9 +149,19 @@ def read_document(text: bytes, source: str, refusal: type[InvalidFile] = Invalid
 
 def read_located(text: str) -> LocatedDocument:
     """Read one document strictly: no aliases, no duplicate keys. Raises InvalidYaml."""
+    if _FAST_LOADER is not yaml.SafeLoader:
+        try:
+            return _read_located(text, _FAST_LOADER)
+        except (yaml.YAMLError, InvalidYaml):
+            # What is wrong is said by the slow reader, whose words do not depend on whether libyaml is there.
+            pass
+    return _read_located(text, yaml.SafeLoader)
+
+
+def _read_located(text: str, loader_class: type[yaml.SafeLoader]) -> LocatedDocument:
     try:
-        _refuse_traps(text)
-        loader = yaml.SafeLoader(text)
+        _refuse_traps(text, loader_class)
+        loader = loader_class(text)
         try:
             node = loader.get_single_node()
             if node is None:
@@ -167,10 +179,10 @@ def read_located(text: str) -> LocatedDocument:
         raise InvalidYaml(line, f"not YAML: {error.reason}; remove the control character") from error
 
 
-def _refuse_traps(text: str) -> None:
+def _refuse_traps(text: str, loader_class: type[yaml.SafeLoader]) -> None:
     # Before anything is built: aliases can blow a small file up to gigabytes, depth overflows the composer's stack.
     depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+    for event in yaml.parse(text, Loader=loader_class):
         line = _line_of(event)
         if isinstance(event, yaml.AliasEvent):
             raise InvalidYaml(line, f"*{event.anchor} repeats another part by reference; write it out instead")
