@@ -83,5 +83,5 @@ def dialogue_settings(url: str, folder: Path, **options: Any) -> FleetSettings:
     """Short intervals, no quiet hours; what is quick is what is asked for."""
     habits = folder / "habits.yaml"
     habits.write_text("default: {quiet_from: null, quiet_until: null, gap_minutes: 0}\nusers: {}\n", encoding="utf-8")
-    defaults = {"heartbeat_s": 0.2, "habits": str(habits)}
+    defaults = {"heartbeat_s": 1, "habits": str(habits)}
     return settings_for(url, folder, **(defaults | options))
