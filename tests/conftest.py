@@ -8,6 +8,7 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from redis import Redis
 
@@ -26,6 +27,9 @@ from tests.seaweed import ObjectServer, Place, some_object_server
 ON_RABBIT = {"broker", "own_node", "used_node"}
 ON_BACKENDS = {"postgres", "own_postgres", "object_server", "own_object_server", "redis_server", "own_redis"}
 
+# Tests never assert times: on a busy machine the first example of a property takes long.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 # What is imported stays to the end: to go through all of it time after time takes a tenth of the tests' time.
 gc.disable()
 

@@ -260,14 +260,14 @@ SENTENCES = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.one_of(ODD_TEXT, SENTENCES))
 def test_the_loop_ends_whatever_the_brief(brief: str) -> None:
     team(brief)
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(SENTENCES, SENTENCES)
 def test_the_loop_ends_whatever_the_attempt(brief: str, attempt: str) -> None:
     material = Material("art_brief", "brief", brief)

@@ -192,5 +192,5 @@ class AnyRun(RuleBasedStateMachine):
         raise AssertionError(f"the run does not end: {self.run}")
 
 
-AnyRun.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+AnyRun.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestAnyRun = AnyRun.TestCase

@@ -1,7 +1,7 @@
 """The layout of prompts, which callers write, models read."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models.language_model import ModelMessage
@@ -22,7 +22,6 @@ def test_a_prompt_is_read_as_it_was_laid_out() -> None:
     assert prompt.instructions == "Revise it."
 
 
-@settings(deadline=None)
 @given(st.text(alphabet='<>/material \nid="x\\', max_size=200))
 def test_material_cannot_end_its_own_block(text: str) -> None:
     prompt = read(build_prompt("draft", "write", "", "Go.", [Material("a", "brief", text), BRIEF]))

@@ -1,7 +1,7 @@
 """Markdown as blocks."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from language.markdown import BlockKind, MarkdownBlock, parse, plain, quoted, render
@@ -102,7 +102,6 @@ def test_lists_of_different_sorts_are_kept_apart() -> None:
     assert render(parse("- a\n1. b")) == "- a\n\n1. b\n"
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="aБ1 .:-*#>|`~=\n\t", max_size=200))
 def test_reading_what_was_written_gives_the_same_text(text: str) -> None:
     once = render(parse(text))

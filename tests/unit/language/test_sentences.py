@@ -1,7 +1,7 @@
 """Sentence boundaries of English and Russian."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from language.sentences import LONGEST_SENTENCE_WORDS, leans_back, sentence_spans, sentences
@@ -59,7 +59,6 @@ def test_spans_leave_out_the_space_between_sentences(expected: list[str]) -> Non
     assert [text[start:end] for start, end in sentence_spans(text)] == expected
 
 
-@settings(deadline=None)
 @given(st.text(alphabet='аБ bC.!?…"«»()[]*` \n', max_size=300))
 def test_cutting_into_sentences_loses_nothing(text: str) -> None:
     assert " ".join(sentences(text)).split() == text.split()

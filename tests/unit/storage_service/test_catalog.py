@@ -74,7 +74,7 @@ async def test_a_page_that_ends_with_the_last_artifact_has_no_next(depot: Depot)
 
 @pytest.mark.slow
 @ON_BOTH_DATABASES
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     batches=st.lists(st.lists(st.sampled_from(["private", "trace", "public"]), max_size=4), min_size=1, max_size=5),
     limit=st.integers(1, 4),

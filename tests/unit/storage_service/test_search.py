@@ -132,7 +132,7 @@ async def all_pages(catalog: Catalog, wanted: dict[str, Any], principal: Princip
         cursor = page.next_cursor
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     made=st.lists(rows(), max_size=25),
     lists=st.sets(st.tuples(st.sampled_from(TRACES), st.sampled_from(AGENTS))),
