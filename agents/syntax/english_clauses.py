@@ -126,7 +126,11 @@ class EnglishClauses:
             return any(each.mention or each.lower in ("me", "i") for each in words[at + 2 : at + 3])
         if after.lower in ADDRESSES:
             return True
-        if after.lower in ("is", "has", "was", "isn't", "hasn't") or is_third_person(after.lower):
+        if (
+            after.lower in ("is", "has", "was", "isn't", "hasn't")
+            or is_third_person(after.lower)
+            or after.lower.removesuffix("s") in STATES - {"work"}
+        ):
             return True
         if _NOUN.search(word.lower):
             return False  # "Timesheets will…", "Maintenance to be paid"

@@ -34,6 +34,7 @@ def heard(text: str) -> Heard:
         ("it's Tariq who has to ring the landlord tomorrow", [("Ring the landlord", "Tariq", "Thu 12")]),
         ("Tom's promised to fix the gate before sunday", [("Fix the gate", "Tom", "Sun 15")]),
         ("my cousin Delroy said he'd lend us the van on sunday", [("Lend us the van", "Delroy", "Sun 15")]),
+        ("Iqra reckons she'll have the quote over by weds", [("Have the quote over", "Iqra", "Wed 18")]),
         ("Luca's supposed to send the budget today", [("Send the budget", "Luca", "Wed 11")]),
         ("Luca is the one sending the budget on monday", [("Send the budget", "Luca", "Mon 16")]),
         ("Sunita owes me the deposit, due friday", [("The deposit", "Sunita", "Fri 13")]),
