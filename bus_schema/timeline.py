@@ -78,7 +78,10 @@ class TimelinePage(Page[TimelineEvent]):
 
 
 class GetTimeline(Query[TimelinePage], domain="storage", action="get_timeline"):
-    """Read the timeline from its beginning or from a cursor, conditions combined with AND."""
+    """Read the timeline from its beginning or from a cursor, conditions combined with AND.
+
+    With `newest_first` from its end backwards; the last of these pages has no cursor.
+    """
 
     since: AwareDatetime | None = None
     until: AwareDatetime | None = None
@@ -87,6 +90,7 @@ class GetTimeline(Query[TimelinePage], domain="storage", action="get_timeline"):
     topics: tuple[Topic, ...] = Field(default=(), max_length=20)
     cursor: str | None = Field(default=None, max_length=256)
     limit: int = Field(default=100, ge=1, le=500)
+    newest_first: bool = False
 
 
 def _user_of(data: dict[str, Any]) -> str | None:

@@ -61,15 +61,19 @@ class TimelineTail:
         return cursor
 
     async def read(self, query: GetTimeline, max_pages: int) -> tuple[list[TimelineEvent], bool]:
-        """Events of at most so many pages, in order; and whether these are all. Raises ReplyError, BusUnavailable."""
+        """Events of at most so many pages, the oldest first; and whether these are all.
+
+        Raises ReplyError, BusUnavailable.
+        """
         events: list[TimelineEvent] = []
-        for _ in range(max_pages):
+        is_all = False
+        while not is_all and max_pages:
             page = await self._page(query)
             events += page.items
-            if len(page.items) < query.limit or page.next_cursor is None:
-                return events, True
+            max_pages -= 1
+            is_all = len(page.items) < query.limit or page.next_cursor is None
             query = query.model_copy(update={"cursor": page.next_cursor})
-        return events, False
+        return events[::-1] if query.newest_first else events, is_all
 
     async def follow(self, query: GetTimeline) -> AsyncGenerator[TimelineEvent]:
         """Every matching event after the cursor, then all that come: none missed, none twice, in order."""

@@ -31,19 +31,22 @@ class Timeline:
         return new
 
     async def page(self, request: GetTimeline) -> TimelinePage:
-        """A page of events; the last one has a cursor, too, after which later events come. Raises InvalidCursor."""
-        after = position_of(request.cursor)
-        query = (
-            select(TimelineRow)
-            .where(TimelineRow.sequence > after, *_conditions(request))
-            .order_by(TimelineRow.sequence)
-            .limit(request.limit)
-        )
+        """A page of events; forwards the last one has a cursor, too, after which later events come.
+
+        Raises InvalidCursor.
+        """
+        position, sequence = position_of(request.cursor), TimelineRow.sequence
+        query = select(TimelineRow).where(*_conditions(request)).limit(request.limit)
+        if request.newest_first:
+            query = query.order_by(sequence.desc()).where(*([sequence < position] if request.cursor else []))
+        else:
+            query = query.order_by(sequence).where(sequence > position)
         async with self.database.reading() as session:
             rows = (await session.scalars(query)).all()
-        last = rows[-1].sequence if rows else after
         items = tuple(TimelineEvent.model_validate(row, from_attributes=True) for row in rows)
-        return TimelinePage(items=items, next_cursor=str(last))
+        is_last = request.newest_first and len(rows) < request.limit
+        last = rows[-1].sequence if rows else position
+        return TimelinePage(items=items, next_cursor=None if is_last else str(last))
 
 
 def _conditions(request: GetTimeline) -> list[ColumnElement[bool]]:

@@ -46,13 +46,15 @@ class TimelineParams(BaseModel):
 
 class TimelinePageParams(TimelineParams):
     limit: int = Field(default=100, ge=1, le=500)
+    newest_first: bool = False
 
 
 @router.get("/timeline")
 async def timeline(params: Annotated[TimelinePageParams, Query()], backend: BackendDependency) -> TimelinePage:
-    """Events in the order of their recording: the items of `mindbus events --json`."""
+    """Events in the order of their recording, or from the newest back: the items of `mindbus events --json`."""
     params.require_past(backend)
-    return await backend.bus.request(params.query(params.limit, params.cursor))
+    query = params.query(params.limit, params.cursor)
+    return await backend.bus.request(query.model_copy(update={"newest_first": params.newest_first}))
 
 
 @router.get("/events", response_class=Response, responses=STREAM_RESPONSES)

@@ -1,5 +1,6 @@
 """The command `events`: the timeline that the tracker keeps."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -27,13 +28,16 @@ def events(
     user: Annotated[str | None, typer.Option("--user", help="About that user.")] = None,
     topic: Annotated[list[str] | None, typer.Option("--topic", help="Of that topic; may be given again.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most so many.")] = 200,
+    oldest: Annotated[bool, typer.Option("--oldest", help="The first of them instead of the last.")] = False,
     trace: Trace = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Show the timeline: events of every topic, in the order in which they were recorded.
+    """Show the last events of the timeline, of every topic, in the order in which they were recorded.
 
     [bold]Examples[/bold]
+
+    mindbus events --user anna --limit 20
 
     mindbus events --trace run_0192…
 
@@ -47,10 +51,12 @@ def events(
         trace_id=trace,
         topics=tuple(topic or ()),
         limit=min(limit, _PAGE),
+        newest_first=not oldest,
     )
-    timeline = items_of(lambda: query, acting, limit)
+    read = items_of(lambda: query, acting, limit)
+    timeline = read if oldest else read[::-1]
     columns = ("at", "event", "trace", "by", "data")
-    show_result(timeline, lambda _events: show_table(columns, map(_row, timeline)), as_json=as_json)
+    show_result(timeline, lambda _events: show_table(columns, map(event_row, timeline)), as_json=as_json)
 
 
 def _require_past(since: datetime | None) -> None:
@@ -60,7 +66,13 @@ def _require_past(since: datetime | None) -> None:
         raise UsageError(f"--since lies in the future: here it is {local_time}, and nothing has happened after that")
 
 
-def _row(event: TimelineEvent) -> tuple[str, ...]:
-    shown_fields = " ".join(f"{key}={value}" for key, value in (event.envelope.data or {}).items())
+def event_row(event: TimelineEvent) -> tuple[str, ...]:
+    data = {key: value for key, value in (event.envelope.data or {}).items() if value not in (None, [], {})}
+    shown_fields = "  ".join(f"{key}: {_text(value)}" for key, value in data.items())
     at = event.time.astimezone().strftime("%m-%d %H:%M:%S")
     return at, event.name, event.trace_id or "-", event.envelope.mbrequester, shown_fields[:_SHOWN_CHARACTERS]
+
+
+def _text(value: object) -> str:
+    """A value as people read it: a text on one line, anything nested as JSON."""
+    return " ".join(value.split()) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -66,7 +66,8 @@ class TimelineScreen:
     async def load(self) -> None:
         backend, i18n = self.session.backend, self.session.i18n
         since = datetime.now(UTC) - timedelta(seconds=RANGES[self.range])
-        query = GetTimeline(since=since, user_id=self.filters.user, trace_id=self.filters.trace, limit=_PAGE)
+        conditions = {"user_id": self.filters.user, "trace_id": self.filters.trace}
+        query = GetTimeline(since=since, limit=_PAGE, newest_first=True, **conditions)
         events, is_all = await self.session.read_timeline(query, _MAX_PAGES)
         self.reading.read(events)
         if not events:

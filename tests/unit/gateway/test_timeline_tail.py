@@ -55,6 +55,10 @@ class Storage:
         if self.is_away:
             raise ReplyError(Code.UNAVAILABLE, "away")
         after = int(wanted.cursor or 0)
+        if wanted.newest_first:
+            back = [event for event in self.events[::-1] if not after or (event.sequence or 0) < after]
+            page = back[: wanted.limit]
+            return TimelinePage(items=tuple(page), next_cursor=str(page[-1].sequence) if page else None)
         found = [event for event in self.events if (event.sequence or 0) > after and fits(wanted, event)]
         page = found[: wanted.limit]
         return TimelinePage(items=tuple(page), next_cursor=str(page[-1].sequence if page else after))
@@ -122,6 +126,16 @@ async def test_a_follower_hears_what_was_then_what_comes_each_once_in_order(sky:
 
     assert await heard.until(600) == ids(*range(600))
     await heard.leave()
+
+
+async def test_of_more_than_a_screen_shows_the_newest_are_read(sky: Sky) -> None:
+    sky.storage.save(*map(told, range(450)))
+
+    newest, is_all = await sky.tail.read(GetTimeline(limit=100, newest_first=True), 2)
+    everything, has_all = await sky.tail.read(GetTimeline(limit=100, newest_first=True), 9)
+
+    assert ([event.event_id for event in newest], is_all) == (ids(*range(250, 450)), False)
+    assert ([event.event_id for event in everything], has_all) == (ids(*range(450)), True)
 
 
 async def test_a_follower_from_now_hears_only_what_comes(sky: Sky) -> None:

@@ -74,6 +74,18 @@ async def test_whoever_has_read_all_goes_on_from_there(timeline: Timeline) -> No
     assert await ids(timeline, cursor=rest.next_cursor) == [new.event_id]
 
 
+async def test_the_newest_are_read_first_back_to_the_beginning(timeline: Timeline) -> None:
+    recorded = [an_event(minute) for minute in range(5)]
+    await record(timeline, *recorded)
+
+    first = await timeline.page(GetTimeline(limit=3, newest_first=True))
+    rest = await timeline.page(GetTimeline(limit=3, newest_first=True, cursor=first.next_cursor))
+
+    assert [event.event_id for event in (*first.items, *rest.items)] == [event.event_id for event in recorded[::-1]]
+    assert rest.next_cursor is None
+    assert (await timeline.page(GetTimeline(limit=5, newest_first=True, cursor="1"))).items == ()
+
+
 async def test_each_filter_finds_its_own(timeline: Timeline) -> None:
     anna, boris, rain = an_event(1), an_event(2, user="boris"), an_event(3, "weather.rain", None)
     await record(timeline, anna, boris, rain)
