@@ -13,8 +13,7 @@ from bus_schema.replies import Code
 from bus_schema.storage import GetLineage, SearchArtifacts
 from mindbus.cli.artifact_download import fetch, parse_range, progress_bar, read_preview
 from mindbus.cli.console import local_time, say, show, show_json, show_result, show_table
-from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import CommandError, UsageError, valid_options
+from mindbus.cli.errors import CommandError, UsageError, read_settings, valid_options
 from mindbus.cli.lineage_view import lineage_tree
 from mindbus.cli.options import LOCAL_USER, As, Json, RequiredTrace, Trace
 from mindbus.cli.session import answer_to, items_of, on_the_bus, run

@@ -21,8 +21,7 @@ from bus_schema.replies import restarts
 from mindbus.bus.client import Client
 from mindbus.bus.subscriptions import EventSubscription
 from mindbus.cli.console import errors, show, show_json, write
-from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import UsageError, valid_options
+from mindbus.cli.errors import UsageError, read_settings, valid_options
 from mindbus.cli.options import Json, User
 from mindbus.cli.session import on_the_bus, run
 from mindbus.errors import BusUnavailable, ReplyError

@@ -11,8 +11,7 @@ from bus_schema.replies import Code
 from mindbus.bus.connection import find_broker
 from mindbus.bus.deadletters import DeadLetter, DeadLetters
 from mindbus.cli.console import say, show_json, show_result, show_table
-from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import CommandError, UsageError
+from mindbus.cli.errors import CommandError, UsageError, read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import require_reachable, run
 from mindbus.management import open_management

@@ -10,7 +10,7 @@ import typer
 
 from mindbus.bus.connection import find_broker
 from mindbus.cli.console import errors
-from mindbus.cli.environment import read_settings
+from mindbus.cli.errors import read_settings
 from mindbus.cli.session import require_reachable, run
 from mindbus.settings import Settings
 from mindbus.worker_host import stop_on_signals

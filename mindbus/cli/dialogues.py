@@ -15,7 +15,7 @@ from bus_schema.dialogue import (
     conversation_trace,
 )
 from mindbus.cli.console import local_time, show_result, show_table
-from mindbus.cli.environment import read_settings
+from mindbus.cli.errors import read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
 from mindbus.cli.session import answer_to, items_of, on_the_bus, request_items, run
 from mindbus.sdk.artifacts import Artifacts, open_artifacts

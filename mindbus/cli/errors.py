@@ -1,17 +1,20 @@
-"""Errors of the command line itself, and how any expected error is shown to the person who typed the command."""
+"""Errors of commands, and the settings of the environment, with errors for whoever typed the command."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from inspect import cleandoc
+from typing import overload
 
 import typer
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from bus_schema.envelope import explain
 from bus_schema.replies import Code
 from mindbus.cli.console import errors, show_json
 from mindbus.cli.options import wants_json
 from mindbus.errors import MindBusError
+from mindbus.settings import Settings, SettingsT
 
 
 class CommandError(MindBusError):
@@ -47,3 +50,18 @@ def report(error: Exception, context: typer.Context) -> int:
     escaped = message.replace("[", "\\[")
     errors().print(f"[bold red]error:[/bold red] {escaped}", soft_wrap=True)
     return int(getattr(error, "exit_code", 1))
+
+
+@overload
+def read_settings() -> Settings: ...
+@overload
+def read_settings(kind: type[SettingsT]) -> SettingsT: ...
+def read_settings(kind: type[Settings] = Settings) -> Settings:
+    """Raises UsageError where a setting cannot be read."""
+    try:
+        return kind()
+    except ValidationError as invalid:
+        problems = "; ".join(f"MINDBUS_{'.'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in invalid.errors())
+        raise UsageError(f"the environment is not usable: {problems}") from invalid
+    except SettingsError as invalid:
+        raise UsageError(f"the environment is not usable: {invalid}") from invalid

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from mindbus.cli.console import show_result
-from mindbus.cli.environment import read_settings
+from mindbus.cli.errors import read_settings
 from mindbus.cli.options import Json
 from mindbus.health import HealthFolder
 

@@ -10,8 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import EXPECTED, UsageError, report
+from mindbus.cli.errors import EXPECTED, UsageError, read_settings, report
 from mindbus.logs import configure_logs
 from mindbus.version import __version__
 

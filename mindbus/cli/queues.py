@@ -6,7 +6,7 @@ import typer
 
 from mindbus.bus.connection import find_broker
 from mindbus.cli.console import show_result, show_table
-from mindbus.cli.environment import read_settings
+from mindbus.cli.errors import read_settings
 from mindbus.cli.options import Json
 from mindbus.cli.session import run
 from mindbus.management import QueueState, open_management

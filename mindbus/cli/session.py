@@ -12,8 +12,7 @@ from bus_schema.messages import Command, Page
 from bus_schema.replies import Code
 from mindbus.bus.client import Client, ResultT
 from mindbus.bus.connection import connect, find_broker
-from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import CommandError, valid_options
+from mindbus.cli.errors import CommandError, read_settings, valid_options
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.settings import Settings
 

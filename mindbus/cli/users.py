@@ -13,8 +13,7 @@ from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.bus.connection import open_transport
 from mindbus.cli.console import say, show_json, show_table
-from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import CommandError, UsageError
+from mindbus.cli.errors import CommandError, UsageError, read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
 from mindbus.cli.session import on_the_bus, run
 from mindbus.errors import BusUnavailable, ReplyError, Unroutable

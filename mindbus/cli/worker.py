@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mindbus.cli.environment import read_settings
+from mindbus.cli.errors import read_settings
 from mindbus.cli.session import run
 from mindbus.registry import Factory, installed_workers, workers_at
 from mindbus.settings import Settings

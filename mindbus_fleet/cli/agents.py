@@ -15,8 +15,7 @@ from bus_schema.envelope import explain
 from config.settings import FleetSettings
 from language.words import Language
 from mindbus.cli.console import show_json_line, show_table
-from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import UsageError, valid_options
+from mindbus.cli.errors import UsageError, read_settings, valid_options
 from mindbus.cli.options import Json
 
 app = typer.Typer(no_args_is_help=True, help="The agents that read what people say.")

@@ -11,8 +11,7 @@ from bus_schema.process import Run, RunStatus
 from bus_schema.storage import GetLineage, Lineage
 from config.settings import FleetSettings
 from mindbus.cli.console import errors, say, show, show_json
-from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import CommandError
+from mindbus.cli.errors import CommandError, read_settings
 from mindbus.cli.lineage_view import lineage_tree
 from mindbus.cli.options import LOCAL_USER, Json
 from mindbus.cli.session import on_the_bus, run

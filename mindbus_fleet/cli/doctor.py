@@ -20,8 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from config.settings import FleetSettings
 from mindbus.bus.connection import NoBroker, find_broker
 from mindbus.cli.console import say, show_json, show_table
-from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import CommandError
+from mindbus.cli.errors import CommandError, read_settings
 from mindbus.cli.options import Json
 from mindbus.cli.session import require_reachable, run
 from mindbus.files.store import StoreNotSupported, has_direct_access, open_files

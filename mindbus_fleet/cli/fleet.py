@@ -12,8 +12,7 @@ from bus_schema.data import ClearData
 from config.settings import FleetSettings
 from gateway.access_tokens import Token, token_of
 from mindbus.cli.console import errors, say, show_json, show_result
-from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import UsageError
+from mindbus.cli.errors import UsageError, read_settings
 from mindbus.cli.options import LOCAL_USER, Json
 from mindbus.cli.pages import WITHIN_S
 from mindbus.cli.session import on_the_bus, run

@@ -12,8 +12,7 @@ from bus_schema.replies import Code
 from config.settings import FleetSettings
 from memory.glm.service import database_of, rebuild_vectors
 from mindbus.cli.console import errors, say, show_result, show_table
-from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import CommandError, valid_options
+from mindbus.cli.errors import CommandError, read_settings, valid_options
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.pages import progress_of
 from mindbus.cli.session import answer_to, on_the_bus, run

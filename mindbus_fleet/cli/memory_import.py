@@ -21,8 +21,7 @@ from memory.kps.formats import CONTENT_TYPES, content_type_of
 from mindbus.bus.client import Client
 from mindbus.cli.artifacts import put_or_fail
 from mindbus.cli.console import say, show_result, show_table
-from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import UsageError
+from mindbus.cli.errors import UsageError, read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json, Trace
 from mindbus.cli.pages import progress_of
 from mindbus.cli.session import on_the_bus, run

@@ -9,8 +9,7 @@ import typer
 from bus_schema.process import CancelProcess, GetProcess, ListProcesses, Run, RunStatus
 from config.settings import FleetSettings
 from mindbus.cli.console import errors, local_time, say, show, show_result, show_table
-from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import UsageError
+from mindbus.cli.errors import UsageError, read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import answer_to, on_the_bus, run
 from mindbus.sdk.artifacts import open_artifacts

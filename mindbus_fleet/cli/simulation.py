@@ -18,8 +18,7 @@ from bus_schema.sim import GetSimStatus, SimCounts, SimState, StartSim, StopSim
 from config.settings import FleetSettings
 from mindbus.bus.client import Client
 from mindbus.cli.console import errors, local_time, say, show_json, show_result, show_table
-from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import CommandError, valid_options
+from mindbus.cli.errors import CommandError, read_settings, valid_options
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import answer_if_there, answer_to, on_the_bus, run
 from mindbus_fleet.cli.simulation_files import check_file, scenarios_of, teams_of

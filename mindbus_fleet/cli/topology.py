@@ -12,7 +12,7 @@ from mindbus.bus.connection import find_broker, open_transport
 from mindbus.bus.topology import Topology, backbone, rungs_of
 from mindbus.bus.topology_admin import Difference
 from mindbus.cli.console import say, show_result, show_table
-from mindbus.cli.environment import read_settings
+from mindbus.cli.errors import read_settings
 from mindbus.cli.options import Json
 from mindbus.cli.session import require_reachable, run
 from mindbus.management import Management, open_management
