@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
+from time import monotonic
 from typing import Any
 
 import aio_pika
@@ -24,10 +26,20 @@ _BACKOFF_S = (0.1, 0.3, 1.0, 2.0, 5.0)
 _CHECK_S = 10.0
 _DECLARE_TIMEOUT_S = 20.0
 _END_AGAIN_S = 0.5
+_MANY = 16
+# A message that kills its process does so soon; others may take minutes, or need what waits behind them.
+_CAUTIOUS_S = 5.0
+# How often a quorum queue has delivered the message before.
+_DELIVERIES = "x-delivery-count"
 
 
 class RabbitConsumer:
-    """Consumes, and starts over when the connection, the channel, the consumer or the queue is gone."""
+    """Consumes, and starts over when the connection, the channel, the consumer or the queue is gone.
+
+    Where many are taken at once from a queue of work, a new process takes one message at a time until it meets one that
+    is delivered for the first time, or has survived one for some seconds: of those that were at work in a crash, only
+    the one that causes it is delivered as often as its queue allows.
+    """
 
     def __init__(
         self, link: RabbitLink, topology: Topology, queue: str, prefetch: int, deliver: Callable[[Incoming], None]
@@ -36,7 +48,10 @@ class RabbitConsumer:
         self._prefetch, self._deliver = prefetch, deliver
         self._is_ready = asyncio.Event()
         self._channel: aio_pika.abc.AbstractChannel | None = None
-        self._tag: str | None = None
+        self._tags: list[str] = []
+        self._is_cautious = prefetch >= _MANY and self._buries() and not self._stands_by()
+        self._meets_new, self._trusts_at = asyncio.Event(), 0.0
+        self._widening: asyncio.Task[None] | None = None
         self._delivered = 0
         self._unsettled: set[int] = set()
         self._task = asyncio.create_task(self._consume_for_ever(), name=f"consume {queue}")
@@ -52,9 +67,11 @@ class RabbitConsumer:
     async def pause(self) -> None:
         """Cancel the consumer, keep the channel for acknowledgements."""
         await self._stop_loop()
-        if self._channel is not None and not self._channel.is_closed and self._tag is not None:
+        if self._channel is not None and not self._channel.is_closed:
             with ignore_connection_errors():
-                await (await self._channel.get_underlay_channel()).basic_cancel(self._tag, timeout=5)
+                underlay = await self._channel.get_underlay_channel()
+                for tag in self._tags:
+                    await underlay.basic_cancel(tag, timeout=5)
 
     async def close(self) -> None:
         """Stop; what is not settled goes back to the queue."""
@@ -63,6 +80,7 @@ class RabbitConsumer:
 
     async def _stop_loop(self) -> None:
         await end(self._task, try_again_s=_END_AGAIN_S)
+        await self._stop_widening()
         self._is_ready.clear()
 
     async def _consume_for_ever(self) -> None:
@@ -92,14 +110,42 @@ class RabbitConsumer:
         # Each channel counts for itself: what an earlier one delivered is settled in vain.
         self._channel, self._unsettled = channel, set()
         await declare(channel, self._topology)
-        await channel.set_qos(prefetch_count=self._prefetch)
+        await channel.set_qos(prefetch_count=self._window)
         underlay = await channel.get_underlay_channel()
         cancelled = asyncio.Event()
         underlay.on_consumer_cancel_callbacks.add(lambda _frame: cancelled.set())
         underlay.closing.add_done_callback(lambda _future: cancelled.set())
         ok = await underlay.basic_consume(self._queue, self._on_message)
-        self._tag = ok.consumer_tag
+        self._tags = [ok.consumer_tag or ""]
         return cancelled
+
+    @property
+    def _window(self) -> int:
+        return 1 if self._is_cautious else self._prefetch
+
+    async def _widen(self, channel: aio_pika.abc.AbstractChannel) -> None:
+        """Take the other messages through a second consumer: the first keeps the prefetch that it was made with."""
+        while not self._meets_new.is_set() and (left_s := self._trusts_at - monotonic()) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await self._meets_new.wait()
+        with ignore_connection_errors():
+            try:
+                async with asyncio.timeout(_DECLARE_TIMEOUT_S):
+                    await channel.set_qos(prefetch_count=self._prefetch - 1)
+                    underlay = await channel.get_underlay_channel()
+                    ok = await underlay.basic_consume(self._queue, self._on_message)
+                    self._tags.append(ok.consumer_tag or "")
+            except TimeoutError:
+                # The consumer starts over, with all of its prefetch.
+                await channel.close()
+            finally:
+                self._is_cautious = False
+
+    async def _stop_widening(self) -> None:
+        if self._widening is not None:
+            await end(self._widening)
+            self._widening = None
 
     async def _wait_until_lost(self, cancelled: asyncio.Event) -> None:
         """Wait until the consumer is lost; poll as well, since some losses are not reported."""
@@ -118,24 +164,35 @@ class RabbitConsumer:
         if not declared.consumer_count:
             raise ConnectionError(f"{self._queue} has no consumer")
         # Seen on 3.10: a queue that was made anew counts the old one's consumer, yet delivers nothing to it.
-        if idle and declared.message_count and len(self._unsettled) < self._prefetch and not self._stands_by():
+        if idle and declared.message_count and len(self._unsettled) < self._window and not self._stands_by():
             raise ConnectionError(f"{self._queue} delivers nothing, though {declared.message_count} messages wait")
 
     def _stands_by(self) -> bool:
         """Whether another consumer may rightly be the only one that is served."""
-        return any(
-            queue.name == self._queue and queue.arguments.get("x-single-active-consumer")
-            for queue in self._topology.queues
-        )
+        return bool(self._argument("x-single-active-consumer"))
+
+    def _buries(self) -> bool:
+        """Whether the queue dead-letters what is delivered too often; others keep the order of what comes again."""
+        return self._argument("x-dead-letter-exchange") is not None
+
+    def _argument(self, name: str) -> Any:
+        return next((queue.arguments.get(name) for queue in self._topology.queues if queue.name == self._queue), None)
 
     async def _on_message(self, message: aiormq.abc.DeliveredMessage) -> None:
         # aiormq cancels this coroutine when the channel closes: hand over and be done.
         self._delivered += 1
         self._unsettled.add(message.delivery_tag or 0)
+        if self._is_cautious:
+            self._trusts_at = monotonic() + _CAUTIOUS_S
+            if not (message.header.properties.headers or {}).get(_DELIVERIES):
+                self._meets_new.set()
+            if self._widening is None and self._channel is not None:
+                self._widening = asyncio.create_task(self._widen(self._channel), name=f"widen {self._queue}")
         self._deliver(RabbitIncoming(message, self._unsettled))
 
     async def _drop_channel(self) -> None:
-        channel, self._channel, self._tag = self._channel, None, None
+        await self._stop_widening()
+        channel, self._channel, self._tags = self._channel, None, []
         if channel is not None and not channel.is_closed:
             with ignore_connection_errors():
                 async with asyncio.timeout(5):

@@ -154,11 +154,12 @@ from tests.greetings import Greet, Greeting
 
 class Crasher(Worker):
     name = "greeter"
-    concurrency = 1
+    concurrency = int(sys.argv[3])
     def __init__(self, context: WorkerContext) -> None: ...
     @on_command
     async def greet(self, command: Greet) -> Greeting:
-        os.kill(os.getpid(), signal.SIGKILL)
+        if command.name == "deadly":
+            os.kill(os.getpid(), signal.SIGKILL)
         return Greeting(text="")
 
 async def main() -> None:
@@ -169,16 +170,21 @@ asyncio.run(main())
 """
 
 
-async def test_a_message_that_kills_its_worker_ends_among_the_dead(vhost_url: str, settings: FleetSettings) -> None:
+@pytest.mark.parametrize("concurrency", [1, 32])
+async def test_a_message_that_kills_its_worker_ends_among_the_dead_alone(
+    vhost_url: str, settings: FleetSettings, concurrency: int
+) -> None:
     async with fleet_of(Greeter, settings=settings):
         pass
     async with raw_publisher(vhost_url) as raw:
-        await raw.envelope(an_envelope(data={"name": "deadly"}))
+        for name in ("deadly", *(f"innocent {number}" for number in range(20))):
+            await raw.envelope(an_envelope(data={"name": name}))
 
     dead, deaths = DeadLetters(vhost_url), 0
     while not (letters := await dead.look("greeter")):
+        arguments = (CRASHER, vhost_url, str(settings.data_dir), str(concurrency))
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", CRASHER, vhost_url, str(settings.data_dir), env={**os.environ, "PYTHONPATH": "."}
+            sys.executable, "-c", *arguments, env={**os.environ, "PYTHONPATH": "."}
         )
         exited = asyncio.create_task(process.wait())
         buried = asyncio.create_task(until(lambda: dead.look("greeter"), 60, "a dead letter"))
@@ -192,5 +198,36 @@ async def test_a_message_that_kills_its_worker_ends_among_the_dead(vhost_url: st
             assert process.returncode == -signal.SIGKILL
 
     assert deaths == 6
+    assert len(letters) == 1
     assert "the worker died on it again and again" in letters[0].reason
     assert letters[0].origin == "mb.q.greeter"
+
+
+class Patient(Greeter):
+    concurrency = 32
+
+
+async def test_messages_that_take_long_are_handled_side_by_side_after_a_crash(
+    vhost: str, vhost_url: str, settings: FleetSettings, management: Management, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each may wait for those behind it; and a consumer that takes one at a time is not one that gets nothing."""
+    monkeypatch.setattr("mindbus.bus.rabbit_consumer._CAUTIOUS_S", 2.0)
+    monkeypatch.setattr("mindbus.bus.rabbit_consumer._CHECK_S", 0.2)
+    async with fleet_of(Patient, settings=settings):
+        pass
+    async with raw_publisher(vhost_url) as raw:
+        for _ in range(3):
+            await raw.envelope(an_envelope(type="mb.cmd.greeter.hold.v1", data={}))
+    async with await aio_pika.connect(vhost_url) as connection:
+        queue = await (await connection.channel()).get_queue("mb.q.greeter", ensure=False)
+        for _ in range(3):
+            await queue.get()
+
+    async with fleet_of(Patient, settings=settings) as fleet:
+        await until(lambda: fleet[Patient].held)
+        assert fleet[Patient].held == 1
+        await until(lambda: fleet[Patient].held == 3)
+        fleet[Patient].gate.set()
+        await until(lambda: _depth(management, vhost, 0), what="an empty queue")
+
+        assert fleet[Patient].held == 3
