@@ -142,13 +142,13 @@ async def _filled(memory: LongTermMemory, there: int, size: int) -> None:
     for start in range(there, size, _BATCH):
         said = [_said(number) for number in range(start, min(start + _BATCH, size))]
         vectors = chance.standard_normal((len(said), _DIM), dtype=np.float32)
-        async with memory.database.at_hand() as session:
+        async with memory.database.at_hand() as transaction:
             ids = (await memory.recorder.record(CHAT, said)).raw_log_ids
             rows = [
                 {"raw_log_id": key, "model": "multilingual-e5-small", "data": vector.tobytes()}
                 for key, vector in zip(ids, vectors, strict=True)
             ]
-            await session.execute(insert(TurnVectorRow), rows)
+            await transaction.session.execute(insert(TurnVectorRow), rows)
 
 
 def _said(number: int) -> Utterance:

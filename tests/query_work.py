@@ -31,12 +31,14 @@ async def statements(database: Database) -> AsyncIterator[list[tuple[str, Any]]]
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> None:
         asked.append((statement, parameters))
 
-    engine = database.engine.sync_engine
-    event.listen(engine, "before_cursor_execute", note)
+    engines = [database.engine.sync_engine, *([database.groups.engine] if database.groups else [])]
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", note)
     try:
         yield asked
     finally:
-        event.remove(engine, "before_cursor_execute", note)
+        for engine in engines:
+            event.remove(engine, "before_cursor_execute", note)
 
 
 def work_of(database: Database, asked: list[tuple[str, Any]]) -> Work:

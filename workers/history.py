@@ -30,7 +30,8 @@ from mindbus.bus.handlers import every, on_command, on_event
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import TemporaryFailure
 from mindbus.middleware import RetryOn
-from mindbus.sql.database import Database, DatabaseAway
+from mindbus.sql.database import Database
+from mindbus.sql.groups import DatabaseAway
 from mindbus.sql.leadership import single_writer
 from retrieval.cursors import InvalidCursor
 

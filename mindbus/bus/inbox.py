@@ -28,13 +28,19 @@ class Inbox(Protocol):
 
     @property
     def publishes(self) -> bool:
-        """Whether it sends what was recorded by itself, from an outbox."""
+        """Whether it survives its process, and sends what a task recorded by itself, from an outbox."""
 
     async def outcomes_of(self, consumer: str, message_ids: Sequence[str]) -> Outcomes:
         """The outcomes of those messages that have been handled."""
 
     def unit_of_work(self, consumer: str) -> AbstractAsyncContextManager[UnitOfWork]:
         """Open a unit of work: everything inside takes effect on leaving, with what was recorded, or not at all."""
+
+    def mark_published(self, consumer: str, message_id: str) -> None:
+        """Note that everything which a recorded message caused has been published."""
+
+    async def postpone(self, consumer: str, message_id: str, outgoing: Sequence[Outgoing]) -> None:
+        """Send those of what a recorded message caused that nobody takes yet later; the rest has been published."""
 
     async def start(self, transport: Transport) -> None: ...
 
@@ -74,6 +80,13 @@ class MemoryInbox:
 
     def _oldest(self) -> float:
         return next(iter(self._handled.values()))[0]
+
+    def mark_published(self, consumer: str, message_id: str) -> None:
+        """Nothing to mark: what was not published is lost with the process."""
+
+    async def postpone(self, consumer: str, message_id: str, outgoing: Sequence[Outgoing]) -> None:
+        """Not for an inbox that does not publish: the runtime tries on by itself."""
+        raise TypeError("nothing can be left to an inbox in memory")
 
     async def start(self, transport: Transport) -> None:
         """Nothing to open."""

@@ -29,5 +29,5 @@ class Deduplication:
             async with self.inbox.unit_of_work(self.consumer) as unit:
                 effects = {message_id: await handle(changes[message_id]) for message_id in new}
                 await unit.record(effects)
-            caused |= dict.fromkeys(effects, ()) if self.inbox.publishes else effects
+            caused |= effects
         return caused

@@ -69,10 +69,9 @@ class ErrorMapping:
         replies = await self._error_reply(error, envelope)
         if message.route.receives is None or message.is_query:
             return Outcome(error.code.value, replies)
-        inbox = self.worker.inbox
-        async with inbox.unit_of_work(self.worker.name) as unit:
+        async with self.worker.inbox.unit_of_work(self.worker.name) as unit:
             await unit.record({envelope.id: replies})
-        return Outcome(error.code.value, () if inbox.publishes else replies)
+        return Outcome(error.code.value, replies)
 
     async def _error_reply(self, error: MindBusError, envelope: Envelope) -> Sequence[Outgoing]:
         return await answer(self.sender, envelope, _error(error.code, str(error), error.details))

@@ -91,13 +91,17 @@ class Processor:
         with context:
             return await call()
 
-    async def publish(self, outcome: Outcome) -> None:
-        """Publish, retrying under the same ids while the bus is away."""
+    async def publish(self, outcome: Outcome, *, is_recorded: bool = False) -> list[Outgoing]:
+        """Publish, retrying under the same ids while the bus is away.
+
+        Of a recorded outcome, returns the messages that nobody takes yet; others are tried until somebody does.
+        """
         messages: list[Outgoing | RawCopy] = [*outcome.outgoing, *([outcome.copy] if outcome.copy else [])]
         if len(messages) == 1:
-            await self._publish(messages[0])
-        elif messages:
-            await asyncio.gather(*map(self._publish, messages))
+            done = [await self._publish(messages[0], is_recorded)]
+        else:
+            done = await asyncio.gather(*(self._publish(message, is_recorded) for message in messages))
+        return [message for message, is_done in zip(outcome.outgoing, done, strict=False) if not is_done]
 
     async def _once(self, message: Decoded, incoming: Incoming) -> None:
         """A redelivery of a message that is being handled waits for that handling to end.
@@ -118,12 +122,21 @@ class Processor:
                 await asyncio.sleep(outcome.again_in.total_seconds())
                 message = replace(message, attempt=message.attempt + 1)
                 outcome = await self.outcome_of(message, incoming)
-            await self.publish(outcome)
+            await self._settle(message, outcome)
             series(ENDED, self.worker.name, message.envelope.type, outcome.name).inc()
             done.set_result(message.attempt)
         finally:
             del self.at_work[message.envelope.id]
             done.cancel()
+
+    async def _settle(self, message: Decoded, outcome: Outcome) -> None:
+        """Publish an outcome; where the inbox has it, note that this is done."""
+        inbox, is_recorded = self.worker.inbox, outcome.copy is None and not message.is_query
+        unsent = await self.publish(outcome, is_recorded=is_recorded and inbox.publishes)
+        if unsent:
+            await inbox.postpone(self.worker.name, message.envelope.id, unsent)
+        elif is_recorded and outcome.outgoing:
+            inbox.mark_published(self.worker.name, message.envelope.id)
 
     async def outcome_of(self, message: Decoded, incoming: Incoming) -> Outcome:
         """Handle it once within the whole pipeline, error mapping included."""
@@ -150,19 +163,21 @@ class Processor:
             returned = await handler(message.message, context)
         return await address_results(returned, self.sender, message.envelope)
 
-    async def _publish(self, message: Outgoing | RawCopy) -> None:
+    async def _publish(self, message: Outgoing | RawCopy, is_recorded: bool) -> bool:
         while True:
             try:
                 await self.transport.publish(message)
             except Unroutable as unroutable:
                 if isinstance(message, Outgoing) and message.envelope.mbkind is Kind.REPLY:
                     logger().debug("nobody waits for the reply", type=message.envelope.type)
-                    return
+                    return True
                 logger().error("nobody takes it yet", reason=str(unroutable))
+                if is_recorded:
+                    return False
                 await asyncio.sleep(1)
             except BusUnavailable as unavailable:
                 logger().warning("cannot publish, trying on", reason=str(unavailable))
                 # A transport that is closed fails without waiting for anything.
                 await asyncio.sleep(0)
             else:
-                return
+                return True

@@ -1,14 +1,12 @@
 """Database of one service: SQLite for one machine, PostgreSQL, with timeouts, for many, by URL."""
 
 import asyncio
-import sqlite3
-import time
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.rows import Row
@@ -17,9 +15,11 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
-from sqlalchemy.util import await_only
+from sqlalchemy.pool import NullPool
 
-from mindbus.errors import TemporaryFailure
+from mindbus.sql.groups import BUSY_TIMEOUT_S, DatabaseAway, GroupedConnections, WriteQueue, set_pragma
+
+T = TypeVar("T")
 
 # Longer than any of our statements takes, shorter than a request waits.
 ANSWER_WITHIN_S = 10.0
@@ -66,54 +66,58 @@ def session_options(schema: str, *, without_limits: bool = False) -> str:
     return " ".join(f"-c{name}={value}" for name, value in settings.items())
 
 
-_HOLDS_TURN = "mindbus_holds_turn"
-
-
-class WriteQueue:
-    """Writers of one process take turns; SQLite alone would let them poll at growing intervals.
-
-    A writer that has waited in vain tries without a turn: SQLite itself locks.
-    """
-
-    def __init__(self, engine: AsyncEngine, patience_s: float) -> None:
-        self._patience_s = patience_s
-        self._turn = asyncio.Lock()
-        event.listen(engine.sync_engine.pool, "checkin", self._end)
-
-    def wait(self, connection: Connection) -> None:
-        """Wait for the turn of a connection, which ends when the connection returns to the pool."""
-        info = connection.connection.info
-        if not info.get(_HOLDS_TURN):
-            info[_HOLDS_TURN] = await_only(self._begin())
-
-    async def _begin(self) -> bool:
-        try:
-            async with asyncio.timeout(self._patience_s):
-                return await self._turn.acquire()
-        except TimeoutError:
-            return False
-
-    def _end(self, _connection: Any, record: Any) -> None:
-        if record.info.pop(_HOLDS_TURN, False):
-            self._turn.release()
-
-
 _POOL_SIZE = 5
 # Beside each handler's transaction a short read, the outbox, the clockwork, the writer's lock.
 _POOL_OVERFLOW = 15
 _POOL_TIMEOUT_S = 10
-_BUSY_TIMEOUT_S = 30
-_BUSY_PAUSE_S = 0.02
 # Of what somebody has deleted, no byte stays in the file, however SQLite was built.
 _PRAGMAS = MappingProxyType({"journal_mode": "WAL", "foreign_keys": "ON", "synchronous": "FULL", "secure_delete": "ON"})
 
 
-class DatabaseAway(TemporaryFailure):
-    """The database did not answer; what was being committed may have been committed, or not."""
-
-
 class NoMessageAtHand(RuntimeError):
     """`Database.session` belongs to the message being handled; elsewhere use `transaction()` or `reading()`."""
+
+
+class JobsOnly(RuntimeError):
+    """The transaction of this message has begun with `Database.run`; `Database.session` would be another one."""
+
+
+class AmbientTransaction:
+    """The transaction of the message at hand, begun by whatever is used first: a session, or a job.
+
+    On SQLite jobs are committed in groups with those of other messages.
+    """
+
+    def __init__(self, database: "Database", ending: AsyncExitStack) -> None:
+        self._database, self._ending = database, ending
+        self._session: AsyncSession | None = None
+        self._connection: Connection | None = None
+
+    @property
+    def session(self) -> AsyncSession:
+        """Raises JobsOnly."""
+        if self._connection is not None:
+            raise JobsOnly(JobsOnly.__doc__)
+        if self._session is None:
+            self._session = session = self._database.new_session()
+
+            async def commit(failure: type[BaseException] | None, *_error: object) -> None:
+                if failure is None:
+                    await session.commit()
+
+            # Its end, which rolls back what is not committed, outlives a cancellation.
+            self._ending.push_async_exit(session)
+            self._ending.push_async_exit(commit)
+        return self._session
+
+    async def run(self, job: Callable[[Connection], T]) -> T:
+        """Run short work within the transaction."""
+        groups = self._database.groups
+        if groups is None or self._session is not None:
+            return await (await self.session.connection()).run_sync(job)
+        if self._connection is None:
+            self._connection = await self._ending.enter_async_context(groups.savepoint())
+        return job(self._connection)
 
 
 class Database:
@@ -127,53 +131,89 @@ class Database:
         self.schema = schema
         self._pragmas = pragmas
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self.groups: GroupedConnections | None = None
         self.engine = self._sqlite() if self.is_sqlite else self._postgresql()
-        self._sessions = async_sessionmaker(self.engine, expire_on_commit=False)
-        self._ambient: ContextVar[AsyncSession | None] = ContextVar(f"session of {schema}", default=None)
+        self.new_session = async_sessionmaker(self.engine, expire_on_commit=False)
+        self._ambient: ContextVar[AmbientTransaction | None] = ContextVar(f"transaction of {schema}", default=None)
 
     @property
     def session(self) -> AsyncSession:
         """The transaction of the message being handled; it commits with the message's outcome, or not at all."""
-        session = self._ambient.get()
-        if session is None:
-            raise NoMessageAtHand
-        return session
+        return self._at_hand().session
+
+    async def run(self, job: Callable[[Connection], T]) -> T:
+        """Run short work of a few rows within the transaction of the message being handled."""
+        return await self._at_hand().run(job)
+
+    async def write(self, job: Callable[[Connection], T]) -> T:
+        """Run short work of a few rows in a transaction of its own. Raises DatabaseAway."""
+        with answering():
+            if self.groups is not None:
+                async with self.groups.savepoint() as connection:
+                    return job(connection)
+            async with self.transaction() as session:
+                return await (await session.connection()).run_sync(job)
+
+    async def read(self, job: Callable[[Connection], T]) -> T:
+        """Read a few rows, by their keys. Raises DatabaseAway."""
+        with answering():
+            if self.groups is not None:
+                return await self.groups.read(job)
+            async with self.reading() as session:
+                return await (await session.connection()).run_sync(job)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncSession]:
         """A short transaction of its own, committed on leaving. Raises DatabaseAway."""
         with answering():
-            async with self._sessions() as session, session.begin():
+            async with self.new_session() as session, session.begin():
                 yield session
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncSession]:
         """A transaction that only reads, so that on SQLite it never waits for the writer. Raises DatabaseAway."""
         with answering():
-            async with self._sessions() as session:
+            async with self.new_session() as session:
                 await session.connection(execution_options={"mindbus_read_only": True})
                 yield session
 
     @asynccontextmanager
-    async def at_hand(self) -> AsyncIterator[AsyncSession]:
-        """A transaction that `session` returns to everything called within the block. Raises DatabaseAway."""
-        async with self.transaction() as session:
-            token = self._ambient.set(session)
-            try:
-                yield session
-            finally:
-                self._ambient.reset(token)
+    async def at_hand(self) -> AsyncIterator[AmbientTransaction]:
+        """A transaction that `session` and `run` use within the block, committed on leaving. Raises DatabaseAway."""
+        with answering():
+            async with AsyncExitStack() as ending:
+                token = self._ambient.set(AmbientTransaction(self, ending))
+                try:
+                    yield self._at_hand()
+                finally:
+                    self._ambient.reset(token)
 
     async def dispose(self) -> None:
+        if self.groups is not None:
+            await self.groups.close()
         await self.engine.dispose()
+
+    def _at_hand(self) -> AmbientTransaction:
+        ambient = self._ambient.get()
+        if ambient is None:
+            raise NoMessageAtHand
+        return ambient
 
     def _sqlite(self) -> AsyncEngine:
         if self.url.database:
             Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
-        engine = create_async_engine(self.url, connect_args={"timeout": _BUSY_TIMEOUT_S})
+        engine = create_async_engine(self.url, connect_args={"timeout": BUSY_TIMEOUT_S})
         event.listen(engine.sync_engine, "connect", self._configure_sqlite)
-        turns = WriteQueue(engine, _BUSY_TIMEOUT_S)
+        turns = WriteQueue(BUSY_TIMEOUT_S)
+        turns.serve(engine)
         event.listen(engine.sync_engine, "begin", lambda connection: _begin_sqlite(connection, turns))
+        own = create_engine(
+            self.url.set(drivername="sqlite"),
+            connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False},
+            poolclass=NullPool,
+        )
+        event.listen(own, "connect", self._configure_sqlite)
+        self.groups = GroupedConnections(own, turns, BUSY_TIMEOUT_S)
         return engine
 
     def _configure_sqlite(self, connection: Any, _record: Any) -> None:
@@ -181,7 +221,7 @@ class Database:
         connection.isolation_level = None
         cursor = connection.cursor()
         for pragma, value in self._pragmas.items():
-            _set_pragma(cursor, f"PRAGMA {pragma}={value}")
+            set_pragma(cursor, f"PRAGMA {pragma}={value}")
         cursor.close()
 
     def _postgresql(self) -> AsyncEngine:
@@ -220,23 +260,6 @@ def answering() -> Iterator[None]:
         if isinstance(error, OperationalError | InterfaceError | NoneFree) or error.connection_invalidated:
             raise DatabaseAway(f"database: {getattr(error, 'orig', error)}") from error
         raise
-
-
-def _set_pragma(cursor: Any, statement: str) -> None:
-    """Execute a PRAGMA within the busy timeout.
-
-    SQLite does not apply its own timeout to `journal_mode`: of several connections that open a new file at once and
-    switch it to WAL, all but one would fail immediately with "database is locked".
-    """
-    give_up_at = time.monotonic() + _BUSY_TIMEOUT_S
-    while True:
-        try:
-            cursor.execute(statement)
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_at:
-                raise
-        await_only(asyncio.sleep(_BUSY_PAUSE_S))
 
 
 def _begin_sqlite(connection: Connection, turns: WriteQueue) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 import sqlalchemy as sa
 from alembic import command, context, op
 from alembic.config import Config
+from alembic.operations import Operations
 
 from mindbus.sql.database import Database
+from mindbus.sql.tables import NOT_PUBLISHED
 
 
 async def upgrade(database: Database, migrations: Path) -> None:
@@ -21,10 +23,11 @@ def run(metadata: sa.MetaData) -> None:
     context.configure(connection=connection, target_metadata=metadata, render_as_batch=True)
     with context.begin_transaction():
         context.run_migrations()
+        _complete_inbox(connection)
 
 
 def create_inbox_tables() -> None:
-    """Create `inbox` and `outbox`, as a service's first revision does; a later change of them is another revision."""
+    """Create `inbox` and `outbox` as of the first release; `run` adds what later ones have, in every service alike."""
     op.create_table(
         "inbox",
         sa.Column("consumer", sa.String(128), primary_key=True),
@@ -40,6 +43,18 @@ def create_inbox_tables() -> None:
         sa.Column("mandatory", sa.Boolean, nullable=False),
         sa.Column("envelope", sa.Text, nullable=False),
         sqlite_autoincrement=True,
+    )
+
+
+def _complete_inbox(connection: sa.Connection) -> None:
+    """Add the parts of `inbox` that are newer than `create_inbox_tables`."""
+    inspector = sa.inspect(connection)
+    if not inspector.has_table("inbox") or "published" in {each["name"] for each in inspector.get_columns("inbox")}:
+        return
+    operations = Operations(context.get_context())
+    operations.add_column("inbox", sa.Column("published", sa.Boolean, nullable=False, server_default=sa.text("true")))
+    operations.create_index(
+        "ix_inbox_unpublished", "inbox", ["handled_at"], sqlite_where=NOT_PUBLISHED, postgresql_where=NOT_PUBLISHED
     )
 
 

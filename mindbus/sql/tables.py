@@ -11,12 +11,14 @@ from sqlalchemy import (
     Column,
     DateTime,
     Dialect,
+    Index,
     Integer,
     MetaData,
     String,
     Table,
     Text,
     TypeDecorator,
+    text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -55,10 +57,18 @@ def named_metadata() -> MetaData:
 
 @dataclass(frozen=True)
 class InboxTables:
-    """`inbox`: what has been handled, with its outcome; `outbox`: what is still to be published."""
+    """Messages handled, with their outcomes; messages without a cause, or without a queue, still to be published.
+
+    A row of `inbox` that is not `published` holds the only trace of what its message caused.
+    """
 
     inbox: Table
     outbox: Table
+
+
+# In these words in every query: SQLAlchemy's own for SQLite, `published = 0`, would not find the index.
+NOT_PUBLISHED = text("NOT published")
+_OF_THE_UNPUBLISHED: dict[str, Any] = {f"{dialect}_where": NOT_PUBLISHED for dialect in ("sqlite", "postgresql")}
 
 
 def add_inbox_tables(metadata: MetaData) -> InboxTables:
@@ -72,6 +82,9 @@ def add_inbox_tables(metadata: MetaData) -> InboxTables:
         Column("message_id", String(128), primary_key=True),
         Column("outcome", JSON, nullable=False),
         Column("handled_at", DateTime(timezone=True), nullable=False, index=True),
+        # The rows of releases that had everything in the outbox are published from there.
+        Column("published", Boolean, nullable=False, server_default=text("true")),
+        Index("ix_inbox_unpublished", "handled_at", **_OF_THE_UNPUBLISHED),
     )
     outbox = Table(
         "outbox",

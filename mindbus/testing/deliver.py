@@ -112,10 +112,8 @@ async def deliver(
         outcome = Outcome("dead", transport.sent, transport.copies[-1])
     else:
         outcome = await processor.outcome_of(decoded, incoming)
+        worker.inbox.mark_published(worker.name, outgoing.envelope.id)
     caused = list(outcome.outgoing)
-    if worker.inbox.publishes and not caused:
-        outcomes = await worker.inbox.outcomes_of(worker.name, [outgoing.envelope.id])
-        caused += outcomes.get(outgoing.envelope.id, ())
     return _delivery_result(outcome, [*transport.sent, *caused] if decoded else caused, message)
 
 

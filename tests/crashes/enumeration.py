@@ -24,6 +24,7 @@ class Lives:
     store: Store = A_GOOD_STORE
     collections: int = len(UNTIL_QUIET)
     stalls: bool = False
+    drops: bool = False
     ended: list[str] = field(default_factory=list)
     collected: int = 0
     busy: dict[tuple[Storage, str], Actor] = field(default_factory=dict)
@@ -32,6 +33,8 @@ class Lives:
     def run(self) -> "Lives":
         """Raises Broken."""
         world = MemoryWorld(self.design, self.store)
+        if self.drops:
+            world.drop_what_is_committed()
         try:
             self._run(world)
             world.require_quiet()

@@ -1,21 +1,20 @@
 """A real database behind gates."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, event
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.util import await_only
 
-from mindbus.sql.database import Database, DatabaseAway
-from mindbus.sql.inbox import SqlInbox
+from mindbus.sql.database import AmbientTransaction, Database
+from mindbus.sql.groups import DatabaseAway, WriteQueue
 from tests.crashes.gates import Gates, acting
 
+T = TypeVar("T")
 _HAS_TURN = "has turn"
-_of_the_message: "ContextVar[bool]" = ContextVar("transaction of the message at hand", default=False)
 
 
 def _away() -> DatabaseAway:
@@ -23,7 +22,7 @@ def _away() -> DatabaseAway:
 
 
 class Turn:
-    """One transaction writes at a time, as in memory, so that nobody waits where the story cannot see it."""
+    """One transaction, or group, writes at a time, as in memory, so that nobody waits where the story cannot see it."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
@@ -40,6 +39,28 @@ class Turn:
         self._lock.release()
 
 
+class GatedTurns(WriteQueue):
+    """The turns of a process's groups, each of which has everybody's turn first."""
+
+    def __init__(self, turns: WriteQueue, turn: Turn) -> None:
+        super().__init__(0)
+        self._turns, self._everybodys = turns, turn
+
+    async def begin(self) -> bool:
+        """As in WriteQueue."""
+        await self._everybodys.take()
+        try:
+            return await self._turns.begin()
+        except BaseException:
+            self._everybodys.give()
+            raise
+
+    def end(self, *, has_come: bool) -> None:
+        """As in WriteQueue."""
+        self._turns.end(has_come=has_come)
+        self._everybodys.give()
+
+
 class GatedDatabase(Database):
     """One process's way to the database; each reading and each transaction is an effect."""
 
@@ -48,6 +69,8 @@ class GatedDatabase(Database):
         self.gates, self.turn = gates, turn
         event.listen(self.engine.sync_engine, "begin", self._begin, insert=True)
         event.listen(self.engine.sync_engine.pool, "checkin", self._end)
+        if self.groups is not None:
+            self.groups.turns = GatedTurns(self.groups.turns, turn)
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncSession]:
@@ -57,16 +80,40 @@ class GatedDatabase(Database):
             yield session
         await self.gates.stop_at("after select", _away)
 
+    async def read(self, job: Callable[[Connection], T]) -> T:
+        """As in Database; without groups it is a reading."""
+        if self.groups is None:
+            return await super().read(job)
+        await self.gates.stop_at("before select", _away)
+        result = await super().read(job)
+        await self.gates.stop_at("after select", _away)
+        return result
+
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncSession]:
         """As in Database."""
-        is_of_the_message = _of_the_message.get()
-        if not is_of_the_message:
-            await self.gates.stop_at("before commit", _away)
+        await self.gates.stop_at("before commit", _away)
         async with super().transaction() as session:
             yield session
-            if is_of_the_message:
-                await self.gates.stop_at("before commit", _away)
+        await self.gates.look_closely()
+        await self.gates.stop_at("after commit", _away)
+
+    async def write(self, job: Callable[[Connection], T]) -> T:
+        """As in Database; without groups it is a transaction."""
+        if self.groups is None:
+            return await super().write(job)
+        await self.gates.stop_at("before commit", _away)
+        result = await super().write(job)
+        await self.gates.look_closely()
+        await self.gates.stop_at("after commit", _away)
+        return result
+
+    @asynccontextmanager
+    async def at_hand(self) -> AsyncIterator[AmbientTransaction]:
+        """As in Database."""
+        async with super().at_hand() as transaction:
+            yield transaction
+            await self.gates.stop_at("before commit", _away)
         await self.gates.look_closely()
         await self.gates.stop_at("after commit", _away)
 
@@ -79,18 +126,3 @@ class GatedDatabase(Database):
     def _end(self, _connection: Any, record: Any) -> None:
         if record.info.pop(_HAS_TURN, False):
             self.turn.give()
-
-
-class GatedInbox(SqlInbox):
-    """The real one, whose transactions are told from those that a handler makes beside its own."""
-
-    @asynccontextmanager
-    async def unit_of_work(self, consumer: str) -> AsyncIterator[Any]:
-        """As in Inbox."""
-        _of_the_message.set(True)
-        try:
-            async with super().unit_of_work(consumer) as unit:
-                _of_the_message.set(False)
-                yield unit
-        finally:
-            _of_the_message.set(False)

@@ -78,6 +78,7 @@ class MemoryBroker:
         self.unsettled: list[Delivery] = []
         self.dead: list[RawCopy] = []
         self.hear: Callable[[Outgoing], None] = lambda _message: None
+        self.drops: Callable[[Message], bool] = lambda _message: False
 
     def deliver(self, message: Message, process: Process) -> Delivery:
         """Hand a waiting message to a process."""
@@ -98,9 +99,12 @@ class MemoryBroker:
             self.waiting.append(delivery.message)
 
     def lose(self, process: Process) -> None:
-        """The connection of a process is lost: what it has not settled is delivered again."""
+        """The connection of a process is lost: what it has not settled is delivered again, or dropped."""
         for delivery in [delivery for delivery in self.unsettled if delivery.process is process]:
-            self.give_back(delivery)
+            if self.drops(delivery.message):
+                self.settle(delivery)
+            else:
+                self.give_back(delivery)
 
     async def publish(self, message: Outgoing | RawCopy) -> None:
         """As in Transport."""

@@ -71,6 +71,7 @@ class Tables:
     blobs: dict[str, Blob] = field(default_factory=dict)
     spent: dict[str, str] = field(default_factory=dict)
     inbox: dict[str, Sequence[Outgoing]] = field(default_factory=dict)
+    unpublished: dict[str, Sequence[Outgoing]] = field(default_factory=dict)
     outbox: dict[int, Outgoing] = field(default_factory=dict)
     removals: dict[str, Removal] = field(default_factory=dict)
     notices: dict[int, Notification] = field(default_factory=dict)
@@ -80,8 +81,16 @@ class Tables:
     def copy(self) -> "Tables":
         """For a transaction to write in."""
         return Tables(
-            *(dict(self.manifests), dict(self.blobs), dict(self.spent), dict(self.inbox), dict(self.outbox)),
-            *(dict(self.removals), dict(self.notices), dict(self.marks), self.drawn),
+            manifests=dict(self.manifests),
+            blobs=dict(self.blobs),
+            spent=dict(self.spent),
+            inbox=dict(self.inbox),
+            unpublished=dict(self.unpublished),
+            outbox=dict(self.outbox),
+            removals=dict(self.removals),
+            notices=dict(self.notices),
+            marks=dict(self.marks),
+            drawn=self.drawn,
         )
 
     def holders(self, sha256: str, generation: int) -> list[Row]:

@@ -17,6 +17,7 @@ class OutboxInbox:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
+        self.marks: list[str] = []
 
     async def outcomes_of(self, consumer: str, message_ids: Sequence[str]) -> Outcomes:
         """As in Inbox."""
@@ -29,6 +30,14 @@ class OutboxInbox:
         async with self.connection.ambient():
             yield OutboxUnit()
 
+    def mark_published(self, consumer: str, message_id: str) -> None:
+        """As in Inbox."""
+        self.marks.append(message_id)
+
+    async def postpone(self, consumer: str, message_id: str, outgoing: Sequence[Outgoing]) -> None:
+        """As in Inbox: here everything has a queue."""
+        raise TypeError("everything has a queue")
+
     async def start(self, transport: Transport) -> None:
         """Nothing to open."""
 
@@ -36,7 +45,33 @@ class OutboxInbox:
         """Nothing to close."""
 
     async def relay(self, transport: Transport) -> None:
-        """Publish every row once, then delete those rows; a death between the two repeats them."""
+        """Publish every row once, then mark or delete it; a death between the two repeats it."""
+        await self.write_marks()
+        await self.republish(transport)
+        await self.relay_outbox(transport)
+
+    async def write_marks(self) -> None:
+        """Mark what the processor has published."""
+        marks, self.marks = self.marks, []
+        if marks:
+
+            def mark(tables: Tables) -> None:
+                for message_id in marks:
+                    tables.unpublished.pop(message_id, None)
+
+            await self.connection.write("published", mark)
+
+    async def republish(self, transport: Transport) -> None:
+        """Publish what is not marked, whoever has committed it."""
+        for message_id, outgoing in dict(self.connection.database.committed.unpublished).items():
+            await asyncio.gather(*map(transport.publish, outgoing))
+            self.mark_published("storage", message_id)
+        await self.write_marks()
+
+    async def relay_outbox(self, transport: Transport) -> None:
+        """Publish what a clock has set off."""
+        if not self.connection.database.committed.outbox:
+            return
         rows = dict(self.connection.database.committed.outbox)
         await asyncio.gather(*map(transport.publish, rows.values()))
 
@@ -57,7 +92,8 @@ class OutboxUnit:
             if message_id in tables.inbox:
                 raise TemporaryFailure("another instance has just handled it")
             tables.inbox[message_id] = outgoing
-            await self.publish(outgoing)
+            if outgoing:
+                tables.unpublished[message_id] = outgoing
 
     async def publish(self, outgoing: Sequence[Outgoing]) -> None:
         """As in UnitOfWork."""

@@ -98,14 +98,37 @@ class ForgetfulUnit(OutboxUnit):
             await self.publish(outgoing)
 
 
-class DeletesBeforeItPublishes(OutboxInbox):
-    """An answer that is taken off the outbox too early dies with its process."""
+class WaitsForTheMessageToComeAgain(OutboxInbox):
+    """What was dropped after its commit never does."""
 
     async def relay(self, transport: Transport) -> None:
-        rows = dict(self.connection.database.committed.outbox)
-        await self.connection.write("relayed", lambda tables: tables.outbox.clear())
-        for message in rows.values():
-            await transport.publish(message)
+        if not self.marks:
+            await self.connection.write("nothing", lambda tables: tables.unpublished.clear())
+        await self.write_marks()
+        await self.relay_outbox(transport)
+
+
+class MarksBeforeItPublishes(Processor):
+    """What is marked too early is not published by others when its process dies."""
+
+    async def publish(self, outcome: Outcome, *, is_recorded: bool = False) -> list[Outgoing]:
+        inbox = self.worker.inbox
+        if is_recorded and isinstance(inbox, OutboxInbox) and (replies := outcome.outgoing):
+            inbox.mark_published(self.worker.name, str(replies[-1].envelope.causationid))
+            await inbox.write_marks()
+        return await super().publish(outcome, is_recorded=is_recorded)
+
+
+class MarksWhatOthersLeftBeforeItPublishes(OutboxInbox):
+    """An answer that is marked too early dies with the second process, as it has with the first."""
+
+    async def republish(self, transport: Transport) -> None:
+        rows = dict(self.connection.database.committed.unpublished)
+        self.marks += rows
+        await self.write_marks()
+        for outgoing in rows.values():
+            for message in outgoing:
+                await transport.publish(message)
 
 
 class AcksBeforeItHandles(Processor):
@@ -196,7 +219,12 @@ MUTANTS: dict[str, Design] = {
         kind.__name__: _registrar(kind)
         for kind in (CommitsBeforeTheCopy, CleansBeforeTheCommit, RefusesWithoutASecondLook)
     },
-    **{kind.__name__: replace(AS_BUILT, inbox=kind) for kind in (ForgetsWhatItHasHandled, DeletesBeforeItPublishes)},
+    **{
+        kind.__name__: replace(AS_BUILT, inbox=kind)
+        for kind in (ForgetsWhatItHasHandled, WaitsForTheMessageToComeAgain)
+    },
+    MarksWhatOthersLeftBeforeItPublishes.__name__: replace(AS_BUILT, inbox=MarksWhatOthersLeftBeforeItPublishes),
+    MarksBeforeItPublishes.__name__: replace(AS_BUILT, processor=MarksBeforeItPublishes),
     **{kind.__name__: replace(AS_BUILT, processor=kind) for kind in (AnswersBeforeTheCommit, AcksBeforeItHandles)},
     **{kind.__name__: replace(AS_BUILT, registry=kind) for kind in (UsesAKeyAgain, CommitsWhatIsCollected)},
     **{

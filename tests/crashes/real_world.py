@@ -12,12 +12,13 @@ from mindbus.bus.transport import Outgoing, RawCopy
 from mindbus.files.keys import object_key
 from mindbus.files.store import FileStore
 from mindbus.sql.database import Database
+from mindbus.sql.inbox import SqlInbox
 from storage_service.blobs import Blobs
 from storage_service.s3_blobs import S3Blobs
 from storage_service.service import open_storage
 from storage_service.tables import ManifestRow, NotificationRow, RemovalRow, SpentUploadRow, inbox_tables
 from tests.crashes.gated_blobs import GatedBlobs, GatedObjects
-from tests.crashes.gated_database import GatedDatabase, GatedInbox, Turn
+from tests.crashes.gated_database import GatedDatabase, Turn
 from tests.crashes.gates import Gates
 from tests.crashes.invariants import Artifact, Invariants
 from tests.crashes.memory_broker import MemoryBroker
@@ -32,6 +33,7 @@ _WAITING: dict[str, Any] = {
     "tell": NotificationRow,
     "removals": RemovalRow,
 }
+_UNMARKED = select(func.count()).select_from(inbox_tables.inbox).where(~inbox_tables.inbox.c.published)
 
 
 class LookingBroker(MemoryBroker):
@@ -73,7 +75,7 @@ class RealWorld:
         blobs = self._gated()
         service.maintenance.blobs = blobs
         service = replace(service, blobs=blobs, registrar=replace(service.registrar, blobs=blobs))
-        return make_storage(name, service, GatedInbox(database), self.broker)
+        return make_storage(name, service, SqlInbox(database), self.broker)
 
     def works(self, storage: Storage) -> Mapping[str, Work]:
         """As in World."""
@@ -122,6 +124,7 @@ class RealWorld:
             removals = list(await session.scalars(select(RemovalRow.key)))
             for name, table in _WAITING.items():
                 self._waiting[name] = await session.scalar(select(func.count()).select_from(table)) or 0
+            self._waiting["relay"] += await session.scalar(_UNMARKED) or 0
         artifacts = {row.id: Artifact(_key_of(row), row.sha256) for row in rows if row.expired_at is None}
         expired = {row.id for row in rows if row.retention_until is not None and row.retention_until <= self.clock.now}
         contents = {each.object_key: await self._content_of(each.object_key) for each in artifacts.values()}

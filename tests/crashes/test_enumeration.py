@@ -18,6 +18,11 @@ def registering(ends_at: Sequence[int]) -> Lives:
     return Lives(ONE, ends_at, collections=0)
 
 
+def registering_while_the_broker_drops(ends_at: Sequence[int]) -> Lives:
+    # What was dead-lettered or dropped after its commit never comes again.
+    return Lives(ONE, ends_at, drops=True)
+
+
 def registering_what_is_large(ends_at: Sequence[int]) -> Lives:
     return Lives(ONE, ends_at, store=replace(A_GOOD_STORE, whole_bytes=0), collections=0)
 
@@ -45,6 +50,7 @@ def stalling_among_ghosts(ends_at: Sequence[int]) -> Lives:
 
 SHORT: list[Ending] = [registering, registering_what_is_large]
 LIVES: list[Ending] = [
+    registering_while_the_broker_drops,
     registering_without_conditions,
     collecting,
     registering_and_collecting,
@@ -55,8 +61,8 @@ LIVES: list[Ending] = [
 
 def test_the_effects_come_in_the_order_that_loses_nothing() -> None:
     assert changes(registering) == [
-        *("commit of pin", "put", "commit", "ack"),
-        *("publish event", "publish reply", "commit of relayed"),
+        *("commit of pin", "put", "commit"),
+        *("publish event", "publish reply", "ack", "commit of published"),
         *("put", "delete", "commit of forget"),
     ]
     first, second = changes(collecting), changes(collecting)

@@ -15,7 +15,8 @@ from memory.lsm.layer_transitions import Reactivation
 from memory.lsm.log_changes import LogListener
 from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, SearchRow
 from mindbus.logs import logger
-from mindbus.sql.database import Database, DatabaseAway
+from mindbus.sql.database import Database
+from mindbus.sql.groups import DatabaseAway
 from mindbus.sql.tables import insert_or_ignore
 
 

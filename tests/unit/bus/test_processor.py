@@ -6,16 +6,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import MetaData, func, select
+
 from bus_schema.envelope import Envelope, Kind
-from bus_schema.messages import Command, Nothing
+from bus_schema.messages import Command, Event, Nothing
 from mindbus import TemporaryFailure, Worker, on_command
 from mindbus.bus.claims import Claims
 from mindbus.bus.memory import MemoryBroker, MemoryTransport
 from mindbus.bus.sender import Sender
-from mindbus.bus.topology import REQUEUE, commands_exchange, commands_queue, rungs_of
+from mindbus.bus.topology import REQUEUE, commands_exchange, commands_queue, of_service, rungs_of
 from mindbus.bus.transport import Outgoing, Properties, RawCopy, properties_of
 from mindbus.files.folder import FolderFiles
 from mindbus.runtime.processor import Processor
+from mindbus.sql.database import Database
+from mindbus.sql.inbox import SqlInbox
+from mindbus.sql.tables import add_inbox_tables
 
 
 class Toil(Command[Nothing], domain="toiler", action="toil"):
@@ -85,3 +90,52 @@ async def test_a_retry_that_comes_back_before_its_copy_is_confirmed_is_handled(t
 
     assert first.is_acked
     assert worker.tries == 2
+
+
+class Report(Command[Nothing], domain="archive", action="report"):
+    """Sent to a service that may not have started yet."""
+
+
+class Reported(Event, topic="toiler", name="reported"):
+    """It was."""
+
+
+class Reporter(Worker):
+    name = "toiler"
+
+    @on_command
+    async def toil(self, command: Toil) -> list[Reported | Report]:
+        return [Reported(), Report()]
+
+
+async def test_what_nobody_takes_yet_waits_in_the_outbox_while_its_message_is_done_with(tmp_path: Path) -> None:
+    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'toiler.db'}", "toiler")
+    metadata = MetaData()
+    tables = add_inbox_tables(metadata)
+    database.run_on_admin_connection(metadata.create_all)
+    broker = MemoryBroker()
+    worker, transport = Reporter(), MemoryTransport(broker)
+    worker.inbox = inbox = SqlInbox(database)
+    sender = Sender("toiler", "1", "svc.toiler", "reply.toiler.1", Claims(FolderFiles(tmp_path, tmp_path.as_uri())))
+    processor = Processor(worker, sender, transport, rungs_of("1s"), commands_queue("toiler"), {})
+    principal = Sender("test", "1", "user.local", "reply.test.1", sender.claims)
+    command = await principal.command(Toil())
+    incoming = Delivered(command.body, command.exchange, command.routing_key, properties_of(command.envelope))
+
+    async def outbox() -> int:
+        return await database.read(
+            lambda connection: connection.scalar(select(func.count()).select_from(tables.outbox)) or 0
+        )
+
+    await processor.process(incoming)
+    await inbox.relay(transport)
+    assert incoming.is_acked
+    assert await outbox() == 1
+
+    broker.declare(of_service("archive", takes_commands=True, event_keys=()))
+    await inbox.relay(transport)
+
+    assert await outbox() == 0
+    assert len(broker.queues[commands_queue("archive")].waiting) == 1
+    await inbox.stop()
+    await database.dispose()

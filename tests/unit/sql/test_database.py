@@ -12,7 +12,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from benchmarks.servers.postgres import PrivatePostgres
-from mindbus.sql.database import Database, DatabaseAway, TimedConnection
+from mindbus.sql.database import Database, TimedConnection
+from mindbus.sql.groups import DatabaseAway
 from storage_service.tables import InputRow, TraceMemberRow
 from tests.postgres import DatabaseOf
 

@@ -7,17 +7,19 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import Column, Connection, MetaData, Table, func, insert, select, text, update
 
 from bus_schema.envelope import Envelope, Kind
 from mindbus.bus.transport import Outgoing
 from mindbus.errors import BusUnavailable, TemporaryFailure, Unroutable
 from mindbus.sql.database import Database
 from mindbus.sql.inbox import KEPT, SqlInbox
+from mindbus.sql.migrations import upgrade
 from mindbus.testing.wait import until
 from storage_service.rows import next_number
-from storage_service.tables import SequenceRow, inbox_tables
+from storage_service.tables import MIGRATIONS, SequenceRow, inbox_tables
 from tests.postgres import DatabaseOf
+from tests.query_work import statements, work_of
 
 OpenInbox = Callable[[], SqlInbox]
 
@@ -82,8 +84,12 @@ async def handled(instance: SqlInbox) -> int:
 
 
 async def waiting(instance: SqlInbox) -> int:
+    """Number of messages that are recorded and not known to be published."""
+    inbox = inbox_tables.inbox
     async with instance.database.reading() as session:
-        return await session.scalar(select(func.count()).select_from(inbox_tables.outbox)) or 0
+        outcomes = await session.scalars(select(inbox.c.outcome).where(~inbox.c.published))
+        left = await session.scalar(select(func.count()).select_from(inbox_tables.outbox)) or 0
+        return left + sum(map(len, outcomes))
 
 
 async def test_what_a_message_caused_is_known_to_every_instance(open_inbox: OpenInbox) -> None:
@@ -166,7 +172,7 @@ async def test_what_the_bus_does_not_take_waits_until_it_does(open_inbox: OpenIn
     post.fails = lambda _message: BusUnavailable("no broker")
     await handle(instance, "msg_a", said(1))
     await instance.start(post)  # type: ignore[arg-type]  # it only publishes
-    await handle(instance, "msg_b", said(2))
+    await handle(instance, None, said(2))
 
     post.fails = lambda _message: None
 
@@ -238,3 +244,163 @@ async def test_a_group_of_messages_takes_effect_in_one_transaction(open_inbox: O
     known = await instance.outcomes_of("storage", ["msg_a", "msg_b", "msg_c", "msg_d"])
     assert {message_id: len(outgoing) for message_id, outgoing in known.items()} == {"msg_a": 1, "msg_c": 1, "msg_d": 2}
     assert await waiting(instance) == 4
+
+
+async def test_what_a_dead_process_committed_is_published_though_its_message_never_comes_again(
+    open_inbox: OpenInbox,
+) -> None:
+    post, dead, alive = Post(), open_inbox(), open_inbox()
+    await handle(dead, "msg_a", said(1), said(2))
+    await handle(dead, "msg_b", said(3))
+    dead.mark_published("storage", "msg_b")
+    await dead.write_marks()
+
+    await alive.start(post)  # type: ignore[arg-type]  # it only publishes
+    await handle(alive, "msg_c", said(4))
+
+    await until(lambda: post.published == ["msg_0001", "msg_0002"])
+
+    async def only_the_new_one_is_unmarked() -> bool:
+        return await waiting(alive) == 1
+
+    # The process that has committed it publishes it; the relay does not come between.
+    await until(only_the_new_one_is_unmarked)
+    assert post.published == ["msg_0001", "msg_0002"]
+
+
+async def test_what_another_instance_has_left_is_published_after_a_while(
+    open_inbox: OpenInbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mindbus.sql.inbox._LOOK_AGAIN_S", 0.05)
+    monkeypatch.setattr("mindbus.sql.inbox._POLL_S", 0.01)
+    post, dead, alive = Post(), open_inbox(), open_inbox()
+    await alive.start(post)  # type: ignore[arg-type]  # it only publishes
+
+    await handle(dead, "msg_a", said(1))
+
+    await until(lambda: post.published == ["msg_0001"])
+
+    async def is_marked() -> bool:
+        return await waiting(alive) == 0
+
+    await until(is_marked)
+
+
+async def test_what_is_postponed_is_all_that_is_published_later(open_inbox: OpenInbox) -> None:
+    post, instance = Post(), open_inbox()
+    post.fails = lambda _message: Unroutable("no queue")
+    await instance.start(post)  # type: ignore[arg-type]  # it only publishes
+    await handle(instance, "msg_a", said(1), said(2, Kind.COMMAND))
+
+    await instance.postpone("storage", "msg_a", [said(2, Kind.COMMAND)])
+    assert await waiting(instance) == 1
+    post.fails = lambda _message: None
+
+    await until(lambda: post.published == ["msg_0002"])
+    outcome = await outcome_of(instance, "msg_a")
+    assert outcome is not None
+    assert len(outcome) == 2
+
+
+async def test_what_nobody_takes_of_a_dead_process_is_left_to_the_outbox(open_inbox: OpenInbox) -> None:
+    post, instance = Post(), open_inbox()
+    post.fails = lambda message: Unroutable("no queue") if message.envelope.mbkind is Kind.COMMAND else None
+    await handle(instance, "msg_a", said(1), said(2, Kind.COMMAND))
+
+    await instance.relay(post)  # type: ignore[arg-type]  # it only publishes
+    await instance.relay(post)  # type: ignore[arg-type]
+    assert post.published == ["msg_0001"]
+    post.fails = lambda _message: None
+    await instance.relay(post)  # type: ignore[arg-type]
+
+    assert post.published == ["msg_0001", "msg_0002"]
+    assert await waiting(instance) == 0
+
+
+async def test_a_stop_marks_what_is_published(open_inbox: OpenInbox) -> None:
+    instance = open_inbox()
+    await handle(instance, "msg_a", said(1))
+    instance.mark_published("storage", "msg_a")
+
+    await instance.stop()
+
+    assert await waiting(instance) == 0
+
+
+async def test_messages_that_come_together_are_handled_once_each(open_inbox: OpenInbox) -> None:
+    instance = open_inbox()
+
+    results = await asyncio.gather(
+        *(handle(instance, f"msg_{number % 20}", said(number)) for number in range(40)), return_exceptions=True
+    )
+
+    assert Counter(isinstance(result, TemporaryFailure) for result in results) == {False: 20, True: 20}
+    assert await handled(instance) == await waiting(instance) == 20
+
+
+async def record(instance: SqlInbox, message_id: str, *outgoing: Outgoing) -> None:
+    """Say something about a message that has no effect in the database: on SQLite, within a group."""
+    async with instance.unit_of_work("storage") as unit:
+        await unit.record({message_id: outgoing})
+
+
+async def test_messages_without_a_session_that_come_together_are_recorded_once_each(open_inbox: OpenInbox) -> None:
+    instance = open_inbox()
+
+    results = await asyncio.gather(
+        *(record(instance, f"msg_{number % 20}", said(number)) for number in range(40)), return_exceptions=True
+    )
+
+    assert Counter(isinstance(result, TemporaryFailure) for result in results) == {False: 20, True: 20}
+    assert await waiting(instance) == 20
+
+
+async def test_what_is_unpublished_is_found_without_a_look_at_the_rest(open_inbox: OpenInbox) -> None:
+    instance, post = open_inbox(), Post()
+    if not instance.database.is_sqlite:
+        pytest.skip("PostgreSQL chooses by its statistics")
+    row = {"consumer": "storage", "outcome": [], "handled_at": datetime.now(UTC), "published": True}
+    async with instance.database.transaction() as session:
+        rows = [row | {"message_id": f"msg_{number}"} for number in range(3000)]
+        await session.execute(insert(inbox_tables.inbox), rows)
+    await record(instance, "msg_a", said(1))
+
+    async with statements(instance.database) as asked:
+        await instance.relay(post)  # type: ignore[arg-type]  # it only publishes
+
+    assert post.published == ["msg_0001"]
+    assert work_of(instance.database, asked).amount < 1000
+
+
+async def test_what_was_not_published_for_a_month_is_published_nevertheless(open_inbox: OpenInbox) -> None:
+    post, dead, alive = Post(), open_inbox(), open_inbox()
+    await record(dead, "msg_a", said(1))
+    async with dead.database.transaction() as session:
+        await session.execute(update(inbox_tables.inbox).values(handled_at=datetime.now(UTC) - 2 * KEPT))
+
+    await alive.start(post)  # type: ignore[arg-type]  # it only publishes
+
+    await until(lambda: post.published == ["msg_0001"])
+
+
+def test_what_an_earlier_release_has_handled_counts_as_published(empty_database_of: DatabaseOf) -> None:
+    """Its messages are in the outbox."""
+    database = Database(empty_database_of("storage"), "storage")
+    row = {"consumer": "storage", "message_id": "msg_a", "outcome": [], "handled_at": datetime.now(UTC)}
+
+    def go_back(connection: Connection) -> None:
+        connection.execute(text("DROP INDEX ix_inbox_unpublished"))
+        connection.execute(text("ALTER TABLE inbox DROP COLUMN published"))
+        names = ("consumer", "message_id", "outcome", "handled_at")
+        old = Table("inbox", MetaData(), *(Column(name, inbox_tables.inbox.c[name].type) for name in names))
+        connection.execute(insert(old).values(row))
+
+    seen: list[object] = []
+    asyncio.run(upgrade(database, MIGRATIONS))
+    database.run_on_admin_connection(go_back)
+    asyncio.run(upgrade(database, MIGRATIONS))
+    database.run_on_admin_connection(
+        lambda connection: seen.extend(connection.execute(select(inbox_tables.inbox.c.published)).scalars())
+    )
+
+    assert seen == [True]

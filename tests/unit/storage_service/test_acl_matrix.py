@@ -164,10 +164,13 @@ class World:
         def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
             seen.append(statement)
 
-        engine = self.depot.database.engine.sync_engine
-        event.listen(engine, "before_cursor_execute", note)
+        database = self.depot.database
+        engines = [database.engine.sync_engine, *([database.groups.engine] if database.groups else [])]
+        for engine in engines:
+            event.listen(engine, "before_cursor_execute", note)
         yield seen
-        event.remove(engine, "before_cursor_execute", note)
+        for engine in engines:
+            event.remove(engine, "before_cursor_execute", note)
 
 
 @pytest.fixture(autouse=True)

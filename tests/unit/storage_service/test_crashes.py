@@ -89,6 +89,12 @@ class PoweredInbox:
         async with self.power.effect("commit"), self.inbox.unit_of_work(consumer) as unit:
             yield PoweredUnit(unit, self.power)
 
+    def mark_published(self, consumer: str, message_id: str) -> None:
+        self.inbox.mark_published(consumer, message_id)
+
+    async def postpone(self, consumer: str, message_id: str, outgoing: Sequence[Outgoing]) -> None:
+        await self.inbox.postpone(consumer, message_id, outgoing)
+
     async def start(self, transport: Transport) -> None:
         await self.inbox.start(transport)
 

@@ -24,7 +24,8 @@ from mindbus.bus.sender import Sender
 from mindbus.bus.worker import Worker
 from mindbus.files.folder import FolderFiles
 from mindbus.runtime.worker_tasks import WorkerTasks
-from mindbus.sql.database import Database, DatabaseAway
+from mindbus.sql.database import Database
+from mindbus.sql.groups import DatabaseAway
 from mindbus.sql.inbox import SqlInbox
 from tests.clocks import NOON
 from tests.hashing_embedder import HashingEmbedder
