@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from sqlalchemy import delete, select
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from bus_schema.artifacts import Manifest
 from bus_schema.identities import owner_of
@@ -30,13 +30,12 @@ from storage_service.maintenance.manifest_copies import ManifestCopy, SpentUploa
 from storage_service.rows import (
     as_manifest,
     inputs_of,
-    insert_if_absent,
     insert_inputs,
     insert_manifest,
-    lock_blob,
-    lock_or_create_blob,
+    inserting,
+    pin_content,
 )
-from storage_service.tables import DELETING, GONE, LIVE, PINNED, ManifestRow, SpentUploadRow, TraceMemberRow
+from storage_service.tables import LIVE, PINNED, BlobRow, ManifestRow, SpentUploadRow, TraceMemberRow
 from storage_service.uploads import upload_key
 
 # Longer than a copy may take; a redelivery renews a pin that runs out.
@@ -83,8 +82,8 @@ class Overtaken(Exception):
 class Registry(SpentUploads, Protocol):
     """The database as registration sees it; it does not check who may read the result."""
 
-    async def find(self, artifact_id: str) -> Manifest | None:
-        """The committed manifest of this id, of any owner."""
+    async def find(self, artifact_id: str, *, within: bool = False) -> Manifest | None:
+        """The committed manifest of this id, of any owner; `within` the current transaction, what it would meet."""
 
     async def logical_id(self, manifest: Manifest, principal: Principal) -> str:
         """The id of version 1. Raises NoSuchArtifact, NotYoursToSupersede, NotTheNextVersion, Forked."""
@@ -136,20 +135,20 @@ class ArtifactRegistrar:
         try:
             return Registered(await self._promote_and_commit(manifest, principal, upload), is_new=True)
         except (Rejected, Overtaken) as error:
-            # Another delivery of the message may have committed and cleaned up meanwhile.
-            existing = await self._own(manifest)
+            # Another delivery of the message may have committed and cleaned up meanwhile, or be in the same group.
+            existing = await self._own(manifest, within=isinstance(error, Overtaken))
             if existing is not None:
                 return await self._settle(existing, manifest, upload)
             if isinstance(error, Overtaken):
                 raise IdTaken(artifact_id=manifest.id) from error
             raise
 
-    async def _own(self, manifest: Manifest) -> Manifest | None:
+    async def _own(self, manifest: Manifest, *, within: bool = False) -> Manifest | None:
         """The manifest that the owner has registered under this id.
 
         That an id is another owner's is reported only to those who would have got it.
         """
-        existing = await self.registry.find(manifest.id)
+        existing = await self.registry.find(manifest.id, within=within)
         return existing if existing is not None and existing.owner == manifest.owner else None
 
     async def _promote_and_commit(self, manifest: Manifest, principal: Principal, upload: str) -> Manifest:
@@ -171,6 +170,13 @@ class ArtifactRegistrar:
         return Registered(existing, is_new=False)
 
 
+_MANIFESTS, _BLOBS = ManifestRow.__table__, BlobRow.__table__
+_MANIFEST = select(_MANIFESTS).where(_MANIFESTS.c.id == bindparam("artifact_id"))
+_IS_CONTENT = _BLOBS.c.sha256 == bindparam("content")
+_BLOB = select(_BLOBS).where(_IS_CONTENT).with_for_update()
+_ENLIVENING = update(BlobRow).where(_IS_CONTENT).values(state=LIVE, size_bytes=bindparam("size_bytes"))
+
+
 @dataclass(frozen=True, slots=True)
 class SqlRegistry:
     """Registry in storage's own database."""
@@ -178,9 +184,9 @@ class SqlRegistry:
     database: Database
     clock: Callable[[], datetime]
 
-    async def find(self, artifact_id: str) -> Manifest | None:
-        async with self.database.reading() as session:
-            row = await session.get(ManifestRow, artifact_id)
+    async def find(self, artifact_id: str, *, within: bool = False) -> Manifest | None:
+        look = self.database.run if within else self.database.read
+        row = await look(lambda connection: connection.execute(_MANIFEST, {"artifact_id": artifact_id}).first())
         return None if row is None else as_manifest(row)
 
     async def logical_id(self, manifest: Manifest, principal: Principal) -> str:
@@ -212,38 +218,44 @@ class SqlRegistry:
             raise NoSuchInput(missing=missing)
 
     async def pin(self, sha256: str) -> int:
-        async with self.database.transaction() as session:
-            blob = await lock_or_create_blob(session, sha256, generation=0)
-            if blob.state in (GONE, DELETING):
-                blob.generation += 1
-                blob.state = PINNED
-            blob.pinned_until = self.clock() + PINNED_FOR
-            return blob.generation
+        until = self.clock() + PINNED_FOR
+        return await self.database.write(lambda connection: pin_content(connection, sha256, until))
 
     async def commit(self, manifest: Manifest, *, logical_id: str, generation: int, upload: str) -> Manifest:
-        session = self.database.session
-        blob = await lock_blob(session, manifest.sha256)
-        if blob is None or blob.state not in (PINNED, LIVE) or blob.generation != generation:
-            raise PinLost(delay=_RETRY_DELAY)
         now = self.clock()
-        if not await insert_manifest(session, manifest, logical_id=logical_id, generation=generation, committed_at=now):
-            if await session.get(ManifestRow, manifest.id) is None:
-                raise Forked(artifact_id=manifest.supersedes)
-            raise Overtaken(manifest.id)
-        blob.state = LIVE
-        blob.size_bytes = manifest.size_bytes
-        await insert_inputs(session, manifest.id, inputs_of(manifest))
-        await self.spend(upload, manifest.id)
-        return as_manifest(await session.get_one(ManifestRow, manifest.id))
+
+        def insert(connection: Connection) -> None:
+            content = {"content": manifest.sha256}
+            blob = connection.execute(_BLOB, content).first()
+            if blob is None or blob.state not in (PINNED, LIVE) or blob.generation != generation:
+                raise PinLost(delay=_RETRY_DELAY)
+            is_new = insert_manifest(
+                connection, manifest, logical_id=logical_id, generation=generation, committed_at=now
+            )
+            if not is_new:
+                if connection.execute(_MANIFEST, {"artifact_id": manifest.id}).first() is None:
+                    raise Forked(artifact_id=manifest.supersedes)
+                raise Overtaken(manifest.id)
+            connection.execute(_ENLIVENING, content | {"size_bytes": manifest.size_bytes})
+            insert_inputs(connection, manifest.id, inputs_of(manifest))
+            self._spend(connection, upload, manifest.id)
+
+        await self.database.run(insert)
+        uri = object_key(manifest.sha256, generation)
+        return manifest.model_copy(update={"uri": uri, "status": "completed"})
 
     async def spend(self, upload: str, artifact_id: str) -> None:
+        await self.database.run(lambda connection: self._spend(connection, upload, artifact_id))
+
+    def _spend(self, connection: Connection, upload: str, artifact_id: str) -> None:
         spent = {"upload_key": upload, "artifact_id": artifact_id, "spent_at": self.clock()}
-        await insert_if_absent(self.database.session, SpentUploadRow, **spent)
+        connection.execute(inserting(connection, SpentUploadRow), spent)
 
     async def has_expired(self, artifact_id: str) -> bool:
-        async with self.database.reading() as session:
-            query = select(ManifestRow.expired_at).where(ManifestRow.id == artifact_id)
-            return await session.scalar(query) is not None
+        row = await self.database.read(
+            lambda connection: connection.execute(_MANIFEST, {"artifact_id": artifact_id}).first()
+        )
+        return row is not None and row.expired_at is not None
 
     async def spent_uploads(self, limit: int) -> Sequence[SpentUpload]:
         query = select(SpentUploadRow).order_by(SpentUploadRow.spent_at).limit(limit)

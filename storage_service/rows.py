@@ -5,18 +5,21 @@ from datetime import datetime
 from functools import cache
 from typing import Any, cast
 
-from sqlalchemy import Row, Select, bindparam, case, func, insert, literal, select
+from sqlalchemy import Connection, Row, Select, bindparam, case, func, insert, literal, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase
 
 from bus_schema.artifacts import Manifest, retention_of
 from mindbus.files.keys import object_key
-from storage_service.tables import GONE, BlobRow, CreationRangeRow, InputRow, ManifestRow, SequenceRow
+from storage_service.tables import DELETING, GONE, PINNED, BlobRow, CreationRangeRow, InputRow, ManifestRow, SequenceRow
 
 # Commits per range; a migration has the same number.
 RANGE_COMMITS = 256
 
+
+_INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+_INSERTING_INPUTS = insert(InputRow)
 
 # Fields of a manifest that are columns under the same names.
 _SAME = tuple(name for name in Manifest.model_fields if name not in ("uri", "checksum", "status"))
@@ -33,8 +36,8 @@ def inputs_of(manifest: Manifest) -> set[str]:
     return set(manifest.context.input_artifacts) if manifest.context else set()
 
 
-async def insert_manifest(
-    session: AsyncSession,
+def insert_manifest(
+    connection: Connection,
     manifest: Manifest,
     *,
     logical_id: str,
@@ -45,7 +48,7 @@ async def insert_manifest(
     """Insert the row of a manifest at the next position; False where its id or its predecessor is taken."""
     retention = retention_of(manifest.retention)
     row = manifest.model_dump(exclude={"checksum", "uri", "status", "context"}) | {
-        "position": await next_position(session, manifest.created_at),
+        "position": _next_position(connection, manifest.created_at),
         "logical_id": logical_id,
         "sha256": manifest.sha256,
         "generation": generation,
@@ -54,12 +57,32 @@ async def insert_manifest(
         "committed_at": committed_at,
         "expired_at": expired_at,
     }
-    return await insert_if_absent(session, ManifestRow, **row)
+    return connection.execute(inserting(connection, ManifestRow), row).first() is not None
 
 
-async def insert_inputs(session: AsyncSession, artifact_id: str, inputs: Iterable[str]) -> None:
+def insert_inputs(connection: Connection, artifact_id: str, inputs: Iterable[str]) -> None:
     if edges := [{"artifact_id": artifact_id, "input_id": input_id} for input_id in sorted(inputs)]:
-        await session.execute(insert(InputRow), edges)
+        connection.execute(_INSERTING_INPUTS, edges)
+
+
+def pin_content(connection: Connection, sha256: str, until: datetime) -> int:
+    """Keep a content from collection until then; one without bytes gets its next generation, which is returned."""
+    statement = _pinning(connection.dialect.name)
+    return int(connection.execute(statement, {"sha256": sha256, "pinned_until": until}).scalar_one())
+
+
+@cache
+def _pinning(dialect: str) -> Any:
+    has_no_bytes = BlobRow.state.in_((GONE, DELETING))
+    statement = _INSERTS[dialect](BlobRow.__table__).values(generation=1, state=PINNED)
+    return statement.on_conflict_do_update(
+        index_elements=["sha256"],
+        set_={
+            "generation": case((has_no_bytes, BlobRow.generation + 1), else_=BlobRow.generation),
+            "state": case((has_no_bytes, PINNED), else_=BlobRow.state),
+            "pinned_until": statement.excluded.pinned_until,
+        },
+    ).returning(BlobRow.generation)
 
 
 async def lock_blob(session: AsyncSession, sha256: str) -> BlobRow | None:
@@ -80,25 +103,52 @@ async def insert_if_absent(session: AsyncSession, table: type[DeclarativeBase], 
     return (await session.execute(statement)).first() is not None
 
 
+@cache
+def _inserting(dialect: str, table: type[DeclarativeBase]) -> Any:
+    return _INSERTS[dialect](table.__table__).on_conflict_do_nothing().returning(literal(1))
+
+
+def inserting(connection: Connection, table: type[DeclarativeBase]) -> Any:
+    """An INSERT that returns a row, unless any key or unique column is taken."""
+    return _inserting(connection.dialect.name, table)
+
+
 async def next_number(session: AsyncSession, counter: str) -> int:
     """The next number, in order of commit: the counter stays locked until the transaction ends."""
-    statement = upserting(session, SequenceRow).values(name=counter, value=1)
+    return await (await session.connection()).run_sync(_draw_number, counter)
+
+
+def _draw_number(connection: Connection, counter: str) -> int:
+    return int(connection.execute(_drawing(connection.dialect.name), {"name": counter}).scalar_one())
+
+
+@cache
+def _drawing(dialect: str) -> Any:
+    statement = _INSERTS[dialect](SequenceRow.__table__).values(value=1)
     drawn = statement.on_conflict_do_update(index_elements=["name"], set_={"value": SequenceRow.value + 1})
-    return int((await session.execute(drawn.returning(SequenceRow.value))).scalar_one())
+    return drawn.returning(SequenceRow.value)
 
 
 def upserting(session: AsyncSession, table: type[DeclarativeBase]) -> Any:
     """An INSERT with ON CONFLICT, of either dialect."""
-    dialects = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-    return dialects[session.get_bind().dialect.name](table.__table__)  # type: ignore[arg-type]  # a mapped class's Table
+    return _INSERTS[session.get_bind().dialect.name](table.__table__)
 
 
 async def next_position(session: AsyncSession, created_at: datetime) -> int:
     """The next position of a manifest; its time of creation widens the range of the position."""
-    position = await next_number(session, ManifestRow.__tablename__)
-    insertion = upserting(session, CreationRangeRow).values(
-        stretch=position // RANGE_COMMITS, earliest=created_at, latest=created_at
-    )
+    return await (await session.connection()).run_sync(_next_position, created_at)
+
+
+def _next_position(connection: Connection, created_at: datetime) -> int:
+    position = _draw_number(connection, ManifestRow.__tablename__)
+    span = {"stretch": position // RANGE_COMMITS, "earliest": created_at, "latest": created_at}
+    connection.execute(_widening(connection.dialect.name), span)
+    return position
+
+
+@cache
+def _widening(dialect: str) -> Any:
+    insertion = _INSERTS[dialect](CreationRangeRow.__table__)
     widened = {
         "earliest": case(
             (insertion.excluded.earliest < CreationRangeRow.earliest, insertion.excluded.earliest),
@@ -109,8 +159,7 @@ async def next_position(session: AsyncSession, created_at: datetime) -> int:
             else_=CreationRangeRow.latest,
         ),
     }
-    await session.execute(insertion.on_conflict_do_update(index_elements=["stretch"], set_=widened))
-    return position
+    return insertion.on_conflict_do_update(index_elements=["stretch"], set_=widened)
 
 
 async def positions_of(

@@ -103,8 +103,9 @@ class SqlMaintenanceRegistry(SqlRemovals):
                 return "present"
             if manifest.supersedes and await session.get(ManifestRow, manifest.supersedes) is None:
                 return "no predecessor"
-            if not await insert_manifest(
-                session,
+            connection = await session.connection()
+            if not await connection.run_sync(
+                insert_manifest,
                 manifest,
                 logical_id=copied.logical_id,
                 generation=copied.generation,
@@ -113,7 +114,7 @@ class SqlMaintenanceRegistry(SqlRemovals):
             ):
                 return "another is there"
             present = select(ManifestRow.id).where(ManifestRow.id.in_(inputs_of(manifest)))
-            await insert_inputs(session, manifest.id, await session.scalars(present))
+            await connection.run_sync(insert_inputs, manifest.id, (await session.scalars(present)).all())
             for member in copied.members:
                 await insert_if_absent(session, TraceMemberRow, trace_id=manifest.trace_id, member=member)
         return "restored"

@@ -32,9 +32,10 @@ Strike = Callable[[Nursery, random.Random], Awaitable[int]]
 pytestmark = [pytest.mark.chaos, pytest.mark.rabbit]
 
 
-@pytest.fixture
-def settings(vhost_url: str, postgres_url: str, s3_place: Place, tmp_path: Path) -> FleetSettings:
-    stores = s3_place.settings(database_url=postgres_url, heartbeat_s=0.5).model_dump(exclude_unset=True)
+@pytest.fixture(params=["sqlite", "postgresql"])
+def settings(request: pytest.FixtureRequest, vhost_url: str, s3_place: Place, tmp_path: Path) -> FleetSettings:
+    database_url = None if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    stores = s3_place.settings(database_url=database_url, heartbeat_s=0.5).model_dump(exclude_unset=True)
     return settings_for(vhost_url, tmp_path, **stores)
 
 
@@ -45,9 +46,9 @@ async def nursery(settings: FleetSettings, tmp_path: Path) -> AsyncIterator[Nurs
 
 
 @pytest.fixture
-async def depot(postgres_url: str, s3_place: Place, tmp_path: Path) -> AsyncIterator[Depot]:
+async def depot(settings: FleetSettings, s3_place: Place, tmp_path: Path) -> AsyncIterator[Depot]:
     """The same rows, the same bytes, for who looks at them when all is over."""
-    database = Database(postgres_url, "storage")
+    database = Database(settings.database_of("storage"), "storage")
     yield Depot(tmp_path, database, s3_place.files())
     await database.dispose()
 

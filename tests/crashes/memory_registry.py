@@ -20,9 +20,10 @@ class MemoryRegistry:
     def __init__(self, connection: Connection, clock: Callable[[], datetime]) -> None:
         self.connection, self.clock = connection, clock
 
-    async def find(self, artifact_id: str) -> Manifest | None:
+    async def find(self, artifact_id: str, *, within: bool = False) -> Manifest | None:
         """As in Registry."""
-        row = (await self.connection.read()).manifests.get(artifact_id)
+        tables = await at_hand().tables() if within else await self.connection.read()
+        row = tables.manifests.get(artifact_id)
         return None if row is None else row.manifest
 
     async def logical_id(self, manifest: Manifest, principal: Principal) -> str:

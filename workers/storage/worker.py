@@ -28,6 +28,9 @@ class StorageWorker(Worker):
 
     def __init__(self, storage: StorageService) -> None:
         self.storage = storage
+        if storage.database.is_sqlite:
+            # What is at work at once is committed at once; PostgreSQL commits one manifest after the other.
+            self.concurrency = 32
         self.inbox = inbox = SqlInbox(storage.database)
         self.leadership = single_writer(storage.database)
         self.maintenance = StorageMaintenance(storage)
