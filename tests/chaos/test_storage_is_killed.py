@@ -25,7 +25,6 @@ from tests.storage_kit import Depot
 from tests.storage_nursery import Nursery
 from tests.taps import DurableTap
 
-AGENTS = 20
 SETTLED_WITHIN_S = 120
 IS_KILLED_EARLY, EARLY_S, AT_WORK_S = 0.3, 2.0, 0.6
 Strike = Callable[[Nursery, random.Random], Awaitable[int]]
@@ -119,13 +118,16 @@ class Fire:
         self.took_s[name] = round(time.monotonic() - self.began - sum(self.took_s.values()))
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=[pytest.mark.proof, pytest.mark.timeout(2400)])])
-async def test_storage_is_killed_while_twenty_agents_put(
+@pytest.mark.parametrize(
+    ("agents", "kills"), [(12, 10), pytest.param(20, 200, marks=[pytest.mark.proof, pytest.mark.timeout(2400)])]
+)
+async def test_storage_is_killed_while_many_agents_put(
     nursery: Nursery,
     depot: Depot,
     s3_place: Place,
     management: Management,
     vhost: str,
+    agents: int,
     kills: int,
     request: pytest.FixtureRequest,
     report: Callable[[str], None],
@@ -136,7 +138,7 @@ async def test_storage_is_killed_while_twenty_agents_put(
     tap = DurableTap(amqp_url, "test.registered")
     starting = asyncio.create_task(nursery.start())
 
-    async with crowd_of(AGENTS, nursery.settings, fire.seed) as crowd:
+    async with crowd_of(agents, nursery.settings, fire.seed) as crowd:
         await starting
         await nursery.one_leads()
         await tap.open(("mb.evt", "evt.artifact.registered"))
@@ -157,7 +159,7 @@ async def test_storage_is_killed_while_twenty_agents_put(
     assert await DeadLetters(amqp_url).look("storage") == []
     fire.lap("audit")
     report(
-        f"{fire.killed} kills, {AGENTS} agents: {len(rows)} artifacts of {len({row.sha256 for row in rows})} contents,"
+        f"{fire.killed} kills, {agents} agents: {len(rows)} artifacts of {len({row.sha256 for row in rows})} contents,"
         f" {read_bytes / 1024**2:.0f} MiB read anew; puts {dict(crowd.outcomes)}; {len(heard)} events;"
         f" garbage {collected}; seconds {fire.took_s}"
     )
