@@ -5,18 +5,11 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from agents.configuration.model_roles import parse_models
 from agents.configuration.prompts import Guide, parse_guide, parse_role, role_names
 from agents.configuration.validation import InvalidFile, YamlProblem, suggestion
-from agents.context.preferences import parse_preferences
-from agents.processes.cards import parse_card
-from agents.sim.scenarios import parse_scenario
-from agents.sim.teams import parse_team
 from agents.subagents.files import SubagentFile, parse_subagent
 from config.shipped import EXTENSIBLE, config_folder, own_files, shipped_names
 from mindbus.cli.errors import UsageError
-
-_TOP: Mapping[str, Callable[[bytes, str], object]] = {"habits": parse_preferences, "models": parse_models}
 
 
 def own_configuration() -> tuple[Literal["ok", "warning", "failed"], str]:
@@ -56,12 +49,24 @@ def _parser_of(file: Path) -> Callable[[bytes, str], object] | None:
     """The parser of a file of the folder, None where nothing reads it."""
     folder, name = file.parent.as_posix(), file.name.removesuffix(".yaml")
     if folder == ".":
-        return _TOP.get(name)
+        return _top_parsers().get(name)
     plain = _without_language(name) if folder in ("guides", "subagents") else name
     return _parsers().get(folder) if plain in shipped_names(folder) else None
 
 
+# Parsers are imported where there is a file to parse: they bring the agents, half a second of `mindbus up`.
+def _top_parsers() -> Mapping[str, Callable[[bytes, str], object]]:
+    from agents.configuration.model_roles import parse_models
+    from agents.context.preferences import parse_preferences
+
+    return {"habits": parse_preferences, "models": parse_models}
+
+
 def _parsers() -> Mapping[str, Callable[[bytes, str], object]]:
+    from agents.processes.cards import parse_card
+    from agents.sim.scenarios import parse_scenario
+    from agents.sim.teams import parse_team
+
     return {
         "guides": parse_guide,
         "roles": parse_role,
@@ -82,7 +87,11 @@ def _require_name(parsed: object, file: Path) -> None:
 def _unused(file: Path) -> str:
     folder = file.parent.as_posix()
     known = (
-        _TOP if folder == "." else shipped_names(folder) if folder in _parsers() and folder not in EXTENSIBLE else ()
+        _top_parsers()
+        if folder == "."
+        else shipped_names(folder)
+        if folder in _parsers() and folder not in EXTENSIBLE
+        else ()
     )
     if not known:
         return f"{file.as_posix()} is read by nothing; folders: {', '.join(_parsers())}"

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Self, TypeVar
 
 import typer
-from sqlalchemy.engine import make_url
 
 from bus_schema.data import ClearData
 from config.settings import FleetSettings
@@ -53,6 +52,9 @@ class DataClearing:
 
     @property
     def question(self) -> str:
+        # Imported here: neither `down` nor an `up` that clears nothing needs it.
+        from sqlalchemy.engine import make_url
+
         settings = self.settings
         urls = {settings.database_of(name) for name in self.owners if name != "sim"}
         databases = sorted(make_url(url).render_as_string(hide_password=True) for url in urls)
