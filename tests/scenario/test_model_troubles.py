@@ -1,6 +1,6 @@
 """What a model's endpoint does wrong in the middle of a talk, with the whole dialogue runtime, in both languages."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,84 +46,104 @@ TALKS = (
         cut_off="… [ответ оборван]",
     ),
 )
-in_both_languages = pytest.mark.parametrize("talk", TALKS, ids=("english", "russian"))
 
 
 @asynccontextmanager
-async def talking(url: str, folder: Path, *script: Reply) -> AsyncIterator[tuple[Runtime, LlmServer]]:
-    async with LlmServer(Says("Hello."), *script) as server:
+async def talking(url: str, folder: Path, *scripts: Sequence[Reply]) -> AsyncIterator[list["Person"]]:
+    """Somebody for each language in one runtime, who hears a greeting and then what the script of theirs says.
+
+    They talk one after the other, since they share the model.
+    """
+    async with LlmServer(*(reply for script in scripts for reply in (Says("Hello."), *script))) as server:
         settings = dialogue_settings(url, folder, llm_base_url=server.base_url, llm_model="small")
         async with runtime(settings) as team:
-            yield team, server
+            yield [Person(team, server, f"user-{number}") for number in range(len(scripts))]
 
 
-async def streamed(team: Runtime, message: str) -> tuple[str, int, Answered]:
-    """The text as a reader puts it together, how often it began again, and the whole answer."""
-    text, count = "", 0
-    command = Invoke(user_id="anna", message=message, stream=True)
-    async for piece in team.bus.stream(command, trace=conversation_trace("anna")):
-        if isinstance(piece, Answered):
-            return text, count, piece
-        text, count = (piece, count + 1) if restarts(piece) else (text + piece, count)
-    raise AssertionError("no answer")
+@dataclass
+class Person:
+    """Talks to the assistant; counts the calls of the model for it."""
+
+    team: Runtime
+    model: LlmServer
+    user_id: str
+    calls_before: int = 0
+
+    @property
+    def calls(self) -> int:
+        """Since the greeting."""
+        return len(self.model.requests) - self.calls_before
+
+    async def greet(self, talk: Talk) -> None:
+        await self.say(talk.greeting)
+        self.calls_before = len(self.model.requests)
+
+    async def say(self, message: str) -> Answered:
+        return await self.team.say(self.user_id, message)
+
+    async def kept(self) -> list[str | None]:
+        return [message.content for message in await self.team.history(self.user_id)]
+
+    async def streamed(self, message: str) -> tuple[str, int, Answered]:
+        """The text as a reader puts it together, how often it began again, and the whole answer."""
+        text, count = "", 0
+        command = Invoke(user_id=self.user_id, message=message, stream=True)
+        async for piece in self.team.bus.stream(command, trace=conversation_trace(self.user_id)):
+            if isinstance(piece, Answered):
+                return text, count, piece
+            text, count = (piece, count + 1) if restarts(piece) else (text + piece, count)
+        raise AssertionError("no answer")
 
 
-@in_both_languages
-async def test_a_broken_stream_begins_again_and_the_words_come_once(vhost_url: str, tmp_path: Path, talk: Talk) -> None:
-    whole = "".join(talk.answer)
-    async with talking(vhost_url, tmp_path, HangsUp(after_pieces=3), HangsUp(after_pieces=2), Says(whole)) as (
-        team,
-        llm,
-    ):
-        await team.say("anna", talk.greeting)
-        text, restarted, answered = await streamed(team, talk.question)
-        kept = [message.content for message in await team.history("anna")]
+async def test_a_broken_stream_begins_again_and_the_words_come_once(vhost_url: str, tmp_path: Path) -> None:
+    scripts = [(HangsUp(after_pieces=3), HangsUp(after_pieces=2), Says("".join(talk.answer))) for talk in TALKS]
+    async with talking(vhost_url, tmp_path, *scripts) as people:
+        for person, talk in zip(people, TALKS, strict=True):
+            await person.greet(talk)
+            text, restarted, answered = await person.streamed(talk.question)
 
-    assert text == answered.response == kept[-1] == whole
-    assert restarted >= 1
-    assert len(llm.requests) == 4
+            assert text == answered.response == (await person.kept())[-1] == "".join(talk.answer)
+            assert restarted >= 1
+            assert person.calls == 3
 
 
-@in_both_languages
-async def test_an_answer_at_the_token_limit_goes_on_where_it_stopped(
-    vhost_url: str, tmp_path: Path, talk: Talk
-) -> None:
-    first, rest = talk.answer
-    async with talking(vhost_url, tmp_path, Says(first, finish_reason="length"), Says(rest)) as (team, llm):
-        await team.say("anna", talk.greeting)
-        text, restarted, answered = await streamed(team, talk.question)
+async def test_an_answer_at_the_token_limit_goes_on_where_it_stopped(vhost_url: str, tmp_path: Path) -> None:
+    scripts = [(Says(talk.answer[0], finish_reason="length"), Says(talk.answer[1])) for talk in TALKS]
+    async with talking(vhost_url, tmp_path, *scripts) as people:
+        for person, talk in zip(people, TALKS, strict=True):
+            await person.greet(talk)
+            text, restarted, answered = await person.streamed(talk.question)
 
-    assert text == answered.response == first + rest
-    assert (restarted, answered.cut_off) == (0, False)
-    assert first in [message.content for message in llm.requests[-1].messages]
+            assert text == answered.response == "".join(talk.answer)
+            assert (restarted, answered.cut_off) == (0, False)
+            assert talk.answer[0] in [message.content for message in person.model.requests[-1].messages]
 
 
-@in_both_languages
-async def test_an_answer_without_end_is_kept_and_marked(vhost_url: str, tmp_path: Path, talk: Talk) -> None:
-    endless = [Says(talk.answer[0], finish_reason="length")] * 4
-    async with talking(vhost_url, tmp_path, *endless) as (team, llm):
-        await team.say("anna", talk.greeting)
-        answered = await team.say("anna", talk.question)
-        kept = (await team.history("anna"))[-1].content
+async def test_an_answer_without_end_is_kept_and_marked(vhost_url: str, tmp_path: Path) -> None:
+    scripts = [[Says(talk.answer[0], finish_reason="length")] * 4 for talk in TALKS]
+    async with talking(vhost_url, tmp_path, *scripts) as people:
+        for person, talk in zip(people, TALKS, strict=True):
+            await person.greet(talk)
+            answered = await person.say(talk.question)
 
-    assert answered.response == kept == talk.answer[0] * 3 + talk.answer[0] + talk.cut_off
-    assert answered.cut_off
-    assert len(llm.requests) == 5
+            assert answered.response == (await person.kept())[-1] == talk.answer[0] * 4 + talk.cut_off
+            assert answered.cut_off
+            assert person.calls == 4
 
 
-@in_both_languages
-async def test_a_question_to_a_model_that_is_away_is_answered_later(vhost_url: str, tmp_path: Path, talk: Talk) -> None:
-    whole = "".join(talk.answer)
-    async with talking(vhost_url, tmp_path, *[Fails(500)] * 4, Says(whole)) as (team, llm):
-        await team.say("anna", talk.greeting)
-        with pytest.raises(ReplyError) as away:
-            await team.say("anna", talk.question)
-        calls = len(llm.requests) - 1
-        answered = await team.say("anna", talk.again)
-        kept = [message.content for message in await team.history("anna")]
+async def test_a_question_to_a_model_that_is_away_is_answered_later(vhost_url: str, tmp_path: Path) -> None:
+    scripts: list[Sequence[Reply]] = [(*[Fails(500)] * 4, Says("".join(talk.answer))) for talk in TALKS]
+    async with talking(vhost_url, tmp_path, *scripts) as people:
+        for person, talk in zip(people, TALKS, strict=True):
+            await person.greet(talk)
+            with pytest.raises(ReplyError) as away:
+                await person.say(talk.question)
+            calls = person.calls
+            answered = await person.say(talk.again)
+            whole = "".join(talk.answer)
 
-    assert (away.value.code, calls) == (Code.UNAVAILABLE, 4)
-    assert away.value.message.startswith(talk.away)
-    assert answered.response == whole
-    assert llm.requests[-1].messages[-1].content == talk.question
-    assert kept == [talk.greeting, "Hello.", talk.question, talk.again, whole]
+            assert (away.value.code, calls) == (Code.UNAVAILABLE, 4)
+            assert away.value.message.startswith(talk.away)
+            assert answered.response == whole
+            assert person.model.requests[-1].messages[-1].content == talk.question
+            assert await person.kept() == [talk.greeting, "Hello.", talk.question, talk.again, whole]
