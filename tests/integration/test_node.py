@@ -133,12 +133,18 @@ async def test_the_broker_is_set_up_for_long_work(node: PrivateNode) -> None:
     assert heard.strip() == "[20,10800000]"
 
 
-async def test_messages_survive_stop_and_start(stopped: PrivateNode) -> None:
+@needs_proc
+async def test_a_stop_leaves_messages_behind_and_nothing_else(stopped: PrivateNode) -> None:
     await stopped.start()
     url = stopped.amqp_url
     await keep(url, "письмо")
+    assert len(processes_of(stopped.folder)) >= 3
 
     await stopped.stop()
+
+    await until(lambda: not processes_of(stopped.folder))
+    assert not answers(stopped.address)
+
     await stopped.start()
 
     assert stopped.amqp_url == url
@@ -264,17 +270,6 @@ async def test_a_server_that_never_listens_is_given_up(folder: Path, tmp_path: P
 async def test_a_node_that_never_started_has_no_address(folder: Path) -> None:
     with pytest.raises(NodeNotRunning):
         PrivateNode(folder).amqp_url  # noqa: B018 (the look is the test)
-
-
-@needs_proc
-async def test_nothing_is_left_behind_by_stop(stopped: PrivateNode) -> None:
-    await stopped.start()
-    assert len(processes_of(stopped.folder)) >= 3
-
-    await stopped.stop()
-
-    await until(lambda: not processes_of(stopped.folder))
-    assert not answers(stopped.address)
 
 
 @needs_proc

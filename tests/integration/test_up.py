@@ -50,16 +50,23 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     assert fleet.processes() == {}
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[Shell]:
-    """A fleet of one worker, for a test that ends it."""
+@pytest.fixture(scope="module")
+def small_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """Where fleets of one worker come and go."""
     require_rabbitmq()
-    fleet = Shell(tmp_path / "data")
+    fleet = Shell(tmp_path_factory.mktemp("small") / "data")
     try:
-        fleet.ok("up", "-d", "--workers", "storage")
         yield fleet
     finally:
         fleet.ok("down")
+
+
+@pytest.fixture
+def small(small_folder: Shell) -> Shell:
+    """A fleet of one worker, for a test that ends it; where the last test has left it running, it is that one."""
+    if not (small_folder.data_dir / "run" / "up.json").exists():
+        small_folder.ok("up", "-d", "--workers", "storage")
+    return small_folder
 
 
 @pytest.fixture(scope="module")
