@@ -2,11 +2,12 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit
 
 import httpx
@@ -38,6 +39,24 @@ class Broker:
     def url_of(self, vhost: str) -> str:
         """The AMQP URL of a vhost."""
         return f"{self.amqp_url.rsplit('/', 1)[0]}/{vhost}"
+
+    @property
+    def management_login_url(self) -> str:
+        """The management URL with user and password."""
+        return self.management_url.replace("://", f"://{self.username}:{self.password}@")
+
+    @contextmanager
+    def fleet_settings(self, vhost: str) -> Iterator[dict[str, str]]:
+        """Environment of a fleet on this broker, in a vhost that lives as long as the block."""
+        _run_aside(self._change_vhosts(Management.create_vhost, vhost))
+        try:
+            yield {"MINDBUS_AMQP_URL": self.url_of(vhost), "MINDBUS_MANAGEMENT_URL": self.management_login_url}
+        finally:
+            _run_aside(self._change_vhosts(Management.delete_vhost, vhost))
+
+    async def _change_vhosts(self, change: Callable[[Management, str], Awaitable[None]], vhost: str) -> None:
+        async with self.management() as client:
+            await change(client, vhost)
 
 
 @contextmanager
@@ -84,6 +103,12 @@ def do_without(missing: Exception, needed: str = "a RabbitMQ", advice: str = ADV
     if os.environ.get("CI", "").lower() == "true":
         pytest.fail(f"{missing}\n{advice}", pytrace=False)
     pytest.skip(f"needs {needed}. {advice}")
+
+
+def _run_aside(work: Coroutine[Any, Any, None]) -> None:
+    """Run it in a thread, since Playwright has an event loop in this one."""
+    with ThreadPoolExecutor(1) as aside:
+        aside.submit(asyncio.run, work).result()
 
 
 def _named(url: str) -> Broker:

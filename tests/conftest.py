@@ -116,6 +116,13 @@ def vhost_url(broker: Broker, vhost: str) -> str:
     return broker.url_of(vhost)
 
 
+@pytest.fixture(scope="module")
+def fleet_settings(broker: Broker, request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
+    """Environment of the fleet that the tests of a module share: on the shared broker, in a vhost of its own."""
+    with broker.fleet_settings(f"{request.node.path.stem}-{secrets.token_hex(4)}") as settings:
+        yield settings
+
+
 @pytest.fixture
 async def own_node(tmp_path: Path) -> AsyncIterator[PrivateNode]:
     """A running node for one test, whose disk nobody has written to before."""

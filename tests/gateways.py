@@ -59,8 +59,7 @@ class Frame:
 
 def gateway_settings(broker: Broker, vhost_url: str, data_dir: Path, **options: Any) -> FleetSettings:
     """FleetSettings with a port of its own, with RabbitMQ's management at hand."""
-    login = f"{broker.username}:{broker.password}@"
-    options = {"gateway_port": 0, "management_url": broker.management_url.replace("://", f"://{login}")} | options
+    options = {"gateway_port": 0, "management_url": broker.management_login_url} | options
     return settings_for(vhost_url, data_dir, heartbeat_s=0.5, **options)
 
 

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.held_model import HeldModel, held_model
 from tests.browser.pages import chromium, looking
-from tests.command_line import Shell, require_rabbitmq
+from tests.command_line import Shell
 
 TOKEN = "a-token-for-these-tests-alone"
 WORKERS = "storage,history,tracker,dialogue,gateway"
@@ -23,11 +23,10 @@ def model() -> Iterator[HeldModel]:
 
 
 @pytest.fixture(scope="module")
-def url(model: HeldModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(model: HeldModel, tmp_path_factory: pytest.TempPathFactory, fleet_settings: dict[str, str]) -> Iterator[str]:
     """The workers that a talk needs, no others."""
-    require_rabbitmq()
     chromium()
-    settings = {
+    settings = fleet_settings | {
         "MINDBUS_GATEWAY_PORT": "0",
         "MINDBUS_GATEWAY_TOKEN": TOKEN,
         "MINDBUS_LLM_BASE_URL": model.base_url,

@@ -17,17 +17,16 @@ from config.settings import FleetSettings
 from mindbus import connect
 from tests.browser.conftest import App
 from tests.browser.pages import chromium, looking
-from tests.command_line import Shell, require_rabbitmq
+from tests.command_line import Shell
 
 pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[tuple[App, int]]:
+def fleet(tmp_path: Path, fleet_settings: dict[str, str]) -> Iterator[tuple[App, int]]:
     """A fleet whose tracker is a process of its own, with the id of that process."""
-    require_rabbitmq()
     chromium()
-    shell = Shell(tmp_path / "data", settings={"MINDBUS_GATEWAY_PORT": "0"})
+    shell = Shell(tmp_path / "data", settings=fleet_settings | {"MINDBUS_GATEWAY_PORT": "0"})
     try:
         state = shell.json("up", "-d", "--isolate", "--workers", "storage,tracker,gateway", spawned=True)
         tracker = next(process["pid"] for process in state["workers"] if process["workers"] == ["tracker"])

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.command_line import Shell, require_rabbitmq
+from tests.command_line import Shell
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    require_rabbitmq()
-    shell = Shell(tmp_path_factory.mktemp("coordination") / "data")
+def shell(tmp_path_factory: pytest.TempPathFactory, fleet_settings: dict[str, str]) -> Iterator[Shell]:
+    shell = Shell(tmp_path_factory.mktemp("coordination") / "data", settings=fleet_settings)
     try:
         shell.ok("up", "-d", "--workers", "swm", spawned=True)
         yield shell

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.command_line import Shell, require_rabbitmq
+from tests.command_line import Shell
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -32,9 +32,8 @@ LATER = "2026-12-01T00:00:00Z"
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    require_rabbitmq()
-    settings = {"MINDBUS_GATEWAY_PORT": "0", "MINDBUS_PACKER_INTERVAL_S": "0"}
+def shell(tmp_path_factory: pytest.TempPathFactory, fleet_settings: dict[str, str]) -> Iterator[Shell]:
+    settings = fleet_settings | {"MINDBUS_GATEWAY_PORT": "0", "MINDBUS_PACKER_INTERVAL_S": "0"}
     fleet = Shell(tmp_path_factory.mktemp("episodes") / "data", settings=settings)
     try:
         fleet.ok("up", "-d", "--workers", "storage,lsm,packer,gateway", spawned=True)

@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 from mindbus.testing.wait import eventually
-from tests.command_line import Shell, require_rabbitmq
+from tests.command_line import Shell
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    require_rabbitmq()
-    memory = Shell(tmp_path_factory.mktemp("memory") / "data")
+def shell(tmp_path_factory: pytest.TempPathFactory, fleet_settings: dict[str, str]) -> Iterator[Shell]:
+    memory = Shell(tmp_path_factory.mktemp("memory") / "data", settings=fleet_settings)
     try:
         memory.ok("up", "-d", "--workers", "storage,glm", spawned=True)
         yield memory
