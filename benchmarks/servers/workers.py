@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from typing import Protocol
 
 from config.settings import FleetSettings
 from mindbus.health import HealthFolder, WorkerUnhealthy
@@ -13,12 +14,21 @@ from mindbus.testing.wait import until
 _READY_WITHIN_S = 60
 
 
+class WorkerProcess(Protocol):
+    """What is asked of a process."""
+
+    @property
+    def pid(self) -> int: ...
+    def kill(self) -> None: ...
+    def wait(self) -> int: ...
+
+
 class Workers:
     """One process each; whoever is killed is started anew."""
 
     def __init__(self, settings: FleetSettings, python_path: str = "") -> None:
         self._settings, self._python_path = settings, python_path
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes: dict[str, WorkerProcess] = {}
 
     async def start(self, *names: str) -> None:
         """Return once they consume."""
@@ -40,7 +50,7 @@ class Workers:
         self._processes[name].wait()
         await self.start(name)
 
-    def _spawned(self, *names: str) -> subprocess.Popen[bytes]:
+    def _spawned(self, *names: str) -> WorkerProcess:
         command = [sys.executable, "-m", "mindbus.cli.main", "worker", *names]
         return subprocess.Popen(command, env=self._settings.environment() | {"PYTHONPATH": self._python_path})
 

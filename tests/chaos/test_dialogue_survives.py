@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers.workers import Workers, workers_of
+from benchmarks.servers.workers import Workers
 from bus_schema.sim import GetSimStatus, StartSim
 from mindbus.testing.wait import until
 from tests.dialogue_kit import RUNTIME, Runtime, dialogue_settings, runtime
+from tests.forked_workers import forked_workers_of
 from tests.simulated_days import require_whole, whole_day
 
 pytestmark = pytest.mark.chaos
@@ -49,7 +50,7 @@ async def test_nothing_is_lost_or_doubled_by_kills(
     settings = dialogue_settings(vhost_url, tmp_path)
     order = StartSim(profiles="team_ru", seed=7, speed=speed, limit=limit)
     async with runtime(settings, *UNHARMED, "sim") as team:
-        with workers_of(settings) as workers:
+        with forked_workers_of(settings) as workers:
             await workers.start(*VICTIMS)
             day = asyncio.create_task(whole_day(team, order, WITHIN_S + 30 * kills))
             killed = await kill_meanwhile(team, workers, kills, limit, random.Random(seed))

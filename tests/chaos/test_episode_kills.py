@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers.workers import workers_of
 from bus_schema.episodes import ColdContent, Episode, HotContent, Layer, WarmContent
 from bus_schema.lsm import GetEpisode, ListEpisodes, RecordExchange, SaidMessage
 from bus_schema.packer import PackRun, RunPacking
 from memory.packing.verification import verify
 from mindbus import BusUnavailable, Client, ReplyError, connect
 from tests.fleets import settings_for
+from tests.forked_workers import forked_workers_of
 from tests.generated_episodes import Generated, generated_episodes
 
 CHATS_A_KILL = 4
@@ -85,7 +85,7 @@ async def test_every_episode_is_in_one_layer_whoever_is_killed(
     settings = settings_for(vhost_url, tmp_path, packer_interval_s=0, lsm_gap_check_s=3600, request_timeout_s=60)
     chance = random.Random(kills)
     amid = 0
-    with workers_of(settings) as workers:
+    with forked_workers_of(settings) as workers:
         await workers.start("lsm", "packer")
         async with connect("user.local", settings=settings) as bus:
             chats = Chats(bus, generated_episodes(CHATS_A_KILL * kills, seed=7))

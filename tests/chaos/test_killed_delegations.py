@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers.workers import workers_of
 from bus_schema.dialogue import Invoke, conversation_trace
 from bus_schema.history import chat_key
 from mindbus.testing.wait import until
 from tests.dialogue_kit import Runtime, dialogue_settings
+from tests.forked_workers import forked_workers_of
 from tests.llm_server import LlmServer, Reply, Request, Says
 from tests.subagent_kit import delegates, master, told, with_subagent
 
@@ -58,7 +58,7 @@ async def test_no_delegation_is_lost_doubled_or_out_of_order(
         options = {"llm_base_url": model.base_url, "llm_model": "scripted", "recall_timeout_s": 0}
         settings = dialogue_settings(vhost_url, tmp_path, **options)
         async with master(settings, *UNHARMED) as team:
-            with workers_of(settings) as workers:
+            with forked_workers_of(settings) as workers:
                 await workers.start("history", "dialogue")
                 talks = asyncio.gather(*(talk(team, chat) for chat in chats))
                 whole = 2 * CHATS * DELEGATIONS

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers.workers import workers_of
 from bus_schema.history import AppendHistory, GetHistory, HistoryMessage, ShowHistory, chat_key, subagent_key
 from mindbus import Client, connect
 from mindbus.testing.wait import until
 from tests.fleets import settings_for
+from tests.forked_workers import forked_workers_of
 from tests.history_kit import exchange, said
 
 CHATS = 20
@@ -71,7 +71,7 @@ async def test_no_message_is_lost_doubled_or_out_of_order(
     options = {"redis_url": redis_url_or_none, "request_timeout_s": 300, "max_history": 1000}
     settings = settings_for(vhost_url, tmp_path, **options)
     chance = random.Random(kills)
-    with workers_of(settings) as workers:
+    with forked_workers_of(settings) as workers:
         await workers.start("history")
         async with connect("svc.dialogue", settings=settings) as bus:
             masters = [Master(bus, 100 + number, random.Random(number)) for number in range(CHATS)]

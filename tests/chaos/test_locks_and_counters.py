@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers.workers import workers_of
 from bus_schema.swm import AcquireLock, GetCounter, GetLockInfo, IncrementCounter
 from mindbus import Client, connect
 from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
+from tests.forked_workers import forked_workers_of
 from tests.installed import FLEET
 from tests.lock_holder import LEASE_MS, LOCK
 
@@ -116,7 +116,7 @@ async def test_a_killed_working_memory_keeps_locks_and_counts_each_once(
             await bus.request(IncrementCounter(name="drafts", operation_id=f"op-{operation}"))
             done += 1
 
-    with workers_of(settings) as workers:
+    with forked_workers_of(settings) as workers:
         await workers.start("swm")
         async with connect("agent.alice", settings=settings) as bus:
             held = await bus.request(AcquireLock(name=LOCK, lease_ms=600_000))

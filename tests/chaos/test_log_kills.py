@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers.workers import workers_of
 from bus_schema.conversations import SaveMessage
 from bus_schema.lsm import GetEpisode, ListEpisodes, RecordExchange, SaidMessage
 from mindbus import BusUnavailable, Client, ReplyError, connect
 from mindbus.testing.wait import until
 from tests.clocks import NOON
 from tests.fleets import settings_for
+from tests.forked_workers import forked_workers_of
 
 MESSAGES_A_KILL = 20
 TOLD, HEARD = "told", "heard"
@@ -50,7 +50,7 @@ async def test_every_word_is_in_the_log_once_whenever_lsm_is_killed(
 ) -> None:
     settings = settings_for(vhost_url, tmp_path, lsm_gap_check_s=1)
     total = kills * MESSAGES_A_KILL
-    with workers_of(settings) as workers:
+    with forked_workers_of(settings) as workers:
         await workers.start("storage", "lsm")
         async with connect("user.local", settings=settings) as bus:
             for kill in range(kills):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers.workers import workers_of
 from bus_schema.glm import BatchStoreKems, CheckMemory, RetrieveKems
 from bus_schema.ids import mint
 from bus_schema.kem_query import KemQuery
@@ -20,6 +19,7 @@ from mindbus.sql.database import Database
 from mindbus.tasks import end
 from mindbus.testing.wait import until
 from tests.fleets import settings_for
+from tests.forked_workers import forked_workers_of
 from tests.memory_kit import RESEARCHER, SPACE, Library, a_draft, a_vector
 from tests.postgres import DatabaseOf
 
@@ -90,7 +90,7 @@ async def test_what_the_worker_has_answered_survives_its_kills(vhost_url: str, t
     settings = settings_for(vhost_url, tmp_path, embedding_model=SPACE.model, embedding_dim=SPACE.dim)
     acknowledged: list[str] = []
     chance = random.Random(kills)
-    with workers_of(settings) as workers:
+    with forked_workers_of(settings) as workers:
         await workers.start("glm")
         async with connect("user.local", settings=settings) as bus:
             writing = [asyncio.create_task(store_for_ever(bus, acknowledged)) for _ in range(WRITERS)]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.servers.workers import workers_of
 from bus_schema.dialogue import conversation_trace
 from bus_schema.notification import NotificationGenerated
 from config.settings import FleetSettings
 from tests.dialogue_kit import Runtime, dialogue_settings, runtime
+from tests.forked_workers import forked_workers_of
 
 
 def a_notification(number: int, message: str, **fields: Any) -> NotificationGenerated:
@@ -60,7 +60,7 @@ async def test_what_is_put_off_outlives_the_agent_and_is_told_when_it_is_due(
     habits = "default: {quiet_from: null, quiet_until: null, gap_minutes: 0, pause_minutes: 0.1}\nusers: {}\n"
     (tmp_path / "habits.yaml").write_text(habits, encoding="utf-8")
     async with runtime(settings, "storage", "tracker", "dialogue") as team:
-        with workers_of(settings) as workers:
+        with forked_workers_of(settings) as workers:
             await workers.start("context")
             await team.say("anna", "I am in the middle of something.")
             await publish(team, a_notification(1, "A new version is out.", urgency="low"))
