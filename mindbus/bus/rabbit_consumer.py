@@ -48,7 +48,7 @@ class RabbitConsumer:
         self._prefetch, self._deliver = prefetch, deliver
         self._is_ready = asyncio.Event()
         self._channel: aio_pika.abc.AbstractChannel | None = None
-        self._tags: list[str] = []
+        self._tag: str | None = None
         self._is_cautious = prefetch >= _MANY and self._buries() and not self._stands_by()
         self._meets_new, self._trusts_at = asyncio.Event(), 0.0
         self._widening: asyncio.Task[None] | None = None
@@ -67,11 +67,10 @@ class RabbitConsumer:
     async def pause(self) -> None:
         """Cancel the consumer, keep the channel for acknowledgements."""
         await self._stop_loop()
-        if self._channel is not None and not self._channel.is_closed:
+        if self._channel is not None and not self._channel.is_closed and self._tag is not None:
             with ignore_connection_errors():
                 underlay = await self._channel.get_underlay_channel()
-                for tag in self._tags:
-                    await underlay.basic_cancel(tag, timeout=5)
+                await underlay.basic_cancel(self._tag, timeout=5)
 
     async def close(self) -> None:
         """Stop; what is not settled goes back to the queue."""
@@ -116,7 +115,7 @@ class RabbitConsumer:
         underlay.on_consumer_cancel_callbacks.add(lambda _frame: cancelled.set())
         underlay.closing.add_done_callback(lambda _future: cancelled.set())
         ok = await underlay.basic_consume(self._queue, self._on_message)
-        self._tags = [ok.consumer_tag or ""]
+        self._tag = ok.consumer_tag
         return cancelled
 
     @property
@@ -124,7 +123,7 @@ class RabbitConsumer:
         return 1 if self._is_cautious else self._prefetch
 
     async def _widen(self, channel: aio_pika.abc.AbstractChannel) -> None:
-        """Take the other messages through a second consumer: the first keeps the prefetch that it was made with."""
+        """Consume with all of the prefetch: a consumer keeps that which it was made with, so another replaces it."""
         while not self._meets_new.is_set() and (left_s := self._trusts_at - monotonic()) > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(left_s):
@@ -132,10 +131,11 @@ class RabbitConsumer:
         with ignore_connection_errors():
             try:
                 async with asyncio.timeout(_DECLARE_TIMEOUT_S):
-                    await channel.set_qos(prefetch_count=self._prefetch - 1)
+                    await channel.set_qos(prefetch_count=self._prefetch)
                     underlay = await channel.get_underlay_channel()
-                    ok = await underlay.basic_consume(self._queue, self._on_message)
-                    self._tags.append(ok.consumer_tag or "")
+                    cautious, ok = self._tag, await underlay.basic_consume(self._queue, self._on_message)
+                    self._tag = ok.consumer_tag
+                    await underlay.basic_cancel(cautious or "")
             except TimeoutError:
                 # The consumer starts over, with all of its prefetch.
                 await channel.close()
@@ -158,9 +158,7 @@ class RabbitConsumer:
                 await self._check(idle=self._delivered == delivered)
 
     async def _check(self, *, idle: bool) -> None:
-        connection = await self._link.connection()
-        async with asyncio.timeout(_DECLARE_TIMEOUT_S), connection.channel() as channel:
-            declared = (await channel.declare_queue(self._queue, passive=True)).declaration_result
+        declared = await self._link.count(self._queue)
         if not declared.consumer_count:
             raise ConnectionError(f"{self._queue} has no consumer")
         # Seen on 3.10: a queue that was made anew counts the old one's consumer, yet delivers nothing to it.
@@ -192,7 +190,7 @@ class RabbitConsumer:
 
     async def _drop_channel(self) -> None:
         await self._stop_widening()
-        channel, self._channel, self._tags = self._channel, None, []
+        channel, self._channel, self._tag = self._channel, None, None
         if channel is not None and not channel.is_closed:
             with ignore_connection_errors():
                 async with asyncio.timeout(5):

@@ -15,6 +15,7 @@ from mindbus.logs import logger
 
 HEARTBEAT_S = 15
 _CONNECT_TIMEOUT_S = 10.0
+_COUNT_TIMEOUT_S = 20.0
 
 # aiormq reports a lost connection in all of these ways, a cancellation nobody asked for among them.
 CONNECTION_ERRORS: tuple[type[BaseException], ...] = (
@@ -38,6 +39,8 @@ class RabbitLink:
         self._name = name
         self._connection: aio_pika.abc.AbstractConnection | None = None
         self._connecting = asyncio.Lock()
+        self._counting: AbstractChannel | None = None
+        self._counts_one = asyncio.Lock()
         self._closed = False
 
     async def connection(self) -> aio_pika.abc.AbstractConnection:
@@ -52,6 +55,22 @@ class RabbitLink:
                 )
                 logger().debug("connected to RabbitMQ", link=self._name)
             return self._connection
+
+    async def count(self, queue: str) -> aiormq.spec.Queue.DeclareOk:
+        """Messages and consumers of a queue, over a channel that is kept for such questions.
+
+        Raises one of CONNECTION_ERRORS, also where there is no such queue.
+        """
+        # Whoever waits for a slow answer to another question is not late itself.
+        async with self._counts_one, asyncio.timeout(_COUNT_TIMEOUT_S):
+            connection = await self.connection()
+            if self._counting is None or self._counting.is_closed:
+                self._counting = await connection.channel(publisher_confirms=False)
+            # After a refusal the broker has closed it, after a late answer it is of no more use.
+            channel, self._counting = self._counting, None
+            counted = (await channel.declare_queue(queue, passive=True)).declaration_result
+            self._counting = channel
+            return counted
 
     async def close(self) -> None:
         self._closed = True

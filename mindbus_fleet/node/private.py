@@ -111,7 +111,10 @@ class PrivateNode:
 
     def freeze(self) -> None:
         """Stop the broker's clock: connections stay open while nobody answers."""
-        send_to_group(self._running_broker(), signal.SIGSTOP)
+        broker = self._running_broker()
+        send_to_group(broker, signal.SIGSTOP)
+        # Its threads stop one by one; the last of them might still confirm a message.
+        os.waitid(os.P_PID, broker.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def thaw(self) -> None:
         """Let it go on after freeze()."""
