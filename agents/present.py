@@ -62,13 +62,17 @@ class Present:
         """The block of a prompt."""
         now_label, user_label, id_label, role_label, projects_label = _LABELS[language]
         iso = self.now.replace(second=0, microsecond=0).isoformat(timespec="minutes")
-        lines = [f"{now_label}: {day_text(self.now, language)}, {self.now:%H:%M} ({iso}, {self.zone})"]
+        lines = [f"{now_label}: {self.moment(language)} ({iso}, {self.zone})"]
         lines.append(f"{user_label}: {self.name} (id {self.user_id})" if self.name else f"{id_label}: {self.user_id}")
         if self.role:
             lines.append(f"{role_label}: {self.role}")
         if self.projects:
             lines.append(f"{projects_label}: {'; '.join(self.projects)}")
         return "\n".join(("<present>", *lines, _HINTS[language], "</present>"))
+
+    def moment(self, language: Language) -> str:
+        """Day and time, such as "Monday, 23 November 2026, 08:45"."""
+        return f"{day_text(self.now, language)}, {self.now:%H:%M}"
 
 
 def with_present(system: str, present: Present | None, language: Language) -> str:

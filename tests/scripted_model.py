@@ -32,6 +32,8 @@ class ScriptedModel:
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, ModelFailure):
             raise answer
+        if isinstance(answer, Completion):
+            return answer
         text = answer if isinstance(answer, str) else answer.model_dump_json()
         return Completion(text=text, model_name=self.name, took=timedelta())
 

@@ -39,7 +39,7 @@ class ReadArguments(BaseModel):
     """An artifact to read."""
 
     model_config = ConfigDict(extra="forbid")
-    artifact_id: str = Field(pattern=_ID, description="Id of the artifact, such as art_0190….")
+    artifact_id: str = Field(pattern=_ID, description="Id of the artifact, as the task names it.")
 
 
 class ComputeArguments(TableQuery):

@@ -1,5 +1,6 @@
 """Dialogue agent: the next turn from what was said, what is remembered, and sub-agents that can help."""
 
+import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,7 +10,7 @@ from agents.dialogue.generation import AnswerGeneration, RetryBudget
 from agents.models.conversation import chat_prompt, fit_window, normalise_calls
 from agents.models.errors import EmptyAnswer
 from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
-from agents.models.prompt import MEMORY, UNCERTAIN, Material, PromptBudget
+from agents.models.prompt import MEMORY, PRESENT, UNCERTAIN, Material, PromptBudget
 from agents.present import Present, with_present
 from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
 from bus_schema.history import DEFAULT_CONTEXT_TOKENS
@@ -18,6 +19,12 @@ from language.words import Language, estimated_tokens, language_of
 _LONGEST_TEXT = 300
 # The labels around a piece of memory.
 _LABEL_TOKENS = 25
+# Words of a message that the answer may need the date for.
+_OF_TIME = re.compile(
+    r"\b(?:days?|dates?|time|week\w*|months?|years?|today|tonight|tomorrow|yesterday|now|сегодня|завтра|вчера|сейчас|"
+    r"д(?:ень|ня|ней|ни)|числ[оа]|дат[аеуы]|врем\w+|час\w*|недел\w+|месяц\w*|год\w*)\b",
+    re.IGNORECASE,
+)
 _NO_END = {
     Language.ENGLISH: "I have asked sub-agents {n} times without coming to an end. This is the last I heard: {last}",
     Language.RUSSIAN: "Обращений к подагентам было {n}, но конца нет. Вот последнее, что удалось узнать: {last}",
@@ -154,6 +161,8 @@ class DialogueAgent:
             Material(snippet.id, UNCERTAIN if snippet.is_uncertain else MEMORY, snippet.text)
             for snippet in fitting_memory(memory, budget)
         ]
+        if present and said and _OF_TIME.search(said[-1].content):
+            materials.append(Material("now", PRESENT, present.moment(_language(said, present))))
         return chat_prompt(self._system(said, present), fit_window(said, budget.window), materials)
 
     def prompt_budget(

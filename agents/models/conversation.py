@@ -89,7 +89,7 @@ def parse_conversation(messages: Sequence[ModelMessage]) -> Conversation:
     return Conversation(
         words=_INSTRUCTION.sub("", asked.instructions).strip(),
         instruction=instructions[-1] if instructions and is_last else None,
-        memory=asked.materials,
+        memory=tuple(each for each in asked.materials if each.type != prompt.PRESENT),
         results=tuple(message for message in since if message.role == "tool"),
         earlier=tuple(
             ChatTurn("assistant" if turn.role == "assistant" else "user", _INSTRUCTION.sub("", turn.content).strip())

@@ -1,4 +1,4 @@
-"""A language model that carries out the delegations which the user asks for in so many words.
+"""A language model that makes the calls which the user asks for in so many words: delegations, the user's tasks.
 
 Small models answer such a request in words, repeat a call without end, or write a call as text.
 """
@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from agents.models.conversation import parse_conversation, since_user
 from agents.models.errors import AnswerCutOff
+from agents.models.explicit_tasks import COMPLETE, next_task_call, without_ids
 from agents.models.language_model import (
     DEFAULTS,
     Chunk,
@@ -29,8 +30,8 @@ DELEGATE = "delegate_to_"
 _NONE = timedelta(0)
 
 
-class ExplicitDelegationModel:
-    """Delegates as the user's words say where the model does not; all other requests go through unchanged."""
+class ExplicitRequestModel:
+    """Calls what the user's words ask for where the model does not; all other requests go through unchanged."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
@@ -52,44 +53,75 @@ class ExplicitDelegationModel:
     async def stream(
         self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
     ) -> AsyncIterator[Chunk]:
+        async for chunk in self._answer(messages, tools, params):
+            yield chunk
+
+    def _answer(
+        self, messages: Sequence[ModelMessage], tools: Sequence[Tool], params: ModelParams
+    ) -> AsyncIterator[Chunk]:
         _, since = since_user(messages)
-        plan = _planned_calls(messages, tools)
-        if plan and not since:
-            async for chunk in self._first_round(messages, tools, params, plan):
-                yield chunk
-            return
-        if not tools and any(message.tool_calls for message in since):
-            async for chunk in self._last_round(messages, params, since):
-                yield chunk
-            return
+        task_call, plan = _task_call(messages, tools), _planned_calls(messages, tools)
+        done = sum(len(message.tool_calls) for message in since)
+        if task_call and not since:
+            return self._calling((task_call,))
+        # After the user's task a small model that has tools goes on to complete the next one.
+        if task_call or (done and not tools):
+            return self._last_round(messages, params, since)
+        if done < len(plan):
+            return self._planned_round(messages, tools, params, plan, done)
+        if plan:
+            return self._after_plan(messages, tools, params, since)
+        return self._model.stream(messages, tools=tools, params=params)
+
+    async def _calling(self, calls: tuple[ToolCall, ...]) -> AsyncIterator[Chunk]:
+        yield Chunk(
+            completion=Completion(
+                text="", tool_calls=calls, finish_reason="tool_calls", model_name=self.name, took=_NONE
+            )
+        )
+
+    async def _after_plan(
+        self,
+        messages: Sequence[ModelMessage],
+        tools: Sequence[Tool],
+        params: ModelParams,
+        since: Sequence[ModelMessage],
+    ) -> AsyncIterator[Chunk]:
+        """The model's answer, or more calls; a repeated one ends the tools."""
         async for chunk in self._model.stream(messages, tools=tools, params=params):
-            if plan and chunk.completion and _is_repeated(chunk.completion.tool_calls, since):
+            if chunk.completion and _is_repeated(chunk.completion.tool_calls, since):
                 async for last in self._last_round(messages, params, since):
                     yield last
                 return
-            done = sum(len(message.tool_calls) for message in since)
-            yield _with_whole_tasks(chunk, plan[done:])
+            yield chunk
 
     async def aclose(self) -> None:
         await self._model.aclose()
 
-    async def _first_round(
-        self, messages: Sequence[ModelMessage], tools: Sequence[Tool], params: ModelParams, plan: tuple[ToolCall, ...]
+    async def _planned_round(
+        self,
+        messages: Sequence[ModelMessage],
+        tools: Sequence[Tool],
+        params: ModelParams,
+        plan: tuple[ToolCall, ...],
+        done: int,
     ) -> AsyncIterator[Chunk]:
-        """The model's calls, or those of the plan in place of an answer without calls."""
+        """The model's calls, or what is left of the plan in place of an answer or of calls that were made before."""
+        rest = plan[done:]
         try:
             chunks = [chunk async for chunk in self._model.stream(messages, tools=tools, params=params)]
         except AnswerCutOff:
             # It talks instead of calling.
-            planned = Completion(text="", tool_calls=plan, finish_reason="tool_calls", model_name=self.name, took=_NONE)
-            yield Chunk(completion=planned)
+            async for chunk in self._calling(rest):
+                yield chunk
             return
         completion = chunks[-1].completion
-        if completion is None or completion.tool_calls:
+        calls = completion.tool_calls if completion else ()
+        if completion is None or (calls and not _is_repeated(calls, since_user(messages)[1])):
             for chunk in chunks:
-                yield _with_whole_tasks(chunk, plan)
+                yield _with_whole_tasks(chunk, plan, done)
             return
-        update = {"text": "", "tool_calls": plan, "finish_reason": "tool_calls"}
+        update = {"text": "", "tool_calls": rest, "finish_reason": "tool_calls"}
         yield Chunk(completion=completion.model_copy(update=update))
 
     async def _last_round(
@@ -110,8 +142,8 @@ class ExplicitDelegationModel:
         if not held:
             return
         completion = held[-1].completion
-        results = [message.content for message in since if message.role == "tool"]
-        if completion and results and DELEGATE in completion.text and '"name"' in completion.text:
+        results = [without_ids(message.content) for message in since if message.role == "tool"]
+        if completion and results and _CALL.search(completion.text):
             held = [Chunk(text=results[-1]), Chunk(completion=completion.model_copy(update={"text": results[-1]}))]
         for each in held:
             yield each
@@ -126,18 +158,29 @@ def _planned_calls(messages: Sequence[ModelMessage], tools: Sequence[Tool]) -> t
     )
 
 
+def _task_call(messages: Sequence[ModelMessage], tools: Sequence[Tool]) -> ToolCall | None:
+    """The call of a task tool; "I've done the report" is no request, and the task manager hears it."""
+    conversation = parse_conversation(messages)
+    if conversation.instruction is not None:
+        return None
+    call = next_task_call(conversation.words, conversation.present, (), tools)
+    return None if call and call.name == COMPLETE and not _MARKS.search(conversation.words) else call
+
+
 def _is_repeated(calls: Sequence[ToolCall], since: Sequence[ModelMessage]) -> bool:
     earlier = {(call.name, call.arguments) for message in since for call in message.tool_calls}
     return bool(calls) and all((call.name, call.arguments) in earlier for call in calls)
 
 
-def _with_whole_tasks(chunk: Chunk, plan: Sequence[ToolCall]) -> Chunk:
-    """The chunk with the user's own sentence where a call has a fragment of it, such as a bare name."""
+def _with_whole_tasks(chunk: Chunk, plan: Sequence[ToolCall], done: int) -> Chunk:
+    """The chunk with the user's own sentence where a call has a fragment of it, or runs into another one."""
     if chunk.completion is None or not chunk.completion.tool_calls:
         return chunk
     calls = list(chunk.completion.tool_calls)
-    for place, (call, planned) in enumerate(zip(calls, plan, strict=False)):
-        if call.name == planned.name and _words_of(call) < _words_of(planned):
+    for place, (call, planned) in enumerate(zip(calls, plan[done:], strict=False)):
+        said, whole = _words_of(call), _words_of(planned)
+        others = set[str]().union(*map(_words_of, plan)) - whole
+        if call.name == planned.name and (said < whole or said & others):
             calls[place] = call.model_copy(update={"arguments": planned.arguments})
     return chunk.model_copy(update={"completion": chunk.completion.model_copy(update={"tool_calls": tuple(calls)})})
 
@@ -150,6 +193,9 @@ def _words_of(call: ToolCall) -> set[str]:
     return {word.lower() for word in words(str(arguments.get("task", "")))} if isinstance(arguments, dict) else set()
 
 
+# A call that is written as text.
+_CALL = re.compile(r'"name"\s*:\s*"\w+"\s*,\s*"arguments"')
+_MARKS = re.compile(r"\b(?:mark|отметь\w*)\b", re.IGNORECASE)
 _POLITE = r"(?:\W*(?:пожалуйста|please|could\s+you|can\s+you)\b)?\W*"
 _TELLS = r"скажи\w*|сообщи\w*|передай\w*|расскажи\w*|поручи\w*|попроси\w*|tell|inform|remind|have|get|let"
 _ASKS_RU = r"спроси\w*|узнай\w*|уточни\w*"

@@ -1,5 +1,6 @@
 """The interface of language models, a wrapper that meters their use, and answers that fit a schema."""
 
+import json
 import re
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
@@ -24,6 +25,11 @@ class ToolCall(_Value):
     id: str
     name: str
     arguments: str
+
+
+def tool_call(name: str, call_id: str = "", **arguments: object) -> ToolCall:
+    """A call with these arguments."""
+    return ToolCall(id=call_id or f"call_{name}", name=name, arguments=json.dumps(arguments, ensure_ascii=False))
 
 
 class ModelMessage(_Value):

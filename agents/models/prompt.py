@@ -37,6 +37,8 @@ _BLOCK = re.compile(
 MEMORY = "memory"
 # Memory that may not bear on the matter.
 UNCERTAIN = "uncertain memory"
+# The date again, beside the question: small models have forgotten the system message when they come to it.
+PRESENT = "present"
 _LONGEST_WORDS = 120
 
 

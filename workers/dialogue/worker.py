@@ -11,7 +11,7 @@ from agents.context.preferences import open_preferences
 from agents.dialogue.agent import DialogueAgent, hidden_instruction
 from agents.dialogue.generation import is_cut_off
 from agents.models.endpoint import EndpointModel
-from agents.models.explicit_delegation import ExplicitDelegationModel
+from agents.models.explicit_delegation import ExplicitRequestModel
 from agents.models.language_model import LanguageModel
 from bus_schema.dialogue import (
     MAX_PREVIEW_CHARS,
@@ -85,7 +85,7 @@ class DialogueWorker(Worker):
         self._exchanges = ExchangeProcessor(
             self._talks,
             HistoryClient(context.bus),
-            DialogueAgent(ExplicitDelegationModel(self._model), context_tokens=settings.llm_context_tokens),
+            DialogueAgent(ExplicitRequestModel(self._model), context_tokens=settings.llm_context_tokens),
             MemoryLookup(
                 UserContexts(context.bus),
                 KemRecall(context.bus, settings.recall_timeout_s),

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from agents.models import conversation, prompt
 from agents.models.errors import NeedsLanguageModel
+from agents.models.explicit_tasks import next_task_call
 from agents.models.language_model import (
     DEFAULTS,
     Chunk,
@@ -23,7 +24,6 @@ from agents.models.language_model import (
 from agents.models.offline.phrases import phrase
 from agents.models.offline.replies import knows_answer, reply_to
 from agents.models.offline.source import heaviest, read_source
-from agents.models.offline.task_calls import next_task_call
 from agents.models.offline.tool_calls import next_delegation, next_tool
 from agents.models.offline.writer import TASKS, Writer
 from agents.models.prompt import Verdict

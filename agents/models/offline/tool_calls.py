@@ -1,11 +1,10 @@
 """Tool calls that a user asks for in so many words: delegation, tables, artifacts, memory."""
 
-import json
 import re
 from collections.abc import Sequence
 
 from agents.models.explicit_delegation import delegations
-from agents.models.language_model import ModelMessage, Tool, ToolCall
+from agents.models.language_model import ModelMessage, Tool, ToolCall, tool_call
 
 DELEGATE = "delegate_to_"
 SEARCH = "search_memory"
@@ -60,8 +59,3 @@ def _computation(text: str) -> dict[str, str] | None:
             optional = {"column": column, "group_by": groups[-1] if groups else None}
             return {"operation": operation} | {name: value for name, value in optional.items() if value}
     return None
-
-
-def tool_call(name: str, call_id: str = "", **arguments: object) -> ToolCall:
-    """A call with these arguments."""
-    return ToolCall(id=call_id or f"call_{name}", name=name, arguments=json.dumps(arguments, ensure_ascii=False))

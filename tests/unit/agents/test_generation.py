@@ -1,19 +1,24 @@
 """An answer that breaks off is restarted, continued or given up, within one budget of calls."""
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from agents.dialogue.agent import DialogueAgent
 from agents.dialogue.delegation import delegation_tool
 from agents.dialogue.generation import RetryBudget, asks_again, is_cut_off, unavailable_message
+from agents.dialogue.task_tools import TASK_TOOLS
+from agents.models.conversation import chat_prompt
 from agents.models.errors import AnswerCutOff, ModelUnavailable
-from agents.models.explicit_delegation import ExplicitDelegationModel
-from agents.models.language_model import ModelMessage
+from agents.models.explicit_delegation import ExplicitRequestModel
+from agents.models.language_model import Completion, ModelMessage, Tool, ToolCall, tool_call
 from agents.models.openai_compatible import OpenAICompatible
+from agents.present import Present, with_present
 from bus_schema.replies import restarts
+from language.words import Language
 from tests.llm_server import Fails, HangsUp, LlmServer, Reply, Says
 from tests.scripted_model import ScriptedModel
 
@@ -135,7 +140,7 @@ def test_the_reason_is_told_in_the_language_of_the_question() -> None:
 
 
 async def test_a_model_that_talks_to_its_limit_instead_of_delegating_delegates_all_the_same() -> None:
-    model = ExplicitDelegationModel(ScriptedModel(AnswerCutOff()))
+    model = ExplicitRequestModel(ScriptedModel(AnswerCutOff()))
     said = [ModelMessage(role="user", content="Скажи подагенту analytic моё имя Алия")]
 
     chunks = [chunk async for chunk in model.stream(said, tools=[delegation_tool("analytic", "Counts.")])]
@@ -143,3 +148,62 @@ async def test_a_model_that_talks_to_its_limit_instead_of_delegating_delegates_a
     completion = chunks[-1].completion
     assert completion is not None
     assert [call.name for call in completion.tool_calls] == ["delegate_to_analytic"]
+
+
+NOW = Present(datetime(2026, 11, 23, 9, tzinfo=UTC), "UTC", "anna")
+
+
+async def called(answer: str | Completion, question: str, tools: Sequence[Tool] = TASK_TOOLS) -> list[tuple[str, str]]:
+    """The calls of a model that gives this answer: tool, and the task that is meant."""
+    prompt = chat_prompt(with_present("Help.", NOW, Language.ENGLISH), [ModelMessage(role="user", content=question)])
+    model = ExplicitRequestModel(ScriptedModel(answer))
+    chunks = [chunk async for chunk in model.stream(prompt, tools=tools)]
+    assert chunks[-1].completion is not None
+    return [(call.name, json.loads(call.arguments).get("task", "")) for call in chunks[-1].completion.tool_calls]
+
+
+def calls(*tool_calls: ToolCall) -> Completion:
+    return Completion(text="", tool_calls=tool_calls, finish_reason="tool_calls", model_name="m", took=timedelta())
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "task"),
+    [
+        ("What is due today?", "list_tasks", ""),
+        ("Перенеси созвон на четверг", "move_task", "созвон"),
+        ("Cancel the dentist", "cancel_task", "dentist"),
+    ],
+)
+async def test_a_model_that_talks_about_a_task_calls_its_tool_all_the_same(question: str, name: str, task: str) -> None:
+    assert await called("It is done.", question) == [(name, task)]
+
+
+async def test_after_the_task_that_the_user_asked_for_the_model_only_tells_of_it() -> None:
+    question = ModelMessage(role="user", content="Move the call to Thursday")
+    moved = [
+        ModelMessage(role="assistant", content="", tool_calls=(tool_call("move_task", task="call", due="Thursday"),)),
+        ModelMessage(
+            role="tool", content="Moved: “Call with the client”.", tool_call_id="call_move_task", name="move_task"
+        ),
+    ]
+    prompt = chat_prompt(with_present("Help.", NOW, Language.ENGLISH), [question, *moved])
+    written = '```json\n{"name": "complete_task", "arguments": {"task": "report"}}\n```'
+    for answer, said in (("It is on Thursday now.", "It is on Thursday now."), (written, moved[1].content)):
+        model = ExplicitRequestModel(ScriptedModel(answer))
+        chunks = [chunk async for chunk in model.stream(prompt, tools=TASK_TOOLS)]
+        completion = chunks[-1].completion
+        assert completion is not None
+        assert (completion.text, completion.tool_calls) == (said, ())
+
+
+async def test_what_is_no_request_is_left_to_the_model() -> None:
+    for said in ("I've done the report", "How was your week?", "She asked me to cancel everything"):
+        assert await called("All right.", said) == []
+
+
+async def test_a_task_that_runs_into_the_next_one_is_what_the_user_wanted_told() -> None:
+    tools = [delegation_tool("analytic", "Counts.")]
+    request = "Tell the analyst that my name is Anna, then ask what my name is"
+    both = calls(tool_call("delegate_to_analytic", task="my name is Anna, then ask what my name is"))
+
+    assert await called(both, request, tools) == [("delegate_to_analytic", "My name is Anna.")]

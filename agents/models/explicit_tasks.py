@@ -4,8 +4,7 @@ import re
 from collections.abc import Sequence
 
 from agents.due import NoDate, parse_due, split_due
-from agents.models.language_model import ModelMessage, Tool, ToolCall
-from agents.models.offline.tool_calls import tool_call
+from agents.models.language_model import ModelMessage, Tool, ToolCall, tool_call
 from agents.present import Present
 from agents.reminders import find_reminders
 from language.words import Language
