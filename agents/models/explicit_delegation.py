@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from agents.models.conversation import parse_conversation, since_user
 from agents.models.errors import AnswerCutOff
-from agents.models.explicit_tasks import COMPLETE, next_task_call, without_ids
+from agents.models.explicit_tasks import COMPLETE, next_task_call, with_plain_results, without_ids
 from agents.models.language_model import (
     DEFAULTS,
     Chunk,
@@ -106,7 +106,7 @@ class ExplicitRequestModel:
         plan: tuple[ToolCall, ...],
         done: int,
     ) -> AsyncIterator[Chunk]:
-        """The model's calls, or what is left of the plan in place of an answer or of calls that were made before."""
+        """The model's calls, or what is left of the plan in place of an answer or of repeated calls."""
         rest = plan[done:]
         try:
             chunks = [chunk async for chunk in self._model.stream(messages, tools=tools, params=params)]
@@ -130,7 +130,7 @@ class ExplicitRequestModel:
         """The answer without tools; a call written as text is replaced by the last result."""
         held: list[Chunk] = []
         is_held, start = True, ""
-        async for chunk in self._model.stream(messages, params=params):
+        async for chunk in self._model.stream(with_plain_results(messages), params=params):
             start += chunk.text
             is_held = is_held and (not start.strip() or start.lstrip()[0] in "`{")
             if is_held:

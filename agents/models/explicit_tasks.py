@@ -88,6 +88,14 @@ def without_ids(result: str) -> str:
     return re.sub(r"\s*\[task_[A-Za-z0-9_-]+\]", "", result)
 
 
+def with_plain_results(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """The messages for an answer without calls: no ids in results."""
+    return [
+        message.model_copy(update={"content": without_ids(message.content)}) if message.role == "tool" else message
+        for message in messages
+    ]
+
+
 def _addition(said: str, present: Present) -> ToolCall | None:
     reminders = find_reminders(said, present.now)
     if reminders:
