@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agents.models.explicit_tasks import ADD, CANCEL, COMPLETE, LIST, MOVE, NOT_FOUND
+from agents.models.explicit_calls import ADD, CANCEL, COMPLETE, LIST, MOVE, NOT_FOUND
 from agents.models.language_model import Tool, ToolCall
 from agents.people import KnownPeople
 from agents.task_manager.task_lookup import subject

@@ -30,7 +30,7 @@ from language.words import Language, terms
 _LONGEST_CHARS = 200
 _LONGEST_PLAN_WORDS = 15
 _LETTERS = re.compile(r"[^\W\d]{2}")
-# "TODO:", «Катя:»: whose the rest of the line is.
+# Heading of a line that is work, such as «Задача:».
 _HEADING = re.compile(r"^\W*(?:(?:todo|to do|to-do|action item|task|задача|сделать|план)s?\s*:\s*)", re.IGNORECASE)
 _REASONS = re.compile(
     r",?\s+(?:because|since|otherwise|so that|as soon as|once|unless|потому что|так как|поскольку|иначе|а то|"

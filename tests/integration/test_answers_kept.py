@@ -79,7 +79,7 @@ async def test_a_question_to_a_model_that_is_away_is_kept_and_answered_on_reques
     assert away.value.message.startswith(reason)
     assert failed == 4
     assert answered.response == "Monday."
-    assert server.requests[-1].messages[-1].content == question
+    assert server.requests[-1].messages[-1].content.splitlines()[-1].strip() == question
     assert kept == [question, again, "Monday."]
 
 

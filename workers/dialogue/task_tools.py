@@ -14,7 +14,7 @@ from agents.dialogue.task_tools import (
     arguments_of,
     matching_tasks,
 )
-from agents.models.explicit_tasks import CANCEL, COMPLETE
+from agents.models.explicit_calls import CANCEL, COMPLETE
 from agents.models.language_model import ToolCall
 from agents.present import Present
 from bus_schema.dialogue import DialogueMessage, conversation_trace

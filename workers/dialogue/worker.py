@@ -11,7 +11,7 @@ from agents.context.preferences import open_preferences
 from agents.dialogue.agent import DialogueAgent, hidden_instruction
 from agents.dialogue.generation import is_cut_off
 from agents.models.endpoint import EndpointModel
-from agents.models.explicit_delegation import ExplicitRequestModel
+from agents.models.explicit_requests import ExplicitRequestModel
 from agents.models.language_model import LanguageModel
 from bus_schema.dialogue import (
     MAX_PREVIEW_CHARS,

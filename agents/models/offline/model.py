@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from agents.models import conversation, prompt
 from agents.models.errors import NeedsLanguageModel
-from agents.models.explicit_tasks import next_task_call
+from agents.models.explicit_calls import next_task_call, next_tool, planned_delegations
 from agents.models.language_model import (
     DEFAULTS,
     Chunk,
@@ -24,7 +24,6 @@ from agents.models.language_model import (
 from agents.models.offline.phrases import phrase
 from agents.models.offline.replies import knows_answer, reply_to
 from agents.models.offline.source import heaviest, read_source
-from agents.models.offline.tool_calls import next_delegation, next_tool
 from agents.models.offline.writer import TASKS, Writer
 from agents.models.prompt import Verdict
 from language.markdown import quoted
@@ -89,7 +88,8 @@ def next_call(messages: Sequence[ModelMessage], tools: Sequence[Tool]) -> ToolCa
         return None
     asked = conversation.parse_conversation(messages)
     _, since = conversation.since_user(messages)
-    delegation = next_delegation(asked.words, since, tools)
+    called = sum(len(message.tool_calls) for message in since)
+    delegation = next(iter(planned_delegations(asked.words, tools)[called:]), None)
     task_call = next_task_call(asked.words, asked.present, since, tools)
     return delegation or task_call or next_tool(asked.words, since, tools, is_known=knows_answer(asked))
 

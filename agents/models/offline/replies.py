@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 from agents.keywords import inverse_document_frequency, weighted_overlap
 from agents.models.conversation import TALK, Conversation
-from agents.models.explicit_tasks import NAMES as TASK_TOOL_NAMES
-from agents.models.explicit_tasks import is_about_nothing, without_ids
+from agents.models.explicit_calls import NAMES as TASK_TOOL_NAMES
+from agents.models.explicit_calls import SEARCH, is_about_nothing, without_ids
+from agents.models.explicit_delegation import DELEGATE
 from agents.models.language_model import ModelMessage
 from agents.models.offline.phrases import phrase
-from agents.models.offline.tool_calls import DELEGATE, SEARCH
 from agents.models.prompt import UNCERTAIN
 from agents.present import Present, day_text
 from agents.tone import analyse_tone

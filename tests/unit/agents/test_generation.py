@@ -13,7 +13,7 @@ from agents.dialogue.generation import RetryBudget, asks_again, is_cut_off, unav
 from agents.dialogue.task_tools import TASK_TOOLS
 from agents.models.conversation import chat_prompt
 from agents.models.errors import AnswerCutOff, ModelUnavailable
-from agents.models.explicit_delegation import ExplicitRequestModel
+from agents.models.explicit_requests import ExplicitRequestModel
 from agents.models.language_model import Completion, ModelMessage, Tool, ToolCall, tool_call
 from agents.models.openai_compatible import OpenAICompatible
 from agents.present import Present, with_present
@@ -172,6 +172,8 @@ def calls(*tool_calls: ToolCall) -> Completion:
         ("What is due today?", "list_tasks", ""),
         ("Перенеси созвон на четверг", "move_task", "созвон"),
         ("Cancel the dentist", "cancel_task", "dentist"),
+        ("Удали задачу отчёт", "cancel_task", "отчёт"),
+        ("Mark the report as done", "complete_task", "report"),
     ],
 )
 async def test_a_model_that_talks_about_a_task_calls_its_tool_all_the_same(question: str, name: str, task: str) -> None:
@@ -196,9 +198,29 @@ async def test_after_the_task_that_the_user_asked_for_the_model_only_tells_of_it
         assert (completion.text, completion.tool_calls) == (said, ())
 
 
-async def test_what_is_no_request_is_left_to_the_model() -> None:
-    for said in ("I've done the report", "How was your week?", "She asked me to cancel everything"):
-        assert await called("All right.", said) == []
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I've done the report",
+        "How was your week?",
+        "She asked me to cancel everything",
+        "My cat is ill, what should I do?",
+        "Кот заболел, что мне делать?",
+        "Delete the last paragraph",
+        "Удали последний абзац",
+        "Cancel the dentist. Then tell me a joke.",
+    ],
+)
+async def test_what_may_be_no_request_about_a_task_is_left_to_the_model(said: str) -> None:
+    assert await called("All right.", said) == []
+
+
+async def test_a_sub_agent_is_told_of_tasks_instead_of_the_users_being_listed() -> None:
+    tools = [delegation_tool("analytic", "Counts."), *TASK_TOOLS]
+
+    assert await called("All right.", "Tell the analyst to list my tasks", tools) == [
+        ("delegate_to_analytic", "List my tasks.")
+    ]
 
 
 async def test_a_task_that_runs_into_the_next_one_is_what_the_user_wanted_told() -> None:

@@ -7,10 +7,10 @@ import pytest
 from pydantic import BaseModel
 
 from agents.models.conversation import MOST_AT_ONCE, normalise_calls
+from agents.models.explicit_calls import next_tool
 from agents.models.explicit_delegation import content_for, delegations
 from agents.models.language_model import ModelMessage, Tool, ToolCall
 from agents.models.offline.replies import asks_name, introduced_name
-from agents.models.offline.tool_calls import next_tool
 from agents.subagents.loop import BoundTool, Toolbox, ToolFailed
 from agents.subagents.tables import InvalidTable, TableQuery, number_of, read_table, run_query
 
@@ -112,7 +112,7 @@ def test_calls_without_ids_of_their_own_get_some() -> None:
         ),
         (
             "Tell the sub-agent that my name is Bob, then ask it what my name is.",
-            [("analytic", "My name is Bob."), ("analytic", "What my name is?")],
+            [("analytic", "My name is Bob."), ("analytic", "What is my name?")],
         ),
         (
             "Сообщи weather, что идёт дождь, затем узнай у него прогноз; потом спроси analytic, сколько продано",
@@ -131,7 +131,7 @@ def test_calls_without_ids_of_their_own_get_some() -> None:
         ("Спроси у нашего аналитика, сколько мы продали", [("analytic", "Сколько мы продали?")]),
         (
             "Tell the analyst that my name is Bob and ask it what my name is",
-            [("analytic", "My name is Bob."), ("analytic", "What my name is?")],
+            [("analytic", "My name is Bob."), ("analytic", "What is my name?")],
         ),
         ("Ask Weather if it rains. Ask it again", [("weather", "If it rains?"), ("weather", "Again?")]),
         ("Сообщи Анне, что аналитика готова", []),

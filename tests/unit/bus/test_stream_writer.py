@@ -100,21 +100,26 @@ class Stutterer(mindbus.Worker):
     name = "speaker"
     attempts = 2
 
+    def __init__(self) -> None:
+        self.heard = asyncio.Semaphore(0)
+
     @mindbus.on_command
     async def speak(self, command: Speak, context: MessageContext) -> Spoken:
         await context.say("half a word")
+        await self.heard.acquire()
         if context.attempt == 1:
-            await asyncio.sleep(0.1)  # until the part is sent
             raise TemporaryFailure("lost the thread", timedelta(0))
-        await asyncio.sleep(0.1)
         await context.say(TextPart("the ", restarts=True))
         await context.say("whole")
         return Spoken(text="the whole")
 
 
 async def test_a_text_begins_again_with_another_attempt_and_where_its_writer_says_so(settings: FleetSettings) -> None:
-    async with running(lambda _kit: Stutterer(), settings=settings) as bus, asyncio.timeout(20):
-        parts = [part async for part in bus.stream(Speak(words=()), timeout_s=20)]
+    stutterer, parts = Stutterer(), []
+    async with running(lambda _kit: stutterer, settings=settings) as bus, asyncio.timeout(20):
+        async for part in bus.stream(Speak(words=()), timeout_s=20):
+            parts.append(part)
+            stutterer.heard.release()
 
     assert parts[-1] == Spoken(text="the whole")
     texts = [part for part in parts if isinstance(part, TextPart)]

@@ -1,14 +1,29 @@
-"""Calls of the task tools that a user asks for in so many words."""
+"""Tool calls that a user asks for in so many words: tasks, delegation, tables, artifacts, memory."""
 
 import re
 from collections.abc import Sequence
 
 from agents.due import NoDate, parse_due, split_due
+from agents.models.explicit_delegation import DELEGATE, delegations
 from agents.models.language_model import ModelMessage, Tool, ToolCall, tool_call
 from agents.present import Present
 from agents.reminders import find_reminders
+from language.sentences import sentences
 from language.words import Language
 
+SEARCH = "search_memory"
+_ARTIFACT = re.compile(r"\bart_[A-Za-z0-9_-]{1,64}")
+_OPERATIONS = {
+    "sum": r"sum|total|сумм\w*|итог\w*",
+    "mean": r"mean|average|средн\w*",
+    "max": r"max\w*|largest|highest|максим\w*|наибольш\w*",
+    "min": r"min\w*|smallest|lowest|миним\w*|наименьш\w*",
+    "count": r"count|how many|сколько|количеств\w*|число",
+}
+_OF = r"(?:\s+(?:of|the|in|column|values?|значени\w*|колонк\w*|столбц\w*|по|в))*"
+_GROUPED = re.compile(r"\b(?:by|per|for each|по|для кажд\w+)\s+(?:колонке\s+|столбцу\s+|column\s+)?[«\"']?([^\W\d]\w*)")
+_NOT_COLUMNS = frozenset({"rows", "row", "строк", "строки", "строка", "each", "in", "of", "в", "из", "для", "по", "by"})
+_MOST_QUERY_CHARS = 2000
 LIST, ADD, COMPLETE, MOVE, CANCEL = "list_tasks", "add_task", "complete_task", "move_task", "cancel_task"
 NAMES = frozenset({LIST, ADD, COMPLETE, MOVE, CANCEL})
 # How the results of these tools begin that found no task.
@@ -55,6 +70,12 @@ _ADD = re.compile(
     rf"(?:задачу|task|to-?do)\s*[:—-]?\s*(?:to\s+)?(?P<text>.+?){_END}",
     re.IGNORECASE | re.DOTALL,
 )
+# Words that may be about anything: "What should I do?", "Delete the last paragraph", "I've done the report".
+_ASKS_ADVICE = re.compile(r"\b(?:what\s+(?:do|should|must)\s+i|что\s+(?:мне|нам|я\s+долж))\b", re.IGNORECASE)
+_CANCELS = re.compile(
+    rf"{_PLEASE}(?:отмени|cancel|call\s+off|\w+\s+(?:(?:the|my)\s+)?(?:task|задачу)\b)", re.IGNORECASE
+)
+_MARKS = re.compile(r"\b(?:mark|отметь\w*)\b", re.IGNORECASE)
 _ARTICLES = re.compile(r"^(?:the|my|a|мой|мою|моё)\s+", re.IGNORECASE)
 
 
@@ -78,6 +99,54 @@ def next_task_call(
     return _addition(said, present)
 
 
+def explicit_task_call(said: str, present: Present | None, tools: Sequence[Tool]) -> ToolCall | None:
+    """The call that a message asks for and nothing else; None where a model may understand it otherwise."""
+    call = next_task_call(said, present, (), tools) if len(sentences(said)) == 1 else None
+    if call is None:
+        return None
+    is_doubtful = {
+        LIST: "all" in call.arguments and bool(_ASKS_ADVICE.search(said)),
+        COMPLETE: not _MARKS.search(said),
+        CANCEL: not _CANCELS.match(said),
+    }
+    return None if is_doubtful.get(call.name, False) else call
+
+
+def planned_delegations(said: str, tools: Sequence[Tool]) -> tuple[ToolCall, ...]:
+    """The delegations of a request such as `tell the sub-agent …, then ask it …`, in order."""
+    names = [tool.name.removeprefix(DELEGATE) for tool in tools if tool.name.startswith(DELEGATE)]
+    plan = delegations(said, names) if names else []
+    return tuple(tool_call(f"{DELEGATE}{name}", f"call_{place}", task=task) for place, (name, task) in enumerate(plan))
+
+
+def next_tool(task: str, since: Sequence[ModelMessage], tools: Sequence[Tool], is_known: bool) -> ToolCall | None:
+    """The one call that a task asks for, unless it has been made: to compute, to read, else to look up a question."""
+    names = {tool.name for tool in tools}
+    if any(message.tool_calls for message in since):
+        return None
+    artifact = _ARTIFACT.search(task)
+    if artifact and "compute" in names and (arguments := _computation(task.replace(artifact[0], " "))):
+        return tool_call("compute", artifact_id=artifact[0], **arguments)
+    if artifact and "read_artifact" in names:
+        return tool_call("read_artifact", artifact_id=artifact[0])
+    if SEARCH in names and not is_known and task.rstrip('»" ').endswith("?"):
+        return tool_call(SEARCH, query=task[:_MOST_QUERY_CHARS])
+    return None
+
+
+def _computation(text: str) -> dict[str, str] | None:
+    for operation, names in _OPERATIONS.items():
+        found = re.search(rf"\b(?:{names})\b{_OF}\s+[«\"']?([^\W\d]\w*)?", text, re.IGNORECASE)
+        if not found:
+            continue
+        column = found[1] if found[1] and found[1].lower() not in _NOT_COLUMNS else None
+        groups = [group for group in _GROUPED.findall(text) if group != column]
+        if column or operation == "count":
+            optional = {"column": column, "group_by": groups[-1] if groups else None}
+            return {"operation": operation} | {name: value for name, value in optional.items() if value}
+    return None
+
+
 def is_about_nothing(result: ModelMessage) -> bool:
     """Whether a call to complete a task has met none: the user may have spoken of something else."""
     return result.name == COMPLETE and result.content.startswith(tuple(NOT_FOUND.values()))
@@ -89,9 +158,9 @@ def without_ids(result: str) -> str:
 
 
 def with_plain_results(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """The messages for an answer without calls: no ids in results."""
+    """The messages for an answer without calls: no ids in the results of task tools."""
     return [
-        message.model_copy(update={"content": without_ids(message.content)}) if message.role == "tool" else message
+        message.model_copy(update={"content": without_ids(message.content)}) if message.name in NAMES else message
         for message in messages
     ]
 

@@ -1,0 +1,177 @@
+"""A language model that makes the calls which the user asks for in so many words: delegations, the user's tasks.
+
+Small models answer such a request in words, repeat a call without end, or write a call as text.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+
+from pydantic import BaseModel
+
+from agents.models.conversation import parse_conversation, since_user
+from agents.models.errors import AnswerCutOff
+from agents.models.explicit_calls import explicit_task_call, planned_delegations, with_plain_results
+from agents.models.language_model import (
+    DEFAULTS,
+    Chunk,
+    Completion,
+    LanguageModel,
+    ModelMessage,
+    ModelParams,
+    Tool,
+    ToolCall,
+)
+from language.words import words
+
+_NONE = timedelta(0)
+# A call that is written as text.
+_CALL = re.compile(r'"name"\s*:\s*"\w+"\s*,\s*"arguments"')
+
+
+class ExplicitRequestModel:
+    """Calls what the user's words ask for where the model does not; all other requests go through unchanged."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def complete(
+        self,
+        messages: Sequence[ModelMessage],
+        *,
+        tools: Sequence[Tool] = (),
+        schema: type[BaseModel] | None = None,
+        params: ModelParams = DEFAULTS,
+    ) -> Completion:
+        return await self._model.complete(messages, tools=tools, schema=schema, params=params)
+
+    async def stream(
+        self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
+    ) -> AsyncIterator[Chunk]:
+        async for chunk in self._answer(messages, tools, params):
+            yield chunk
+
+    def _answer(
+        self, messages: Sequence[ModelMessage], tools: Sequence[Tool], params: ModelParams
+    ) -> AsyncIterator[Chunk]:
+        _, since = since_user(messages)
+        asked = parse_conversation(messages)
+        plan = planned_delegations(asked.words, tools)
+        task_call = None if plan or asked.instruction else explicit_task_call(asked.words, asked.present, tools)
+        done = sum(len(message.tool_calls) for message in since)
+        if task_call and not since:
+            return self._calling((task_call,))
+        # After the user's task a small model that has tools goes on to complete the next one.
+        if task_call or (done and not tools):
+            return self._last_round(messages, params, since)
+        if done < len(plan):
+            return self._planned_round(messages, tools, params, plan, done)
+        if plan:
+            return self._after_plan(messages, tools, params, since)
+        return self._model.stream(messages, tools=tools, params=params)
+
+    async def _calling(self, calls: tuple[ToolCall, ...]) -> AsyncIterator[Chunk]:
+        yield Chunk(
+            completion=Completion(
+                text="", tool_calls=calls, finish_reason="tool_calls", model_name=self.name, took=_NONE
+            )
+        )
+
+    async def _after_plan(
+        self,
+        messages: Sequence[ModelMessage],
+        tools: Sequence[Tool],
+        params: ModelParams,
+        since: Sequence[ModelMessage],
+    ) -> AsyncIterator[Chunk]:
+        """The model's answer, or more calls; a repeated one ends the tools."""
+        async for chunk in self._model.stream(messages, tools=tools, params=params):
+            if chunk.completion and _is_repeated(chunk.completion.tool_calls, since):
+                async for last in self._last_round(messages, params, since):
+                    yield last
+                return
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._model.aclose()
+
+    async def _planned_round(
+        self,
+        messages: Sequence[ModelMessage],
+        tools: Sequence[Tool],
+        params: ModelParams,
+        plan: tuple[ToolCall, ...],
+        done: int,
+    ) -> AsyncIterator[Chunk]:
+        """The model's calls, or what is left of the plan in place of an answer or of repeated calls."""
+        rest = plan[done:]
+        try:
+            chunks = [chunk async for chunk in self._model.stream(messages, tools=tools, params=params)]
+        except AnswerCutOff:
+            # It talks instead of calling.
+            async for chunk in self._calling(rest):
+                yield chunk
+            return
+        completion = chunks[-1].completion
+        calls = completion.tool_calls if completion else ()
+        if completion is None or (calls and not _is_repeated(calls, since_user(messages)[1])):
+            for chunk in chunks:
+                yield _with_whole_tasks(chunk, plan, done)
+            return
+        update = {"text": "", "tool_calls": rest, "finish_reason": "tool_calls"}
+        yield Chunk(completion=completion.model_copy(update=update))
+
+    async def _last_round(
+        self, messages: Sequence[ModelMessage], params: ModelParams, since: Sequence[ModelMessage]
+    ) -> AsyncIterator[Chunk]:
+        """The answer without tools; a call written as text is replaced by the last result."""
+        held: list[Chunk] = []
+        is_held, start = True, ""
+        async for chunk in self._model.stream(with_plain_results(messages), params=params):
+            start += chunk.text
+            is_held = is_held and (not start.strip() or start.lstrip()[0] in "`{")
+            if is_held:
+                held.append(chunk)
+                continue
+            for each in (*held, chunk):
+                yield each
+            held.clear()
+        if not held:
+            return
+        completion = held[-1].completion
+        results = [message.content for message in with_plain_results(since) if message.role == "tool"]
+        if completion and results and _CALL.search(completion.text):
+            held = [Chunk(text=results[-1]), Chunk(completion=completion.model_copy(update={"text": results[-1]}))]
+        for each in held:
+            yield each
+
+
+def _is_repeated(calls: Sequence[ToolCall], since: Sequence[ModelMessage]) -> bool:
+    earlier = {(call.name, call.arguments) for message in since for call in message.tool_calls}
+    return bool(calls) and all((call.name, call.arguments) in earlier for call in calls)
+
+
+def _with_whole_tasks(chunk: Chunk, plan: Sequence[ToolCall], done: int) -> Chunk:
+    """The chunk with the user's own sentence where a call has a fragment of it, or runs into another one."""
+    if chunk.completion is None or not chunk.completion.tool_calls:
+        return chunk
+    calls = list(chunk.completion.tool_calls)
+    for place, (call, planned) in enumerate(zip(calls, plan[done:], strict=False)):
+        said, whole = _words_of(call), _words_of(planned)
+        others = set[str]().union(*map(_words_of, plan)) - whole
+        if call.name == planned.name and (said < whole or said & others):
+            calls[place] = call.model_copy(update={"arguments": planned.arguments})
+    return chunk.model_copy(update={"completion": chunk.completion.model_copy(update={"tool_calls": tuple(calls)})})
+
+
+def _words_of(call: ToolCall) -> set[str]:
+    try:
+        arguments = json.loads(call.arguments)
+    except ValueError:
+        return set()
+    return {word.lower() for word in words(str(arguments.get("task", "")))} if isinstance(arguments, dict) else set()
