@@ -8,6 +8,8 @@ from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 POLL_S = 0.02
+# A look that takes long, such as one over the bus, is not to keep busy those whom it waits for.
+SLOWEST_POLL_S = 0.5
 
 
 class ConditionNotMet(AssertionError):
@@ -21,9 +23,13 @@ async def until(
 @overload
 async def until(condition: Callable[[], T], deadline_s: float = 10, what: str | None = None) -> T: ...
 async def until(condition: Callable[[], Any], deadline_s: float = 10, what: str | None = None) -> Any:
-    """Poll the condition until it is true and return its result. Raises ConditionNotMet, which names it by `what`."""
+    """Poll the condition until it is true and return its result; the longer it takes to evaluate, the less often.
+
+    Raises ConditionNotMet, which names it by `what`.
+    """
     started = time.monotonic()
     while True:
+        looked_at = time.monotonic()
         result = condition()
         value = await result if inspect.isawaitable(result) else result
         if value:
@@ -31,7 +37,8 @@ async def until(condition: Callable[[], Any], deadline_s: float = 10, what: str 
         if time.monotonic() - started > deadline_s:
             awaited = what or _source(condition)
             raise ConditionNotMet(f"not within {deadline_s:g} s: {awaited} (the last look gave {value!r})")
-        await asyncio.sleep(POLL_S)
+        took_s = time.monotonic() - looked_at
+        await asyncio.sleep(min(max(POLL_S, 2 * took_s), SLOWEST_POLL_S))
 
 
 def eventually(condition: Callable[[], object], deadline_s: float, what: str) -> None:
