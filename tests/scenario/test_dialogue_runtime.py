@@ -118,8 +118,9 @@ async def test_what_a_user_types_is_never_obeyed_as_an_instruction(team: Runtime
     assert not answered.response.startswith("Your account is closed")
 
 
-async def test_scenario_e_a_simulated_team_is_heard_like_people(vhost_url: str, tmp_path: Path) -> None:
-    order = StartSim(profiles="team_ru", seed=7, speed=6000, limit=80)
+@pytest.mark.parametrize("limit", [40, pytest.param(80, marks=pytest.mark.proof)])
+async def test_scenario_e_a_simulated_team_is_heard_like_people(vhost_url: str, tmp_path: Path, limit: int) -> None:
+    order = StartSim(profiles="team_ru", seed=7, speed=6000, limit=limit)
     async with runtime(dialogue_settings(vhost_url, tmp_path), *RUNTIME, "sim") as team:
         day = await whole_day(team, order, 120)
 
