@@ -16,6 +16,7 @@ from tests.brokers import do_without
 
 SIZES = {"desk": (1280, 800), "phone": (390, 844)}
 SCREENSHOTS = Path("build/screenshots")
+ZONE = "Asia/Almaty"
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 # What a screen may not say to its developers while somebody uses it.
@@ -56,7 +57,7 @@ def looking(browser: Browser, url: str, looks: Looks | None = None, expected: tu
         has_touch=is_phone,
         reduced_motion="reduce",
         locale="ru-RU" if looks.language == "ru" else "en-US",
-        timezone_id="Asia/Almaty",
+        timezone_id=ZONE,
     )
     context.set_default_timeout(15_000)
     context.add_cookies([{"name": "mb_theme", "value": looks.theme, "url": url}])

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -14,7 +15,7 @@ from bus_schema.task_records import SaveTasks, TaskWrite
 from config.settings import FleetSettings
 from mindbus import connect
 from tests.browser.conftest import App
-from tests.browser.pages import Looks, chromium, keep, looking, low_contrasts, overflow
+from tests.browser.pages import ZONE, Looks, chromium, keep, looking, low_contrasts, overflow
 from tests.command_line import Shell
 
 pytestmark = pytest.mark.timeout(300)
@@ -185,8 +186,10 @@ def test_more_tasks_than_fit_a_page_are_all_there(app: App, browser: Browser) ->
 
 @pytest.mark.parametrize(("user", "looks"), list(zip(PEOPLE, LOOKS, strict=True)), ids=str)
 def test_tasks_fit_and_can_be_read(app: App, browser: Browser, user: str, looks: Looks) -> None:
+    # The viewer's day ends before that of UTC.
+    tonight = datetime.now(ZoneInfo(ZONE)).replace(hour=23, minute=59, second=59)
     for days, text in TEXTS.items():
-        due = datetime.now(UTC) + timedelta(days=days, hours=1)
+        due = tonight + timedelta(days=days)
         add(app, user, text, due=due.isoformat(), owner="boris" if days == 4 else None)
     add(app, "olga", "Найти второго подрядчика", owner=user)
     with looking(browser, app.url, looks) as page:
