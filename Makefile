@@ -59,6 +59,7 @@ proof: setup-tests ## The long form of the proofs
 bench: setup-tests ## Every benchmark, beside its peers; takes an hour
 	$(BIN)/python -m benchmarks.bus
 	$(BIN)/python -m benchmarks.storage
+	$(BIN)/python -m benchmarks.runs
 	$(BIN)/python -m benchmarks.search
 	$(BIN)/python -m benchmarks.dialogue
 	$(BIN)/python -m benchmarks.first_token

@@ -35,6 +35,18 @@ class GetArtifact(Query[FoundManifest], domain="storage", action="get_artifact")
     presigned: bool = False
 
 
+class FoundManifests(Value):
+    """Those of the requested manifests that the requester may see, in the order of the request."""
+
+    items: tuple[Manifest, ...]
+
+
+class GetArtifacts(Query[FoundManifests], domain="storage", action="get_artifacts"):
+    """Read several manifests at once; what is absent, or denied, is left out."""
+
+    artifact_ids: tuple[ArtifactId, ...] = Field(min_length=1, max_length=100)
+
+
 class ManifestPage(Page[Manifest]):
     """Manifests in order of commit, with the cursor of the next page."""
 

@@ -97,12 +97,14 @@ class _Item(Generic[T]):
 class Batches(Generic[T]):
     """`add` returns once the batch with the value is saved, or raises what `save` raised.
 
-    A batch closes when `save` is free: a single value is saved at once, many together, up to `max_items` values or
-    `max_weight` in weight.
+    A batch closes when `save` is free and `gathers_s` seconds have passed since its first value, at `max_items` values
+    or `max_weight` in weight.
     """
 
-    def __init__(self, save: Callable[[list[T]], Awaitable[object]], *, max_items: int, max_weight: int) -> None:
-        self._save, self._max_items, self._max_weight = save, max_items, max_weight
+    def __init__(
+        self, save: Callable[[list[T]], Awaitable[object]], *, max_items: int, max_weight: int, gathers_s: float = 0.0
+    ) -> None:
+        self._save, self._max_items, self._max_weight, self._gathers_s = save, max_items, max_weight, gathers_s
         self._waiting: asyncio.Queue[_Item[T]] = asyncio.Queue()
         self._left_over: _Item[T] | None = None
         self._saving: asyncio.Task[None] | None = None
@@ -139,7 +141,11 @@ class Batches(Generic[T]):
                         item.saved.set_result(None)
 
     async def _next(self) -> list[_Item[T]]:
-        first, self._left_over = self._left_over or await self._waiting.get(), None
+        first, self._left_over = self._left_over, None
+        if first is None:
+            first = await self._waiting.get()
+            if self._waiting.qsize() < self._max_items:
+                await asyncio.sleep(self._gathers_s)
         batch, weight = [first], first.weight
         with suppress(asyncio.QueueEmpty):
             while len(batch) < self._max_items:

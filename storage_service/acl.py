@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import BindParameter, ColumnElement, and_, exists, or_, select
+from sqlalchemy import BindParameter, ColumnElement, Connection, and_, bindparam, exists, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.artifacts import retention_of
@@ -12,7 +12,7 @@ from bus_schema.identities import owner_of
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from storage_service.errors import NoSuchArtifact, NotAnOperator, NotAService
-from storage_service.rows import insert_if_absent
+from storage_service.rows import inserting
 from storage_service.tables import ManifestRow, TraceMemberRow, TraceRow
 
 # A value, or a parameter of a prepared statement.
@@ -74,24 +74,38 @@ class Traces:
         if not principal.is_service:
             raise NotAService(requester=principal.identity)
         # In one order, so that two concurrent lists do not deadlock.
-        for member in sorted(set(map(owner_of, members))):
-            await insert_if_absent(self.database.session, TraceMemberRow, trace_id=trace_id, member=member)
-        trace = await self._open_trace(trace_id)
-        trace.retention = retention or trace.retention
-        _set_retention(trace)
+        owners = sorted(set(map(owner_of, members)))
+
+        def add(connection: Connection) -> None:
+            for member in owners:
+                row = {"trace_id": trace_id, "member": member}
+                connection.execute(inserting(connection, TraceMemberRow), row)
+            _change_trace(connection, trace_id, retention=retention)
+
+        await self.database.run(add)
 
     async def close(self, trace_id: str) -> None:
         """End a trace within the current transaction; its retention counts from now on."""
-        trace = await self._open_trace(trace_id)
-        trace.closed_at = trace.closed_at or self.clock()
-        _set_retention(trace)
-
-    async def _open_trace(self, trace_id: str) -> TraceRow:
-        session = self.database.session
-        await insert_if_absent(session, TraceRow, trace_id=trace_id)
-        return await session.get_one(TraceRow, trace_id, with_for_update=True)
+        now = self.clock()
+        await self.database.run(lambda connection: _change_trace(connection, trace_id, closed_at=now))
 
 
-def _set_retention(trace: TraceRow) -> None:
-    retention = retention_of(trace.retention) if trace.retention else None
-    trace.kept_until = trace.closed_at + retention if trace.closed_at and retention else None
+_OF_TRACE = TraceRow.trace_id == bindparam("of")
+_TRACE = select(TraceRow.__table__).where(_OF_TRACE).with_for_update()
+_TRACE_CHANGE = update(TraceRow).where(_OF_TRACE)
+
+
+def _change_trace(
+    connection: Connection, trace_id: str, *, retention: str | None = None, closed_at: datetime | None = None
+) -> None:
+    """Open a trace, unless it is there; an end that it has already stays as it is."""
+    connection.execute(inserting(connection, TraceRow), {"trace_id": trace_id})
+    trace = connection.execute(_TRACE, {"of": trace_id}).one()
+    retention, closed_at = retention or trace.retention, trace.closed_at or closed_at
+    kept_for = retention_of(retention) if retention else None
+    changed = {
+        "retention": retention,
+        "closed_at": closed_at,
+        "kept_until": closed_at + kept_for if closed_at and kept_for else None,
+    }
+    connection.execute(_TRACE_CHANGE, changed | {"of": trace_id})

@@ -1,5 +1,6 @@
 """Reads of manifests, versions and lineage, under the condition of the ACL."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import select
@@ -16,6 +17,7 @@ from storage_service.search import DEFAULT_TUNING, ManifestSearch, SearchTuning
 from storage_service.tables import InputRow, ManifestRow
 
 MAX_EDGES = 2000
+_MANIFESTS = select(ManifestRow.__table__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,13 @@ class Catalog:
     async def get(self, artifact_id: str, principal: Principal) -> Manifest:
         """Raises NoSuchArtifact."""
         return as_manifest(await self._row(artifact_id, principal))
+
+    async def get_many(self, artifact_ids: Sequence[str], principal: Principal) -> tuple[Manifest, ...]:
+        """Those manifests that the principal may see, in the order of the ids."""
+        query = _MANIFESTS.where(ManifestRow.id.in_(set(artifact_ids)), readable_by(principal))
+        rows = await self.database.read(lambda connection: connection.execute(query).all())
+        found = {row.id: as_manifest(row) for row in rows}
+        return tuple(found[artifact_id] for artifact_id in dict.fromkeys(artifact_ids) if artifact_id in found)
 
     async def search(self, request: SearchArtifacts, principal: Principal) -> ManifestPage:
         """A page in order of commit, so that what is committed between two pages comes after both.

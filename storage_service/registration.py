@@ -211,9 +211,8 @@ class SqlRegistry:
     async def require_inputs(self, manifest: Manifest, principal: Principal) -> None:
         if not (inputs := inputs_of(manifest)):
             return
-        query = select(ManifestRow.id).where(ManifestRow.id.in_(inputs), readable_by(principal))
-        async with self.database.reading() as session:
-            known_inputs = set(await session.scalars(query))
+        query = select(_MANIFESTS.c.id).where(ManifestRow.id.in_(inputs), readable_by(principal))
+        known_inputs = await self.database.read(lambda connection: set(connection.execute(query).scalars()))
         if missing := sorted(inputs - known_inputs):
             raise NoSuchInput(missing=missing)
 

@@ -6,15 +6,30 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, Index, Select, String, Text, and_, delete, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy import (
+    JSON,
+    Connection,
+    ForeignKey,
+    Index,
+    Row,
+    Select,
+    String,
+    Text,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.process import Card, Run, RunPage, RunStatus, Step, StepStatus
 from mindbus.sql.tables import Utc, add_inbox_tables, named_metadata
 from retrieval.cursors import PageKey, split_page
-from storage_service.rows import insert_if_absent
+from storage_service.rows import inserting
 
 MIGRATIONS = Path(__file__).parent / "migrations" / "orchestrator"
 
@@ -67,8 +82,12 @@ class StepRow(RunBase):
 inbox_tables = add_inbox_tables(RunBase.metadata)
 
 
-def as_run(row: RunRow, steps: Sequence[Step]) -> Run:
-    columns = {name: getattr(row, name) for name in Run.model_fields if name not in ("steps", "retention")}
+_RUNS, _STEPS = RunRow.__table__, StepRow.__table__
+_RUN_COLUMNS = tuple(name for name in Run.model_fields if name not in ("steps", "retention"))
+
+
+def as_run(row: Row[Any], steps: Sequence[Step]) -> Run:
+    columns = {name: getattr(row, name) for name in _RUN_COLUMNS}
     return Run.model_validate(columns | {"steps": steps, "retention": row.card.get("retention")})
 
 
@@ -81,6 +100,17 @@ def step_columns(step: Step) -> dict[str, Any]:
 
 
 _AT_ONCE = 500
+_OF_RUN = RunRow.run_id == bindparam("of_run")
+_RUN = select(_RUNS).where(_OF_RUN)
+_LOCKED_RUN = _RUN.with_for_update()
+_STEPS_OF_RUNS = (
+    select(_STEPS).where(StepRow.run_id.in_(bindparam("of_runs", expanding=True))).order_by(StepRow.position)
+)
+_CHANGE = update(RunRow).where(_OF_RUN, RunRow.version == bindparam("of_version"))
+_STEP_CHANGE = update(StepRow).where(StepRow.run_id == bindparam("of_run"), StepRow.step_id == bindparam("of_step"))
+_AWAITED = select(_STEPS.c.artifact).where(
+    StepRow.run_id == bindparam("of_run"), StepRow.status == StepStatus.PENDING_STORAGE
+)
 
 
 class RunChangedMeanwhile(Exception):
@@ -97,7 +127,7 @@ class StoredRun:
     version: int
 
 
-async def add_run(session: AsyncSession, run: Run, card: Card, request_sha256: str) -> bool:
+def add_run(connection: Connection, run: Run, card: Card, request_sha256: str) -> bool:
     """Insert a run; False where its id is taken."""
     row = {
         **run.model_dump(include={"run_id", "card_name", "started_by", "started_at", "params"}),
@@ -107,116 +137,117 @@ async def add_run(session: AsyncSession, run: Run, card: Card, request_sha256: s
         "request_sha256": request_sha256,
         "card": card.model_dump(mode="json"),
     }
-    if not await insert_if_absent(session, RunRow, **row):
+    if connection.execute(inserting(connection, RunRow), row).first() is None:
         return False
-    for position, step in enumerate(run.steps):
-        session.add(StepRow(run_id=run.run_id, position=position, **step_columns(step)))
-    await session.flush()
+    steps = [
+        {"run_id": run.run_id, "position": position, **step_columns(step)} for position, step in enumerate(run.steps)
+    ]
+    connection.execute(insert(StepRow), steps)
     return True
 
 
-async def run_to_change(session: AsyncSession, run_id: str) -> StoredRun | None:
+def run_to_change(connection: Connection, run_id: str) -> StoredRun | None:
     """A run, locked until the transaction ends."""
-    locked = select(RunRow).where(RunRow.run_id == run_id).with_for_update()
-    row = await session.scalar(locked.execution_options(populate_existing=True))
+    row = connection.execute(_LOCKED_RUN, {"of_run": run_id}).first()
     if row is None:
         return None
-    (run,) = await _with_steps(session, [row])
+    (run,) = _with_steps(connection, [row])
     return StoredRun(run, Card.model_validate(row.card), row.request_sha256, row.version)
 
 
-async def save_run(session: AsyncSession, stored: StoredRun, run: Run) -> None:
+def save_run(connection: Connection, stored: StoredRun, run: Run) -> None:
     """Store the changes of a run since it was read. Raises RunChangedMeanwhile."""
-    changed = await session.execute(
-        update(RunRow)
-        .where(RunRow.run_id == run.run_id, RunRow.version == stored.version)
-        .values(**run_columns(run), version=stored.version + 1)
-        .execution_options(synchronize_session=False)
-    )
-    if not changed.rowcount:  # type: ignore[attr-defined]  # an update's result is a CursorResult
+    of = {"of_run": run.run_id, "of_version": stored.version}
+    changed = connection.execute(_CHANGE, {**run_columns(run), "version": stored.version + 1, **of})
+    if not changed.rowcount:
         raise RunChangedMeanwhile(run.run_id)
-    for before, step in zip(stored.run.steps, run.steps, strict=True):
-        if step != before:
-            await session.execute(
-                update(StepRow)
-                .where(StepRow.run_id == run.run_id, StepRow.step_id == step.step_id)
-                .values(**step_columns(step))
-                .execution_options(synchronize_session=False)
-            )
+    steps = [
+        step_columns(step) | {"of_run": run.run_id, "of_step": step.step_id}
+        for before, step in zip(stored.run.steps, run.steps, strict=True)
+        if step != before
+    ]
+    if steps:
+        connection.execute(_STEP_CHANGE, steps)
 
 
-async def read_run(session: AsyncSession, run_id: str) -> Run | None:
-    row = await session.get(RunRow, run_id)
-    return None if row is None else (await _with_steps(session, [row]))[0]
+def read_run(connection: Connection, run_id: str) -> Run | None:
+    row = connection.execute(_RUN, {"of_run": run_id}).first()
+    return None if row is None else _with_steps(connection, [row])[0]
 
 
-async def list_runs(
-    session: AsyncSession, status: RunStatus | None, card: str | None, cursor: str | None, limit: int
+def is_awaited(connection: Connection, run_id: str, artifact: ArtifactRef) -> bool:
+    """Whether a step of the run waits for storage to register this artifact."""
+    awaited = connection.execute(_AWAITED, {"of_run": run_id}).scalars()
+    return any(each is not None and each["artifact_id"] == artifact.artifact_id for each in awaited)
+
+
+def list_runs(
+    connection: Connection, status: RunStatus | None, card: str | None, cursor: str | None, limit: int
 ) -> RunPage:
     """A page of runs, newest first. Raises InvalidCursor."""
-    query = select(RunRow).order_by(RunRow.started_at.desc(), RunRow.run_id.desc()).limit(limit + 1)
+    query = select(_RUNS).order_by(RunRow.started_at.desc(), RunRow.run_id.desc()).limit(limit + 1)
     if status is not None:
         query = query.where(RunRow.status == status)
     if card is not None:
         query = query.where(RunRow.card_name == card)
-    rows = (await session.scalars(_after(query, cursor))).all()
+    rows = connection.execute(_after(query, cursor)).all()
     page, last = split_page(rows, limit)
     return RunPage(
-        items=await _with_steps(session, page),
+        items=_with_steps(connection, page),
         next_cursor=PageKey(last.started_at, last.run_id).plain if last else None,
     )
 
 
-async def starting_runs(session: AsyncSession, limit: int) -> tuple[Run, ...]:
+def starting_runs(connection: Connection, limit: int) -> tuple[Run, ...]:
     """Runs whose trace members storage has not confirmed, oldest first."""
-    waiting = select(RunRow).where(RunRow.status == RunStatus.STARTING).order_by(RunRow.started_at).limit(limit)
-    return await _with_steps(session, (await session.scalars(waiting)).all())
+    waiting = select(_RUNS).where(RunRow.status == RunStatus.STARTING).order_by(RunRow.started_at).limit(limit)
+    return _with_steps(connection, connection.execute(waiting).all())
 
 
-async def due_runs(session: AsyncSession, now: datetime, limit: int) -> tuple[str, ...]:
+def due_runs(connection: Connection, now: datetime, limit: int) -> tuple[str, ...]:
     """Runs with a step whose timer has expired, the longest overdue first."""
-    due = select(StepRow.run_id).where(StepRow.due_at <= now).order_by(StepRow.due_at).limit(limit)
-    return tuple(dict.fromkeys((await session.scalars(due)).all()))
+    due = select(_STEPS.c.run_id).where(StepRow.due_at <= now).order_by(StepRow.due_at).limit(limit)
+    return tuple(dict.fromkeys(connection.execute(due).scalars()))
 
 
-async def claim_runs(session: AsyncSession, run_ids: Sequence[str]) -> tuple[str, ...]:
+def claim_runs(connection: Connection, run_ids: Sequence[str]) -> tuple[str, ...]:
     """The runs that no other transaction is changing, locked."""
-    free = select(RunRow.run_id).where(RunRow.run_id.in_(run_ids)).order_by(RunRow.run_id)
-    return tuple((await session.scalars(free.with_for_update(skip_locked=True))).all())
+    free = select(_RUNS.c.run_id).where(RunRow.run_id.in_(run_ids)).order_by(RunRow.run_id)
+    return tuple(connection.execute(free.with_for_update(skip_locked=True)).scalars())
 
 
-async def awaited_artifacts(session: AsyncSession, limit: int) -> tuple[tuple[str, ArtifactRef], ...]:
+def awaited_artifacts(connection: Connection, limit: int) -> tuple[tuple[str, ArtifactRef], ...]:
     """Artifacts that wait in agents' buffers, with their runs; the newest, so that lost ones do not hide them."""
-    waiting = select(StepRow).where(StepRow.status == StepStatus.PENDING_STORAGE)
-    steps = (await session.scalars(waiting.order_by(StepRow.started_at.desc()).limit(limit))).all()
+    waiting = select(_STEPS.c.run_id, _STEPS.c.artifact).where(StepRow.status == StepStatus.PENDING_STORAGE)
+    steps = connection.execute(waiting.order_by(StepRow.started_at.desc()).limit(limit)).all()
     return tuple((step.run_id, ArtifactRef.model_validate(step.artifact)) for step in steps)
 
 
-async def runs_to_forget(session: AsyncSession, started_by: str | None) -> tuple[Run, ...]:
+def runs_to_forget(connection: Connection, started_by: str | None) -> tuple[Run, ...]:
     """All runs, or those that a user has started."""
-    query = select(RunRow).order_by(RunRow.run_id)
+    query = select(_RUNS).order_by(RunRow.run_id)
     if started_by is not None:
         query = query.where(RunRow.started_by == started_by)
-    return await _with_steps(session, (await session.scalars(query)).all())
+    return _with_steps(connection, connection.execute(query).all())
 
 
-async def forget_runs(session: AsyncSession, run_ids: Sequence[str]) -> None:
+def forget_runs(connection: Connection, run_ids: Sequence[str]) -> None:
     for first in range(0, len(run_ids), _AT_ONCE):
         for table in (StepRow, RunRow):
-            deletion = delete(table).where(table.run_id.in_(run_ids[first : first + _AT_ONCE]))
-            await session.execute(deletion.execution_options(synchronize_session=False))
+            connection.execute(delete(table).where(table.run_id.in_(run_ids[first : first + _AT_ONCE])))
 
 
-def _after(query: Select[RunRow], cursor: str | None) -> Select[RunRow]:
+def _after(query: Select[Any], cursor: str | None) -> Select[Any]:
     if cursor is None:
         return query
     key = PageKey.parse_plain(cursor)
     return query.where(or_(RunRow.started_at < key.time, and_(RunRow.started_at == key.time, RunRow.run_id < key.id)))
 
 
-async def _with_steps(session: AsyncSession, rows: Sequence[RunRow]) -> tuple[Run, ...]:
+def _with_steps(connection: Connection, rows: Sequence[Row[Any]]) -> tuple[Run, ...]:
     steps: dict[str, list[Step]] = {row.run_id: [] for row in rows}
-    query = select(StepRow).where(StepRow.run_id.in_(list(steps))).order_by(StepRow.position)
-    for step in await session.scalars(query.execution_options(populate_existing=True)):
-        steps[step.run_id].append(Step.model_validate(step, from_attributes=True))
+    for first in range(0, len(rows), _AT_ONCE):
+        of = [row.run_id for row in rows[first : first + _AT_ONCE]]
+        for step in connection.execute(_STEPS_OF_RUNS, {"of_runs": of}):
+            steps[step.run_id].append(Step.model_validate(step, from_attributes=True))
     return tuple(as_run(row, steps[row.run_id]) for row in rows)

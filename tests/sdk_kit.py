@@ -1,7 +1,7 @@
 """Artifacts over a real file store, a real buffer, a storage that does as it is told."""
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,10 +67,10 @@ class FakeStorage:
         except KeyError:
             raise ArtifactNotFound(artifact_id) from None
 
-    async def produced_by(self, owner: str, trace: str, step: str | None) -> tuple[Manifest, ...]:
+    async def manifests_of(self, artifact_ids: Sequence[str], trace: str | None) -> tuple[Manifest, ...]:
         if self.is_away:
             raise StorageAway("nobody there")
-        return tuple(each for each in self.manifests.values() if (each.owner, each.trace_id) == (owner, trace))
+        return tuple(self.manifests[each] for each in artifact_ids if each in self.manifests)
 
     def _publish(self, manifest: Manifest) -> None:
         staged = manifest.uri.removeprefix(f"{self.files.url}/")

@@ -1,122 +1,143 @@
-"""Checkpoints of LangGraph: SQLite on one machine, PostgreSQL for many."""
+"""Checkpoints of LangGraph in a worker's own database: the last one of each thread."""
 
 import asyncio
-import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+import json
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
-import aiosqlite
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from psycopg import AsyncConnection, OperationalError
-from psycopg.rows import DictRow, dict_row
-from psycopg.sql import SQL, Identifier
-from psycopg_pool import AsyncConnectionPool
-from sqlalchemy.engine import URL, make_url
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
+from sqlalchemy import Column, Connection, LargeBinary, MetaData, Row, String, Table, Text, bindparam, delete, select
+from sqlalchemy.dialects import postgresql, sqlite
 
-from mindbus.sql.database import CONNECT_OPTIONS, TimedConnection, session_options
+from mindbus.sql.database import Database
+from mindbus.sql.tables import Utc
 
 # A step ends within hours: an older thread belongs to no step.
 KEPT = timedelta(days=7)
 
-# The database is unavailable or busy; try again.
-CheckpointTrouble = (sqlite3.OperationalError, OperationalError)
+_TABLE = Table(
+    "loop_checkpoints",
+    MetaData(),
+    Column("thread_id", String(256), primary_key=True),
+    Column("checkpoint_id", String(64), nullable=False),
+    Column("saved_at", Utc, nullable=False, index=True),
+    Column("type", String(32), nullable=False),
+    Column("checkpoint", LargeBinary, nullable=False),
+    Column("metadata", Text, nullable=False),
+)
+# Of LangGraph's own checkpointers, which earlier releases had.
+_FORMER = ("checkpoints", "writes", "checkpoint_blobs", "checkpoint_writes", "checkpoint_migrations")
+_OF_THREAD = _TABLE.c.thread_id == bindparam("of")
+_READ, _DELETE = select(_TABLE).where(_OF_THREAD), delete(_TABLE).where(_OF_THREAD)
 
-_POOL_SIZE = 4
-_POOL_TIMEOUT_S = 10
-_LOCK_POLL_S = 0.2
-# Epoch of UUID timestamps (RFC 9562).
-_GREGORIAN = datetime(1582, 10, 15, tzinfo=UTC)
+
+class SqlCheckpoints(BaseCheckpointSaver[int]):
+    """Keeps of each thread the last checkpoint, in group commits on SQLite.
+
+    There is nothing to keep before the first node has run, nor of the writes of a node apart from the checkpoint after
+    it: in a loop one node runs at a time. Every method raises DatabaseAway.
+    """
+
+    def __init__(self, database: Database) -> None:
+        super().__init__()
+        self._database = database
+        dialect = sqlite if database.is_sqlite else postgresql
+        insertion = dialect.insert(_TABLE)
+        changed = {column.name: insertion.excluded[column.name] for column in _TABLE.c if not column.primary_key}
+        self._saving = insertion.on_conflict_do_update(index_elements=["thread_id"], set_=changed)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The last checkpoint of the thread."""
+        row = await self._database.read(
+            lambda connection: connection.execute(_READ, {"of": config["configurable"]["thread_id"]}).first()
+        )
+        return None if row is None else self._tuple(row)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """The last checkpoints of all threads, or that of one."""
+        query = select(_TABLE).order_by(_TABLE.c.thread_id).limit(limit)
+        if config is not None:
+            query = query.where(_TABLE.c.thread_id == config["configurable"]["thread_id"])
+        for row in await self._database.read(lambda connection: connection.execute(query).all()):
+            yield self._tuple(row)
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Save a checkpoint in place of the one before, unless no node has run yet."""
+        thread_id = config["configurable"]["thread_id"]
+        if metadata.get("source") == "update" or metadata.get("step", 1) > 0:
+            kind, content = self.serde.dumps_typed(checkpoint)
+            row = {
+                "thread_id": thread_id,
+                "checkpoint_id": checkpoint["id"],
+                "saved_at": datetime.now(UTC),
+                "type": kind,
+                "checkpoint": content,
+                "metadata": json.dumps(metadata, ensure_ascii=False),
+            }
+            await self._database.write(lambda connection: connection.execute(self._saving, row))
+        return _config_of(thread_id, checkpoint["id"])
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Nothing to keep."""
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        await self._database.write(lambda connection: connection.execute(_DELETE, {"of": thread_id}))
+
+    async def forget_before(self, moment: datetime) -> int:
+        """Delete the threads without a checkpoint since a moment; returns their number."""
+        old = delete(_TABLE).where(_TABLE.c.saved_at < moment)
+        return await self._database.write(lambda connection: connection.execute(old).rowcount)
+
+    def _tuple(self, row: Row[Any]) -> CheckpointTuple:
+        checkpoint: Checkpoint = self.serde.loads_typed((row.type, row.checkpoint))
+        return CheckpointTuple(
+            config=_config_of(row.thread_id, row.checkpoint_id),
+            checkpoint=checkpoint,
+            metadata=json.loads(row.metadata),
+            pending_writes=[],
+        )
 
 
 @asynccontextmanager
-async def open_checkpoints(database_url: str, service: str) -> AsyncIterator[BaseCheckpointSaver[Any]]:
+async def open_checkpoints(database_url: str, service: str) -> AsyncIterator[SqlCheckpoints]:
     """The checkpointer of one service: a file, or a schema in the shared PostgreSQL."""
-    url = make_url(database_url)
-    opening = _sqlite(url) if url.get_backend_name() == "sqlite" else _postgresql(url, service)
-    async with opening as saver:
-        yield saver
-
-
-async def forget_before(saver: BaseCheckpointSaver[Any], moment: datetime) -> int:
-    """Delete the threads without a checkpoint since a moment; returns their number."""
-    cutoff: RunnableConfig = {"configurable": {"checkpoint_id": _first_id_of(moment)}}
-    old = {found.config["configurable"]["thread_id"] async for found in saver.alist(None, before=cutoff, limit=1000)}
-    for thread_id in old:
-        await saver.adelete_thread(thread_id)
-    return len(old)
-
-
-@asynccontextmanager
-async def _sqlite(url: URL) -> AsyncIterator[AsyncSqliteSaver]:
-    path = url.database or ":memory:"
-    if path != ":memory:":
-        await asyncio.to_thread(Path(path).parent.mkdir, parents=True, exist_ok=True)
-    async with aiosqlite.connect(path, timeout=30) as connection:
-        saver = AsyncSqliteSaver(connection)
-        await saver.setup()
-        yield saver
-
-
-@asynccontextmanager
-async def _postgresql(url: URL, service: str) -> AsyncIterator[AsyncPostgresSaver]:
-    schema = f"checkpoints_{service}"
-    address = url.set(drivername="postgresql").render_as_string(hide_password=False)
-    async with await AsyncConnection.connect(address, autocommit=True, **CONNECT_OPTIONS) as connection:
-        await _locked(connection, schema, lambda: _prepare(connection, address, schema))
-    async with AsyncConnectionPool(
-        address,
-        kwargs=_options(schema),
-        min_size=1,
-        max_size=_POOL_SIZE,
-        open=False,
-        timeout=_POOL_TIMEOUT_S,
-        connection_class=_DictConnection,
-        check=AsyncConnectionPool.check_connection,
-    ) as pool:
-        yield AsyncPostgresSaver(pool)
-
-
-# The pool is invariant in the class of its connections.
-_DictConnection: type[AsyncConnection[DictRow]] = TimedConnection[DictRow]
-
-
-def _options(schema: str, *, without_limits: bool = False) -> dict[str, Any]:
-    # The saver requires these of every connection.
-    own = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
-    return own | CONNECT_OPTIONS | {"options": session_options(schema, without_limits=without_limits)}
-
-
-async def _locked(connection: AsyncConnection[Any], name: str, work: Callable[[], Awaitable[None]]) -> None:
-    # Polled: an instance that waited inside the statement would hold a snapshot, for whose end CREATE INDEX
-    # CONCURRENTLY in the other instance's set-up waits.
-    while not await _try_lock(connection, name):  # noqa: ASYNC110  # there is no event to wait for
-        await asyncio.sleep(_LOCK_POLL_S)
+    database = Database(database_url, schema=f"checkpoints_{service}")
+    await asyncio.to_thread(database.run_on_admin_connection, _prepare)
     try:
-        await work()
+        yield SqlCheckpoints(database)
     finally:
-        await connection.execute("SELECT pg_advisory_unlock(hashtext(%s))", (name,))
+        await database.dispose()
 
 
-async def _try_lock(connection: AsyncConnection[Any], name: str) -> bool:
-    cursor = await connection.execute("SELECT pg_try_advisory_lock(hashtext(%s))", (name,))
-    row = await cursor.fetchone()
-    return bool(row and row[0])
+def _prepare(connection: Connection) -> None:
+    for former in _FORMER:
+        connection.exec_driver_sql(f"DROP TABLE IF EXISTS {former}")
+    _TABLE.metadata.create_all(connection)
 
 
-async def _prepare(connection: AsyncConnection[Any], address: str, schema: str) -> None:
-    await connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(schema)))
-    async with await AsyncConnection.connect(address, **_options(schema, without_limits=True)) as own:
-        await AsyncPostgresSaver(own).setup()
-
-
-def _first_id_of(moment: datetime) -> str:
-    """The smallest UUID version 6 of a moment: checkpoint ids sort by time."""
-    ticks = (moment.astimezone(UTC) - _GREGORIAN) // timedelta(microseconds=1) * 10
-    high = f"{ticks:015x}"
-    return f"{high[:8]}-{high[8:12]}-6{high[12:]}-8000-000000000000"
+def _config_of(thread_id: str, checkpoint_id: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": checkpoint_id}}

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 
 from agents.configuration.model_roles import model_of
 from agents.configuration.prompts import Role, UnsupportedArtifactType, shipped_role
@@ -14,7 +15,7 @@ from agents.models.errors import ModelFailure, ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, PresentModel, memory_materials
 from agents.present import Present
-from bus_schema.artifacts import AIContext
+from bus_schema.artifacts import AIContext, Manifest
 from bus_schema.identities import Identity
 from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed, StepPendingStorage, StepProgress
 from config.settings import FleetSettings
@@ -29,8 +30,9 @@ from mindbus.sdk.recall import KemRecall
 from mindbus.sdk.requests import in_id_scope
 from mindbus.sdk.steps import StepArtifacts
 from mindbus.sdk.users import UserDirectory
+from mindbus.sql.groups import DatabaseAway
 from workers.chat_priority import ChatPriority
-from workers.checkpoints import KEPT, CheckpointTrouble, forget_before, open_checkpoints
+from workers.checkpoints import KEPT, open_checkpoints
 
 _RECALLED_WORDS = 400
 _FINAL = (ModelFailure, UnusableInput, UnsupportedArtifactType, ArtifactError)
@@ -66,7 +68,7 @@ class CreativeWorker(Worker):
             database_url = self._kit.settings_as(FleetSettings).database_of(self.name)
             memory = await opening.enter_async_context(open_checkpoints(database_url, self.name))
             await opening.enter_async_context(self._artifacts)
-            forgotten = await forget_before(memory, self._kit.clock() - KEPT)
+            forgotten = await memory.forget_before(self._kit.clock() - KEPT)
             self._opened = opening.pop_all()
         logger().info("role ready", role=self.name, model=self._model.name, forgotten_threads=forgotten)
         self._loop = CreativeLoop(self.role, self._model, memory)
@@ -87,7 +89,7 @@ class CreativeWorker(Worker):
             return _failed(order, "its deadline has passed", retryable=True)
         except BufferFull as error:
             return _failed(order, str(error), retryable=True)
-        except (ModelUnavailable, OSError, *CheckpointTrouble) as error:
+        except (ModelUnavailable, OSError, DatabaseAway) as error:
             return self._later(order, context, error)
         except _FINAL as error:
             return _failed(order, str(error), retryable=False)
@@ -95,14 +97,16 @@ class CreativeWorker(Worker):
     async def _execute(self, order: ExecuteStep, hands: StepArtifacts) -> StepCompleted | StepPendingStorage:
         self.role.require_craft(order.produces)
         # Asked before anything is state: a model answers differently each time, but an attempt has one artifact.
-        made = await hands.find_earlier()
-        if made is not None:
-            return hands.ending(made)
+        found = await hands.find()
+        if found.made is not None:
+            return hands.ending(found.made)
         await self._artifacts.wait_for_room()
-        assignment = Assignment(order, [await _input(hands, each) for each in order.inputs])
+        manifests = [found.require(each.artifact.artifact_id) for each in order.inputs]
+        inputs = await asyncio.gather(*map(partial(_input, hands), order.inputs, manifests))
+        assignment = Assignment(order, inputs)
         assignment = replace(assignment, memory=await self._recalled(assignment))
-        loop = replace(self._loop, model=await self._model_in_present(order.started_by))
-        state = await loop.run(assignment, lambda note: self._report(order, note))
+        model = await self._model_in_present(order.started_by)
+        state = await self._loop.run(assignment, lambda note: self._report(order, note), model)
         text = f"{state['text'].strip()}\n"
         made = await hands.put(text.encode(), "text/markdown", self._context(assignment, state))
         logger().info("step made", role=self.name, run=order.run_id, step=order.step_id, **_cost_of(state))
@@ -156,8 +160,8 @@ def _worker_of(role: str) -> Callable[[WorkerContext], CreativeWorker]:
 researcher, ideator, critic, editor, pushkin = map(_worker_of, ("researcher", "ideator", "critic", "editor", "pushkin"))
 
 
-async def _input(hands: StepArtifacts, given: NamedInput) -> Input:
-    manifest, content = await hands.read(given.artifact.artifact_id, LARGEST_INPUT_BYTES)
+async def _input(hands: StepArtifacts, given: NamedInput, manifest: Manifest) -> Input:
+    content = await hands.read(manifest, LARGEST_INPUT_BYTES)
     return Input(given.name, manifest, read_material(given.name, manifest, content))
 
 

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
 
 from agents.configuration.prompts import role_names
 from agents.processes import saga
@@ -45,6 +47,7 @@ Sent = Sequence[Send | Publish]
 _SETTLE = timedelta(seconds=5)
 _SOON = timedelta(seconds=1)
 _ASK_WITHIN_S = 5.0
+_LOOK_AGAIN_S = 0.5
 _BATCH = 50
 
 
@@ -69,6 +72,8 @@ class OrchestratorWorker(Worker):
         self.inbox = self.remembered = SqlInbox(database)
         self._bus, self._roles, self._clock, self._settle = bus, frozenset(roles), clock, settle
         self._deadlines_from = clock() + settle
+        self._started: asyncio.Queue[Run] = asyncio.Queue()
+        self._looks_again_at = 0.0
 
     async def start(self) -> None:
         await upgrade(self.database, MIGRATIONS)
@@ -80,21 +85,28 @@ class OrchestratorWorker(Worker):
     @on_command
     async def start_run(self, command: StartProcess, context: MessageContext) -> Started:
         digest = saga.fingerprint(command, context.owner)
-        with _one_after_another():
-            known = await runs.run_to_change(self.database.session, command.run_id)
+
+        def add(connection: Connection) -> Run | None:
+            known = runs.run_to_change(connection, command.run_id)
             if known is None:
                 card = card_of(command, self._roles)
                 run = saga.open_run(command, card, context.owner, self._clock())
-                if not await runs.add_run(self.database.session, run, card, digest):
-                    raise runs.RunChangedMeanwhile(command.run_id)
-            elif known.request_sha256 != digest:
+                if runs.add_run(connection, run, card, digest):
+                    return run
+                raise runs.RunChangedMeanwhile(command.run_id)
+            if known.request_sha256 != digest:
                 raise Rejected(Code.CONFLICT, f"{command.run_id} was started otherwise already; mint another run id")
+            return None
+
+        with _one_after_another():
+            new = await self.database.run(add)
+        if new is not None:
+            self._started.put_nowait(new)
         return Started(run_id=command.run_id)
 
     @on_command
     async def show_run(self, query: GetProcess) -> Run:
-        async with self.database.reading() as session:
-            run = await runs.read_run(session, query.run_id)
+        run = await self.database.read(lambda connection: runs.read_run(connection, query.run_id))
         if run is None:
             raise Rejected(Code.NOT_FOUND, f"there is no run {query.run_id}")
         return run
@@ -102,7 +114,8 @@ class OrchestratorWorker(Worker):
     @on_command
     async def list_runs(self, query: ListProcesses) -> RunPage:
         async with self.database.reading() as session:
-            return await runs.list_runs(session, query.status, query.card, query.cursor, query.limit)
+            connection = await session.connection()
+            return await connection.run_sync(runs.list_runs, query.status, query.card, query.cursor, query.limit)
 
     @on_command
     async def cancel_run(self, command: CancelProcess, context: MessageContext) -> tuple[Run | Send | Publish, ...]:
@@ -137,14 +150,17 @@ class OrchestratorWorker(Worker):
 
     @on_event
     async def resume_step(self, event: ArtifactRegistered, context: MessageContext) -> Sent:
-        if not event.trace_id.startswith("run_"):
+        run_id, artifact = event.trace_id, event.artifact
+        if not run_id.startswith("run_"):
             return ()
-        return await self._advance(event.trace_id, saga.ArtifactFound(event.artifact), context)
+        # Nearly always its step has told of it already.
+        if not await self.database.run(lambda connection: runs.is_awaited(connection, run_id, artifact)):
+            return ()
+        return await self._advance(run_id, saga.ArtifactFound(artifact), context)
 
-    @background(pause_s=0.5)
+    @background()
     async def start_runs(self) -> Sent:
-        async with self.database.reading() as session:
-            waiting = await runs.starting_runs(session, _BATCH)
+        waiting = await self._runs_to_start()
         answers = await asyncio.gather(*map(self._confirm_members, waiting))
         return await self._move_all((run.run_id, answer) for run, answer in zip(waiting, answers, strict=True))
 
@@ -152,16 +168,17 @@ class OrchestratorWorker(Worker):
     async def check_deadlines(self) -> Sent:
         if self._clock() < self._deadlines_from:
             return ()
-        async with self.database.reading() as session:
-            due = await runs.due_runs(session, self._clock(), _BATCH)
-        claimed = await runs.claim_runs(self.database.session, due) if due else ()
+        now = self._clock()
+        due = await self.database.read(lambda connection: runs.due_runs(connection, now, _BATCH))
+        if not due:
+            return ()
+        claimed = await self.database.run(lambda connection: runs.claim_runs(connection, due))
         return await self._move_all((run_id, saga.TimePassed()) for run_id in claimed)
 
     @every(seconds=10)
     async def find_artifacts(self) -> Sent:
         """The event may have come before the step was known to wait for it, or not at all."""
-        async with self.database.reading() as session:
-            awaited = await runs.awaited_artifacts(session, _BATCH)
+        awaited = await self.database.read(lambda connection: runs.awaited_artifacts(connection, _BATCH))
         answers = await asyncio.gather(*(self._look_up(run_id, artifact) for run_id, artifact in awaited))
         return await self._move_all((run_id, found) for (run_id, _), found in zip(awaited, answers, strict=True))
 
@@ -169,13 +186,14 @@ class OrchestratorWorker(Worker):
         """Delete runs; those still running are cancelled first, so that no role works for nothing."""
         context.require_operator()
         context.begin_anew()
-        session = self.database.session
-        removed = await runs.runs_to_forget(session, started_by)
+        # Of many rows: on a connection of its own.
+        connection = await self.database.session.connection()
+        removed = await connection.run_sync(runs.runs_to_forget, started_by)
         running = (run.run_id for run in removed if run.status not in saga.OVER)
         cancelled = saga.CancelRequested("its data were removed", context.owner)
         with _one_after_another():
             messages = await self._move_all((run_id, cancelled) for run_id in running)
-        await runs.forget_runs(session, [run.run_id for run in removed])
+        await connection.run_sync(runs.forget_runs, [run.run_id for run in removed])
         await self.remembered.forget(*(() if started_by is None else (started_by,)))
         return (Removed.of({"runs": len(removed)}), *messages)
 
@@ -191,17 +209,36 @@ class OrchestratorWorker(Worker):
         return [message for transition in moves if transition is not None for message in _sent(transition)]
 
     async def _move(self, run_id: str, event: saga.RunEvent) -> saga.Transition | None:
-        session = self.database.session
-        stored = await runs.run_to_change(session, run_id)
+        return await self.database.run(lambda connection: self._advanced(connection, run_id, event))
+
+    def _advanced(self, connection: Connection, run_id: str, event: saga.RunEvent) -> saga.Transition | None:
+        stored = runs.run_to_change(connection, run_id)
         if stored is None:
             logger().info("unknown run", run_id=run_id, event_type=type(event).__name__)
             return None
         transition = saga.advance(stored.card, stored.run, event, self._clock())
         if transition.run != stored.run:
-            await runs.save_run(session, stored, transition.run)
+            runs.save_run(connection, stored, transition.run)
         if transition.run.status in saga.OVER and stored.run.status not in saga.OVER:
             logger().info("run over", run_id=run_id, status=transition.run.status.value, reason=transition.run.reason)
         return transition
+
+    async def _runs_to_start(self) -> Sequence[Run]:
+        """Runs just started, at once; every half a second all those that storage has not confirmed."""
+        new: dict[str, Run] = {}
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._looks_again_at):
+                run = await self._started.get()
+                new[run.run_id] = run
+        while not self._started.empty() and len(new) < _BATCH:
+            run = self._started.get_nowait()
+            new[run.run_id] = run
+        now = asyncio.get_running_loop().time()
+        if now < self._looks_again_at:
+            return [*new.values()]
+        self._looks_again_at = now + _LOOK_AGAIN_S
+        waiting = await self.database.read(lambda connection: runs.starting_runs(connection, _BATCH))
+        return [*(new | {run.run_id: run for run in waiting}).values()]
 
     async def _confirm_members(self, run: Run) -> saga.MembersConfirmed | saga.MembersRefused | None:
         command = SetTraceMembers(trace_id=run.run_id, members=saga.members_of(run), retention=run.retention)

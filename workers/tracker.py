@@ -10,7 +10,10 @@ from mindbus.tasks import Batches
 
 # Many wait at once, so that they can be saved together.
 _AT_ONCE = 200
-_BATCH_BYTES = 1024 * 1024
+# What is larger travels as a file beside the message.
+_BATCH_BYTES = 48 * 1024
+# The timeline may be that late: what happens at once is saved at once.
+_GATHERS_S = 0.1
 
 
 class TrackerWorker(Worker):
@@ -24,7 +27,7 @@ class TrackerWorker(Worker):
 
     def __init__(self, context: WorkerContext) -> None:
         self.bus = context.bus
-        self.batches = Batches(self._save, max_items=_AT_ONCE, max_weight=_BATCH_BYTES)
+        self.batches = Batches(self._save, max_items=_AT_ONCE, max_weight=_BATCH_BYTES, gathers_s=_GATHERS_S)
 
     async def start(self) -> None:
         self.batches.start()

@@ -37,11 +37,11 @@ class Workers:
         for name in names:
             await until(partial(self._is_ready, name), _READY_WITHIN_S, f"{name} is ready")
 
-    async def start_together(self, *names: str) -> None:
-        """All of them in one process, as `mindbus up` has its light ones."""
-        process = self._spawned(*names)
-        self._processes |= dict.fromkeys(names, process)
-        for name in names:
+    async def start_together(self, *names: str, **own: str) -> None:
+        """All of them in one process, as `mindbus up` has its light ones; `own` are not installed, but module:Class."""
+        process = self._spawned(*names, *own.values())
+        self._processes |= dict.fromkeys((*names, *own), process)
+        for name in (*names, *own):
             await until(partial(self._is_ready, name), _READY_WITHIN_S, f"{name} is ready")
 
     async def kill(self, name: str) -> None:
@@ -49,6 +49,10 @@ class Workers:
         self._processes[name].kill()
         self._processes[name].wait()
         await self.start(name)
+
+    def pid_of(self, name: str) -> int:
+        """The process of a worker."""
+        return self._processes[name].pid
 
     def _spawned(self, *names: str) -> WorkerProcess:
         command = [sys.executable, "-m", "mindbus.cli.main", "worker", *names]

@@ -19,8 +19,8 @@ from gateway.event_streams import ChunkedResponse
 from gateway.problems import problem_response
 from mindbus.errors import Rejected
 from mindbus.files.keys import content_type_of, file_name
-from mindbus.sdk.artifacts import ReadOptions
 from mindbus.sdk.preview import MOST_BYTES, Preview, preview
+from mindbus.sdk.transfers import ReadOptions
 
 _RANGE = re.compile(r"bytes=(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})", re.IGNORECASE)
 

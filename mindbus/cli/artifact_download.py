@@ -13,9 +13,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from bus_schema.artifacts import Manifest
 from mindbus.cli.console import errors
 from mindbus.cli.errors import UsageError
-from mindbus.sdk.artifacts import Artifacts, ReadOptions
+from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.preview import MOST_BYTES, Preview, preview
-from mindbus.sdk.transfers import ArtifactReader, Phase, ReadRange, no_progress, save_to
+from mindbus.sdk.transfers import ArtifactReader, Phase, ReadOptions, ReadRange, no_progress, save_to
 from mindbus.sdk.transfers import Progress as Tell
 from mindbus.terminal import escape_controls
 

@@ -17,9 +17,9 @@ from mindbus.cli.errors import CommandError, UsageError, read_settings, valid_op
 from mindbus.cli.lineage_view import lineage_tree
 from mindbus.cli.options import LOCAL_USER, As, Json, RequiredTrace, Trace
 from mindbus.cli.session import answer_to, items_of, on_the_bus, run
-from mindbus.sdk.artifacts import Artifacts, Put, PutOptions, ReadOptions, open_artifacts
+from mindbus.sdk.artifacts import Artifacts, Put, open_artifacts
 from mindbus.sdk.preview import Preview
-from mindbus.sdk.transfers import Progress, ReadRange, no_progress
+from mindbus.sdk.transfers import Progress, PutOptions, ReadOptions, ReadRange, no_progress
 from mindbus.terminal import escape_controls
 
 app = typer.Typer(no_args_is_help=True, help="Put, get and inspect artifacts.")

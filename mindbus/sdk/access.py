@@ -19,6 +19,8 @@ from mindbus.sdk.transfers import CHUNK_BYTES, ByteStream, Progress, no_progress
 
 # An object store replaces objects as a whole; asking what is there takes longer than sending so little again.
 _SENT_AT_ONCE_BYTES = 1024 * 1024
+# Handing over more pieces to threads takes longer than reading them.
+_READ_AT_ONCE_BYTES = 64 * 1024
 _GENERATION = re.compile(r"[0-9]{1,18}")
 
 
@@ -71,8 +73,9 @@ class DirectAccess:
         self, manifest: Manifest, trace: str | None, start: int = 0, length: int | None = None
     ) -> ByteStream:
         key = _permanent_key(manifest, self._files.url)
+        expected = manifest.size_bytes - start if length is None else length
         try:
-            return FileByteStream(await asyncio.to_thread(self._open, key, start), length)
+            return await asyncio.to_thread(self._open, key, start, length, expected)
         except FileNotFoundError as error:
             raise BytesMissing(f"{BytesMissing.__doc__} ({manifest.id}, {key})") from error
         except OSError as error:
@@ -93,11 +96,15 @@ class DirectAccess:
         except FileNotFoundError:
             return False
 
-    def _open(self, key: str, start: int) -> IO[bytes]:
+    def _open(self, key: str, start: int, length: int | None, expected: int) -> ByteStream:
         file = self._files.open_read(key)
         if start:
             file.seek(start)
-        return file
+        if expected > _READ_AT_ONCE_BYTES:
+            return FileByteStream(file, length)
+        with file:
+            # Bytes beyond the size mean that it is not the artifact.
+            return BufferedByteStream(file.read(expected + 1 if length is None else expected))
 
 
 class FolderAccess(DirectAccess):
@@ -139,7 +146,23 @@ class FolderAccess(DirectAccess):
             yield from place.glob(f"*/{key}")
 
 
+class BufferedByteStream:
+    """ByteStream of bytes that have been read already."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    async def read(self) -> bytes:
+        content, self._content = self._content, b""
+        return content
+
+    async def close(self) -> None:
+        """Holds nothing."""
+
+
 class FileByteStream:
+    """ByteStream of an open file, read in a thread."""
+
     def __init__(self, file: IO[bytes], length: int | None) -> None:
         self._file, self._left = file, length
 

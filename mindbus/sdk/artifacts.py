@@ -1,14 +1,14 @@
 """Artifacts for agents as well as for users: put, get, open."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, Required, Self, TypedDict, Unpack
+from typing import Literal, Self, Unpack
 
-from bus_schema.artifacts import AIContext, ArtifactRef, Manifest, Visibility
+from bus_schema.artifacts import ArtifactRef, Manifest
 from bus_schema.ids import mint
 from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now
@@ -16,7 +16,7 @@ from mindbus.files.keys import new_staging_key
 from mindbus.files.store import has_direct_access, open_files
 from mindbus.logs import logger
 from mindbus.sdk.access import ArtifactAccess, DirectAccess, FolderAccess
-from mindbus.sdk.buffer import Buffer, BufferLimits, BufferWriter
+from mindbus.sdk.buffer import Buffer, BufferLimits
 from mindbus.sdk.buffer_folder import BufferEntry
 from mindbus.sdk.errors import ArtifactConflict, StorageAway
 from mindbus.sdk.presigned_access import PresignedAccess
@@ -25,6 +25,8 @@ from mindbus.sdk.storage_link import StorageClient, StorageHeartbeat, StorageLin
 from mindbus.sdk.transfers import (
     ArtifactReader,
     Progress,
+    PutOptions,
+    ReadOptions,
     ReadRange,
     Source,
     chunks_of,
@@ -38,36 +40,8 @@ from mindbus.sdk.transfers import (
 from mindbus.settings import Settings
 from mindbus.tasks import end
 
-
-class PutOptions(TypedDict, total=False):
-    """Fields of a new artifact's manifest; without a content type it is guessed from the file's name.
-
-    An `artifact_id` that is derived from its cause makes a repeated `put` recognisable. `supersedes` is the version
-    before this one.
-    """
-
-    artifact_type: Required[str]
-    trace: Required[str]
-    step: str | None
-    content_type: str | None
-    visibility: Visibility
-    retention: str
-    supersedes: ArtifactRef | None
-    context: AIContext | None
-    artifact_id: str | None
-
-
-class ReadOptions(TypedDict, total=False):
-    """Range, trace and progress of a read.
-
-    A range begins at `start`, counted from the end where it is negative, and has `length` bytes, fewer where the
-    artifact ends before. `progress` is called with the bytes read so far.
-    """
-
-    trace: str | None
-    start: int
-    length: int | None
-    progress: Progress
+# Small bytes are received in one go: handing over to a thread takes longer than hashing them.
+_RECEIVED_AT_ONCE_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -155,10 +129,18 @@ class Artifacts:
             entry = await self._receive(source, options, progress)
             return await self._register(entry, progress) if is_alone else Put(entry.manifest, "pending")
 
-    async def find(self, artifact_id: str, *, trace: str, step: str | None = None) -> Put | None:
+    async def find(self, artifact_id: str, *, trace: str) -> Put | None:
         """The artifact, if it has been put before, by this instance or by one that died; else None.
 
         Only this participant's own artifacts are searched. Raises StorageAway, ArtifactRejected.
+        """
+        buffered = await self.find_buffered(artifact_id)
+        return buffered or self.as_put((await self.manifests([artifact_id], trace=trace)).get(artifact_id))
+
+    async def find_buffered(self, artifact_id: str) -> Put | None:
+        """The artifact, if it waits in the buffer of this instance or of one that died; it is registered now.
+
+        Raises ArtifactRejected.
         """
         if self._buffer.get(artifact_id) is None:
             await asyncio.to_thread(self._buffer.adopt)
@@ -166,9 +148,16 @@ class Artifacts:
         if entry is not None:
             with self._working_on(artifact_id) as is_alone:
                 return await self._register(entry) if is_alone else Put(entry.manifest, "pending")
-        own = await self._policy.retry(lambda: self._storage.produced_by(self._bus.owner, trace, step))
-        match = next((manifest for manifest in own if manifest.id == artifact_id), None)
-        return None if match is None else Put(match, "already_exists")
+        return None
+
+    def as_put(self, manifest: Manifest | None) -> Put | None:
+        """An artifact that storage has, if it is this participant's own."""
+        return Put(manifest, "already_exists") if manifest and manifest.owner == self._bus.owner else None
+
+    async def manifests(self, artifact_ids: Sequence[str], *, trace: str | None = None) -> dict[str, Manifest]:
+        """Manifests by id, as far as storage lets this participant read them. Raises StorageAway, ArtifactRejected."""
+        found = await self._policy.retry(lambda: self._storage.manifests_of(artifact_ids, trace))
+        return {manifest.id: manifest for manifest in found}
 
     async def manifest(self, artifact_id: str, *, trace: str | None = None) -> Manifest:
         """The manifest, if storage lets this participant read it. Raises ArtifactNotFound, StorageAway."""
@@ -180,8 +169,14 @@ class Artifacts:
 
         Raises as `manifest` does; ArtifactUnreadable, NoSuchRange.
         """
+        manifest = await self.manifest(artifact_id, trace=options.get("trace"))
+        async with self.open_found(manifest, **options) as reader:
+            yield reader
+
+    @asynccontextmanager
+    async def open_found(self, manifest: Manifest, **options: Unpack[ReadOptions]) -> AsyncIterator[ArtifactReader]:
+        """As `open`, of an artifact whose manifest is there already. Raises ArtifactUnreadable, NoSuchRange."""
         trace = options.get("trace")
-        manifest = await self.manifest(artifact_id, trace=trace)
         span = ReadRange.of(manifest, options.get("start", 0), options.get("length"))
         # A whole artifact is read to its end: bytes beyond its size mean that it is not the artifact.
         pieces = await self._access.open(manifest, trace, span.start, None if span.is_whole else span.length)
@@ -219,23 +214,26 @@ class Artifacts:
         await self.stop()
 
     async def _receive(self, source: Source, options: PutOptions, progress: Progress) -> BufferEntry:
-        incoming = await asyncio.to_thread(self._buffer.begin)
-        try:
-            async for chunk in with_progress(chunks_of(source), "receive", progress, size_of(source)):
-                await asyncio.to_thread(incoming.write, chunk)
-            content_type = options.get("content_type") or guess_content_type(source)
-            return await self._finish(incoming, options, content_type)
-        except BaseException:
-            await asyncio.to_thread(incoming.abandon)
-            raise
-
-    async def _finish(self, incoming: BufferWriter, options: PutOptions, content_type: str) -> BufferEntry:
         def describe(sha256: str, size_bytes: int) -> BufferEntry:
             return self._entry(options, content_type, sha256, size_bytes)
 
-        async with self._finishing:
-            entry = await asyncio.to_thread(incoming.finish, describe)
-        if entry.manifest.sha256 != incoming.sha256:
+        content_type = options.get("content_type") or guess_content_type(source)
+        if isinstance(source, bytes) and len(source) <= _RECEIVED_AT_ONCE_BYTES:
+            async with self._finishing:
+                entry, sha256 = await asyncio.to_thread(self._buffer.receive, source, describe)
+            progress("receive", len(source), len(source))
+        else:
+            incoming = await asyncio.to_thread(self._buffer.begin)
+            try:
+                async for chunk in with_progress(chunks_of(source), "receive", progress, size_of(source)):
+                    await asyncio.to_thread(incoming.write, chunk)
+                async with self._finishing:
+                    entry = await asyncio.to_thread(incoming.finish, describe)
+            except BaseException:
+                await asyncio.to_thread(incoming.abandon)
+                raise
+            sha256 = incoming.sha256
+        if entry.manifest.sha256 != sha256:
             raise ArtifactConflict(f"{entry.artifact_id} waits in the buffer with other bytes", entry.manifest.ref)
         return entry
 

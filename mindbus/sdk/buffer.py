@@ -73,6 +73,16 @@ class Buffer:
         own = self._folder()
         return BufferWriter(self, own, own.path / f"{secrets.token_hex(8)}.part", self._disk)
 
+    def receive(self, content: bytes, describe: Callable[[str, int], BufferEntry]) -> tuple[BufferEntry, str]:
+        """Make bytes an entry, as a writer does; returns it with the digest of the bytes. Raises BufferFull."""
+        incoming = self.begin()
+        try:
+            incoming.write(content)
+            return incoming.finish(describe), incoming.sha256
+        except BaseException:
+            incoming.abandon()
+            raise
+
     @property
     def has_room(self) -> bool:
         """Whether another artifact would be accepted, unless it is large."""

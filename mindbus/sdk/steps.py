@@ -1,7 +1,7 @@
 """Artifacts of one attempt of a process step."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from bus_schema.artifacts import AIContext, Manifest
@@ -9,9 +9,24 @@ from bus_schema.ids import derived
 from bus_schema.process import ExecuteStep, StepCompleted, StepPendingStorage
 from mindbus.logs import logger
 from mindbus.sdk.artifacts import Artifacts, Put
-from mindbus.sdk.errors import ArtifactConflict, StorageAway
+from mindbus.sdk.errors import ArtifactConflict, ArtifactNotFound, StorageAway
+from mindbus.sdk.transfers import read_whole
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StepManifests:
+    """Manifests of an attempt: of its artifact, if it was made before, and of its inputs by id."""
+
+    made: Put | None = None
+    inputs: Mapping[str, Manifest] = field(default_factory=dict)
+
+    def require(self, artifact_id: str) -> Manifest:
+        """The manifest of an input. Raises ArtifactNotFound."""
+        if artifact_id not in self.inputs:
+            raise ArtifactNotFound(f"{ArtifactNotFound.__doc__} ({artifact_id})")
+        return self.inputs[artifact_id]
 
 
 @dataclass(frozen=True)
@@ -27,19 +42,24 @@ class StepArtifacts:
         digits = derived(self.order.run_id, self.order.step_id, self.order.attempt, "artifact").replace("-", "")
         return f"art_{digits}"
 
-    async def find_earlier(self) -> Put | None:
-        """The attempt's artifact, if an earlier delivery has put it. Raises ArtifactRejected."""
+    async def find(self) -> "StepManifests":
+        """The attempt's artifact, if an earlier delivery has put it; else the manifests of its inputs, at once.
+
+        Raises ArtifactRejected.
+        """
         try:
             return await self._retry(self._find)
         except ArtifactConflict as conflict:
-            return await self._adopt(conflict)
+            return StepManifests(await self._adopt(conflict))
 
-    async def read(self, artifact_id: str, max_bytes: int) -> tuple[Manifest, bytes]:
-        """Manifest and bytes of an input. Raises ArtifactNotFound, ArtifactUnreadable."""
-        trace = self.order.run_id
-        manifest = await self._retry(lambda: self.artifacts.manifest(artifact_id, trace=trace))
-        content = await self._retry(lambda: self.artifacts.get(artifact_id, trace=trace, max_bytes=max_bytes))
-        return manifest, content
+    async def read(self, manifest: Manifest, max_bytes: int) -> bytes:
+        """Bytes of an input. Raises ArtifactUnreadable, ArtifactTooLong."""
+
+        async def read() -> bytes:
+            async with self.artifacts.open_found(manifest, trace=self.order.run_id) as reader:
+                return await read_whole(reader, max_bytes)
+
+        return await self._retry(read)
 
     async def put(self, content: bytes, content_type: str, context: AIContext) -> Put:
         """Put the attempt's artifact. Raises BufferFull, ArtifactRejected."""
@@ -67,8 +87,13 @@ class StepArtifacts:
             context=put.manifest.context or AIContext(),
         )
 
-    async def _find(self) -> Put | None:
-        return await self.artifacts.find(self.artifact_id, trace=self.order.run_id, step=self.order.step_id)
+    async def _find(self) -> "StepManifests":
+        made = await self.artifacts.find_buffered(self.artifact_id)
+        if made is not None:
+            return StepManifests(made)
+        inputs = dict.fromkeys(each.artifact.artifact_id for each in self.order.inputs)
+        found = await self.artifacts.manifests([self.artifact_id, *inputs], trace=self.order.run_id)
+        return StepManifests(self.artifacts.as_put(found.pop(self.artifact_id, None)), found)
 
     async def _adopt(self, conflict: ArtifactConflict) -> Put:
         """The artifact of another instance that was faster with this attempt."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from bus_schema.envelope import explain
 from bus_schema.fleet import Heartbeat
 from bus_schema.messages import Query
 from bus_schema.replies import Code
-from bus_schema.storage import GetArtifact, RegisterArtifact, Registration, SearchArtifacts
+from bus_schema.storage import GetArtifact, GetArtifacts, RegisterArtifact, Registration
 from bus_schema.uploads import FoundManifest, PresignedGet, PresignedPut, RequestUpload
 from mindbus.bus.client import Client
 from mindbus.errors import BusUnavailable, NoReply, ReplyError
@@ -49,8 +49,8 @@ class StorageLink(Protocol):
     async def manifest(self, artifact_id: str, trace: str | None) -> Manifest:
         """Raises StorageAway, ArtifactNotFound, ArtifactRejected."""
 
-    async def produced_by(self, owner: str, trace: str, step: str | None) -> tuple[Manifest, ...]:
-        """Artifacts that an agent has made in a step. Raises StorageAway, ArtifactRejected."""
+    async def manifests_of(self, artifact_ids: Sequence[str], trace: str | None) -> tuple[Manifest, ...]:
+        """Those that there are, as far as they may be read. Raises StorageAway, ArtifactRejected."""
 
 
 class StorageClient:
@@ -86,9 +86,11 @@ class StorageClient:
         )
         return (await self._request(query)).presigned_put
 
-    async def produced_by(self, owner: str, trace: str, step: str | None) -> tuple[Manifest, ...]:
-        """One page, which holds the newest unless a step has hundreds of attempts."""
-        query = SearchArtifacts(trace_id=trace, agent=owner, step_id=step, limit=200)
+    async def manifests_of(self, artifact_ids: Sequence[str], trace: str | None) -> tuple[Manifest, ...]:
+        try:
+            query = GetArtifacts(artifact_ids=tuple(artifact_ids))
+        except ValidationError as error:
+            raise ArtifactRejected(Code.INVALID, explain(error)) from error
         return (await self._request(query, trace)).items
 
     async def _get(self, artifact_id: str, trace: str | None, *, presigned: bool = False) -> FoundManifest:

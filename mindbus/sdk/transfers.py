@@ -6,13 +6,14 @@ import secrets
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal, Protocol
+from typing import IO, Literal, Protocol, Required, TypedDict
 
-from bus_schema.artifacts import Manifest
+from bus_schema.artifacts import AIContext, ArtifactRef, Manifest, Visibility
 from mindbus.files.disk import BackgroundSha256, Disk, WriteBehindFile
 from mindbus.sdk.errors import ArtifactCorrupt, ArtifactTooLong, NoSuchRange, NoTextMode
 
 CHUNK_BYTES = 1024 * 1024
+_HASHED_IN_PLACE_BYTES = 64 * 1024
 
 Source = Path | bytes | IO[bytes] | AsyncIterable[bytes]
 
@@ -95,6 +96,37 @@ def _binary(chunk: bytes) -> bytes:
     return chunk
 
 
+class PutOptions(TypedDict, total=False):
+    """Fields of a new artifact's manifest; without a content type it is guessed from the file's name.
+
+    An `artifact_id` that is derived from its cause makes a repeated `put` recognisable. `supersedes` is the version
+    before this one.
+    """
+
+    artifact_type: Required[str]
+    trace: Required[str]
+    step: str | None
+    content_type: str | None
+    visibility: Visibility
+    retention: str
+    supersedes: ArtifactRef | None
+    context: AIContext | None
+    artifact_id: str | None
+
+
+class ReadOptions(TypedDict, total=False):
+    """Range, trace and progress of a read.
+
+    A range begins at `start`, counted from the end where it is negative, and has `length` bytes, fewer where the
+    artifact ends before. `progress` is called with the bytes read so far.
+    """
+
+    trace: str | None
+    start: int
+    length: int | None
+    progress: Progress
+
+
 class ByteStream(Protocol):
     """The unchecked bytes of an artifact, or of a range of it, as the store gives them."""
 
@@ -151,13 +183,17 @@ class ArtifactReader:
         """The next piece; empty at the end. Raises ArtifactCorrupt, StorageAway."""
         piece = await self._pieces.read()
         self._left -= len(piece)
-        if not await asyncio.to_thread(self._fits, piece):
+        # Small pieces are hashed in less time than a thread takes to begin.
+        fits = self._fits(piece) if len(piece) < _HASHED_IN_PLACE_BYTES else await asyncio.to_thread(self._fits, piece)
+        if not fits:
             raise ArtifactCorrupt(f"{ArtifactCorrupt.__doc__} ({self.manifest.id})")
         self._progress("read", self.byte_range.length - self._left, self.byte_range.length)
         return piece
 
     async def close(self) -> None:
-        if self._digest is not None:
+        if self._digest is not None and self.byte_range.length < _HASHED_IN_PLACE_BYTES:
+            self._digest.close()
+        elif self._digest is not None:
             await asyncio.to_thread(self._digest.close)
         await self._pieces.close()
 

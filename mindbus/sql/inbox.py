@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from time import monotonic
@@ -11,6 +11,8 @@ from typing import Any
 from sqlalchemy import (
     Connection,
     MetaData,
+    RowMapping,
+    Select,
     Table,
     Text,
     Update,
@@ -24,7 +26,6 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.envelope import Envelope, Kind
 from mindbus.bus.inbox import Outcomes
@@ -187,25 +188,35 @@ class SqlInbox:
 
         A command without a queue does not delay those behind it. Raises BusUnavailable, DatabaseAway.
         """
-        outbox = self._tables.outbox
-        last = 0
+        last, sends = 0, self._send_unlocked if self.database.is_sqlite else self._send_locked
         while True:
-            query = select(outbox).where(outbox.c.seq > last).order_by(outbox.c.seq).limit(_BATCH)
-            async with self._taking() as session:
-                rows = (await session.execute(query.with_for_update(skip_locked=True))).mappings().all()
-                done = await self._send(transport, rows)
-                if not self.database.is_sqlite:
-                    await session.execute(delete(outbox).where(outbox.c.seq.in_(done)))
-            if self.database.is_sqlite and done:
-                async with self.database.transaction() as session:
-                    await session.execute(delete(outbox).where(outbox.c.seq.in_(done)))
+            rows = await sends(transport, last)
             if len(rows) < _BATCH:
                 return
             last = rows[-1]["seq"]
 
-    def _taking(self) -> AbstractAsyncContextManager[AsyncSession]:
-        """On PostgreSQL several relays share the rows by locks; on SQLite a lock would hold up every handler."""
-        return self.database.reading() if self.database.is_sqlite else self.database.transaction()
+    async def _send_locked(self, transport: Transport, last: int) -> Sequence[RowMapping]:
+        """On PostgreSQL several relays share the rows by locks."""
+        outbox = self._tables.outbox
+        async with self.database.transaction() as session:
+            locked = self._rows_after(last).with_for_update(skip_locked=True)
+            rows: Sequence[RowMapping] = (await session.execute(locked)).mappings().all()
+            await session.execute(delete(outbox).where(outbox.c.seq.in_(await self._send(transport, rows))))
+        return rows
+
+    async def _send_unlocked(self, transport: Transport, last: int) -> Sequence[RowMapping]:
+        """On SQLite a lock would hold up every handler."""
+        outbox, query = self._tables.outbox, self._rows_after(last)
+        rows = await self.database.read(lambda connection: connection.execute(query).mappings().all())
+        if done := await self._send(transport, rows):
+            await self.database.write(
+                lambda connection: connection.execute(delete(outbox).where(outbox.c.seq.in_(done)))
+            )
+        return rows
+
+    def _rows_after(self, last: int) -> Select[Any]:
+        outbox = self._tables.outbox
+        return select(outbox).where(outbox.c.seq > last).order_by(outbox.c.seq).limit(_BATCH)
 
     async def _send(self, transport: Transport, rows: Sequence[Any]) -> list[int]:
         sent = await asyncio.gather(*(_try_send(transport, _load(row)) for row in rows))

@@ -3,7 +3,9 @@
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import (
     ArtifactRegistered,
+    FoundManifests,
     GetArtifact,
+    GetArtifacts,
     GetLineage,
     GetVersions,
     Lineage,
@@ -40,6 +42,10 @@ class ArtifactHandlers:
     async def get(self, query: GetArtifact, context: MessageContext) -> FoundManifest:
         manifest = await self._storage.catalog.get(query.artifact_id, principal_of(context))
         return await self._storage.uploads.with_address(manifest, signed=query.presigned)
+
+    @on_command
+    async def get_many(self, query: GetArtifacts, context: MessageContext) -> FoundManifests:
+        return FoundManifests(items=await self._storage.catalog.get_many(query.artifact_ids, principal_of(context)))
 
     @on_command
     async def search(self, query: SearchArtifacts, context: MessageContext) -> ManifestPage:

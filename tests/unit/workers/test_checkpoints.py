@@ -9,7 +9,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 
 from benchmarks.servers.postgres import PrivatePostgres
 from tests.postgres import DatabaseOf
-from workers.checkpoints import forget_before, open_checkpoints
+from workers.checkpoints import open_checkpoints
 
 
 def thread(name: str) -> RunnableConfig:
@@ -34,9 +34,9 @@ async def test_only_what_is_old_is_forgotten(empty_database_of: DatabaseOf) -> N
         await think(saver, "a")
         now = datetime.now(UTC)
 
-        assert await forget_before(saver, now - timedelta(minutes=1)) == 0
+        assert await saver.forget_before(now - timedelta(minutes=1)) == 0
         assert await saver.aget_tuple(thread("a")) is not None
-        assert await forget_before(saver, now + timedelta(minutes=1)) == 1
+        assert await saver.forget_before(now + timedelta(minutes=1)) == 1
         assert await saver.aget_tuple(thread("a")) is None
 
 
