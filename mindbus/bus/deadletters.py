@@ -13,8 +13,8 @@ from bus_schema.envelope import Envelope, NotAnEnvelope, from_wire
 from bus_schema.replies import Code
 from mindbus.bus.decode import ATTEMPT, ORIGIN
 from mindbus.bus.outcomes import CODE, DIED_AT, REASON
-from mindbus.bus.rabbit_link import admin_channel
 from mindbus.bus.topology import REQUEUE, dead_queue
+from mindbus.bus.topology_admin import admin_channel
 from mindbus.errors import MindBusError
 
 REPLAYED_BY = "mb-replayed-by"

@@ -1,24 +1,18 @@
-"""RabbitMQ as a transport, on aio-pika."""
+"""RabbitMQ as a transport."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
-import aio_pika
-import aiormq
-from pamqp.commands import Basic
+from pamqp import commands
 from yarl import URL
 
+from mindbus.amqp.channel import Channel, NotTaken, PublishingChannel, Returned
+from mindbus.amqp.frames import pack_properties
 from mindbus.bus.rabbit_consumer import RabbitConsumer
-from mindbus.bus.rabbit_link import (
-    CONNECTION_ERRORS,
-    RabbitLink,
-    declare,
-    is_own_cancellation,
-    translate_connection_errors,
-)
-from mindbus.bus.topology import Topology
+from mindbus.bus.rabbit_link import CONNECTION_ERRORS, RabbitLink, declarations, translate_connection_errors
+from mindbus.bus.topology import EVENTS, Binding, Exchange, Topology
 from mindbus.bus.transport import Incoming, Outgoing, Properties, RawCopy, properties_of
 from mindbus.errors import BusUnavailable, Unroutable
 from mindbus.logs import logger
@@ -34,7 +28,7 @@ class RabbitTransport:
         self._publishing = RabbitLink(url, f"{name} publish")
         self._consuming = RabbitLink(url, f"{name} consume")
         self._publish_timeout_s = publish_timeout_s
-        self._channel: aio_pika.abc.AbstractChannel | None = None
+        self._channel: PublishingChannel | None = None
         self._opening = asyncio.Lock()
         self._exchanges: set[str] = set()
 
@@ -48,11 +42,11 @@ class RabbitTransport:
                 break
             try:
                 return await self._publish_once(message, min(left_s, self._publish_timeout_s / 2))
-            except aio_pika.exceptions.PublishError:
+            except Returned:
                 raise Unroutable(f"{Unroutable.__doc__} ({message.exchange}, {message.routing_key})") from None
+            except NotTaken as error:
+                reason = error
             except CONNECTION_ERRORS as error:
-                if is_own_cancellation(error):
-                    raise
                 reason = error
                 self._channel = None
             await asyncio.sleep(min(_BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)], max(left_s, 0)))
@@ -61,20 +55,18 @@ class RabbitTransport:
     async def declare(self, topology: Topology) -> None:
         """Declare on the publishing connection. Raises BusUnavailable."""
         async with self._administering() as channel:
-            await declare(channel, topology)
+            await channel.call_all(declarations(topology))
 
     async def remove(self, queue: str) -> None:
         """Delete a queue with its messages; it need not exist. Raises BusUnavailable."""
         async with self._administering() as channel:
-            await channel.queue_delete(queue)
+            await channel.call(commands.Queue.Delete(queue=queue), commands.Queue.DeleteOk)
 
     @asynccontextmanager
-    async def _administering(self) -> AsyncIterator[aio_pika.abc.AbstractChannel]:
+    async def _administering(self) -> AsyncIterator[Channel]:
         with translate_connection_errors():
-            async with asyncio.timeout(self._publish_timeout_s):
-                connection = await self._publishing.connection()
-                async with connection.channel() as channel:
-                    yield channel
+            async with asyncio.timeout(self._publish_timeout_s), self._publishing.channel() as channel:
+                yield channel
 
     def consume(
         self, topology: Topology, queue: str, prefetch: int, deliver: Callable[[Incoming], None]
@@ -93,57 +85,50 @@ class RabbitTransport:
             if message.exchange not in self._exchanges:
                 await self._ensure_exchange(channel, message.exchange)
             if isinstance(message, Outgoing):
-                properties = _amqp(properties_of(message.envelope), {}, self._user)
-                properties.delivery_mode = 1 if message.transient else 2
-                mandatory = message.mandatory
+                properties, headers = properties_of(message.envelope), {}
+                is_durable, mandatory = not message.transient, message.mandatory
             else:
-                properties, mandatory = _amqp(message.properties, message.headers, self._user), True
-            underlay = cast("aiormq.Channel", await channel.get_underlay_channel())
-            await underlay.basic_publish(
+                properties, headers, is_durable, mandatory = message.properties, message.headers, True, True
+            await channel.publish(
+                (message.exchange, message.routing_key, properties.message_id or ""),
+                _pack(properties, headers, self._user, is_durable),
                 message.body,
-                exchange=message.exchange,
-                routing_key=message.routing_key,
-                properties=properties,
                 mandatory=mandatory,
-                wait=False,  # for the socket, which would let one publish at a time in: the confirm says all
             )
 
-    async def _open_channel(self) -> aio_pika.abc.AbstractChannel:
-        channel = self._channel
-        if channel is not None and not channel.is_closed:
-            return channel
+    async def _open_channel(self) -> PublishingChannel:
+        if self._channel is not None and self._channel.error is None:
+            return self._channel
         async with self._opening:
-            if self._channel is None or self._channel.is_closed:
-                connection = await self._publishing.connection()
-                self._channel = await connection.channel(publisher_confirms=True, on_return_raises=True)
+            if self._channel is None or self._channel.error is not None:
+                self._channel = await self._publishing.open_channel(PublishingChannel)
                 self._exchanges.clear()
                 logger().debug("publishing channel open")
             return self._channel
 
-    async def _ensure_exchange(self, channel: aio_pika.abc.AbstractChannel, name: str) -> None:
+    async def _ensure_exchange(self, channel: Channel, name: str) -> None:
         """Declare the exchange: a publish to a missing one would close the channel for all publishers."""
         async with self._opening:
             if name in self._exchanges:
                 return
+            topology = Topology()
             if name.startswith(("mb.cmd.", "mb.evt", "mb.reply", "mb.sub")):
-                await channel.declare_exchange(name, "topic", durable=True)
+                topology += Topology(exchanges=(Exchange(name),))
             if name.startswith("mb.evt."):
-                await channel.declare_exchange("mb.evt", "topic", durable=True)
-                exchange = await channel.get_exchange("mb.evt", ensure=False)
-                await exchange.bind(name, routing_key="#")
+                topology += Topology(exchanges=(Exchange(EVENTS),), bindings=(Binding(name, EVENTS, "#", True),))
+            await channel.call_all(declarations(topology))
             self._exchanges.add(name)
 
 
-def _amqp(properties: Properties, headers: dict[str, Any], user: str) -> Basic.Properties:
-    return Basic.Properties(
-        message_id=properties.message_id,
-        message_type=properties.type,
-        content_type=properties.content_type,
-        content_encoding=properties.content_encoding,
-        correlation_id=properties.correlation_id,
-        reply_to=properties.reply_to,
-        app_id=properties.app_id,
-        user_id=user,
-        delivery_mode=2,
-        headers=headers or None,
-    )
+def _pack(properties: Properties, headers: dict[str, Any], user: str, is_durable: bool) -> bytes:
+    strings = {
+        "content_type": properties.content_type,
+        "content_encoding": properties.content_encoding,
+        "correlation_id": properties.correlation_id,
+        "reply_to": properties.reply_to,
+        "message_id": properties.message_id,
+        "type": properties.type,
+        "user_id": user,
+        "app_id": properties.app_id,
+    }
+    return pack_properties(strings, headers, is_durable=is_durable)

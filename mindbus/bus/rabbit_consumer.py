@@ -3,19 +3,13 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property, partial
 from time import monotonic
 from typing import Any
 
-import aio_pika
-import aiormq.abc
-
-from mindbus.bus.rabbit_link import (
-    CONNECTION_ERRORS,
-    RabbitLink,
-    declare,
-    ignore_connection_errors,
-    is_own_cancellation,
-)
+from mindbus.amqp.channel import ConsumingChannel
+from mindbus.amqp.frames import Content
+from mindbus.bus.rabbit_link import CONNECTION_ERRORS, RabbitLink, declarations
 from mindbus.bus.topology import Topology
 from mindbus.bus.transport import Incoming, Properties
 from mindbus.logs import logger
@@ -26,6 +20,7 @@ _BACKOFF_S = (0.1, 0.3, 1.0, 2.0, 5.0)
 _CHECK_S = 10.0
 _DECLARE_TIMEOUT_S = 20.0
 _END_AGAIN_S = 0.5
+_END_TIMEOUT_S = 5.0
 _MANY = 16
 # A message that kills its process does so soon; others may take minutes, or need what waits behind them.
 _CAUTIOUS_S = 5.0
@@ -47,13 +42,11 @@ class RabbitConsumer:
         self._link, self._topology, self._queue = link, topology, queue
         self._prefetch, self._deliver = prefetch, deliver
         self._is_ready = asyncio.Event()
-        self._channel: aio_pika.abc.AbstractChannel | None = None
+        self._channel: ConsumingChannel | None = None
         self._tag: str | None = None
         self._is_cautious = prefetch >= _MANY and self._buries() and not self._stands_by()
         self._meets_new, self._trusts_at = asyncio.Event(), 0.0
         self._widening: asyncio.Task[None] | None = None
-        self._delivered = 0
-        self._unsettled: set[int] = set()
         self._task = asyncio.create_task(self._consume_for_ever(), name=f"consume {queue}")
 
     @property
@@ -67,10 +60,10 @@ class RabbitConsumer:
     async def pause(self) -> None:
         """Cancel the consumer, keep the channel for acknowledgements."""
         await self._stop_loop()
-        if self._channel is not None and not self._channel.is_closed and self._tag is not None:
-            with ignore_connection_errors():
-                underlay = await self._channel.get_underlay_channel()
-                await underlay.basic_cancel(self._tag, timeout=5)
+        if self._channel is not None and self._tag is not None:
+            with suppress(*CONNECTION_ERRORS):
+                async with asyncio.timeout(_END_TIMEOUT_S):
+                    await self._channel.cancel(self._tag)
 
     async def close(self) -> None:
         """Stop; what is not settled goes back to the queue."""
@@ -87,14 +80,12 @@ class RabbitConsumer:
         while True:
             try:
                 async with asyncio.timeout(_DECLARE_TIMEOUT_S):
-                    cancelled = await self._begin()
+                    channel = await self._begin()
                 failures = 0
                 self._is_ready.set()
-                await self._wait_until_lost(cancelled)
+                await self._wait_until_lost(channel)
                 logger().warning("consumer is gone", queue=self._queue)
             except CONNECTION_ERRORS as error:
-                if is_own_cancellation(error):
-                    raise
                 logger().warning("consumer starts over", queue=self._queue, reason=repr(error))
             except Exception:  # noqa: BLE001  # a mistake in here must not end a consumer in silence
                 logger().exception("consumer starts over", queue=self._queue)
@@ -103,39 +94,30 @@ class RabbitConsumer:
             await asyncio.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
             failures += 1
 
-    async def _begin(self) -> asyncio.Event:
-        connection = await self._link.connection()
-        channel = await connection.channel(publisher_confirms=False)
-        # Each channel counts for itself: what an earlier one delivered is settled in vain.
-        self._channel, self._unsettled = channel, set()
-        await declare(channel, self._topology)
-        await channel.set_qos(prefetch_count=self._window)
-        underlay = await channel.get_underlay_channel()
-        cancelled = asyncio.Event()
-        underlay.on_consumer_cancel_callbacks.add(lambda _frame: cancelled.set())
-        underlay.closing.add_done_callback(lambda _future: cancelled.set())
-        ok = await underlay.basic_consume(self._queue, self._on_message)
-        self._tag = ok.consumer_tag
-        return cancelled
+    async def _begin(self) -> ConsumingChannel:
+        channel = self._channel = await self._link.open_channel(ConsumingChannel)
+        channel.on_delivery = partial(self._on_delivery, channel)
+        await channel.call_all(declarations(self._topology))
+        await channel.set_prefetch(self._window)
+        self._tag = await channel.consume(self._queue)
+        return channel
 
     @property
     def _window(self) -> int:
         return 1 if self._is_cautious else self._prefetch
 
-    async def _widen(self, channel: aio_pika.abc.AbstractChannel) -> None:
+    async def _widen(self, channel: ConsumingChannel) -> None:
         """Consume with all of the prefetch: a consumer keeps that which it was made with, so another replaces it."""
         while not self._meets_new.is_set() and (left_s := self._trusts_at - monotonic()) > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(left_s):
                     await self._meets_new.wait()
-        with ignore_connection_errors():
+        with suppress(*CONNECTION_ERRORS):
             try:
                 async with asyncio.timeout(_DECLARE_TIMEOUT_S):
-                    await channel.set_qos(prefetch_count=self._prefetch)
-                    underlay = await channel.get_underlay_channel()
-                    cautious, ok = self._tag, await underlay.basic_consume(self._queue, self._on_message)
-                    self._tag = ok.consumer_tag
-                    await underlay.basic_cancel(cautious or "")
+                    await channel.set_prefetch(self._prefetch)
+                    cautious, self._tag = self._tag, await channel.consume(self._queue)
+                    await channel.cancel(cautious or "")
             except TimeoutError:
                 # The consumer starts over, with all of its prefetch.
                 await channel.close()
@@ -147,23 +129,23 @@ class RabbitConsumer:
             await end(self._widening)
             self._widening = None
 
-    async def _wait_until_lost(self, cancelled: asyncio.Event) -> None:
+    async def _wait_until_lost(self, channel: ConsumingChannel) -> None:
         """Wait until the consumer is lost; poll as well, since some losses are not reported."""
-        while not cancelled.is_set():
-            delivered = self._delivered
+        while not channel.lost.is_set():
+            delivered = channel.delivered
             try:
                 async with asyncio.timeout(_CHECK_S):
-                    await cancelled.wait()
+                    await channel.lost.wait()
             except TimeoutError:
-                await self._check(idle=self._delivered == delivered)
+                await self._check(channel, idle=channel.delivered == delivered)
 
-    async def _check(self, *, idle: bool) -> None:
-        declared = await self._link.count(self._queue)
-        if not declared.consumer_count:
+    async def _check(self, channel: ConsumingChannel, *, idle: bool) -> None:
+        counted = await self._link.count(self._queue)
+        if not counted.consumer_count:
             raise ConnectionError(f"{self._queue} has no consumer")
         # Seen on 3.10: a queue that was made anew counts the old one's consumer, yet delivers nothing to it.
-        if idle and declared.message_count and len(self._unsettled) < self._window and not self._stands_by():
-            raise ConnectionError(f"{self._queue} delivers nothing, though {declared.message_count} messages wait")
+        if idle and counted.message_count and len(channel.unsettled) < self._window and not self._stands_by():
+            raise ConnectionError(f"{self._queue} delivers nothing, though {counted.message_count} messages wait")
 
     def _stands_by(self) -> bool:
         """Whether another consumer may rightly be the only one that is served."""
@@ -176,64 +158,48 @@ class RabbitConsumer:
     def _argument(self, name: str) -> Any:
         return next((queue.arguments.get(name) for queue in self._topology.queues if queue.name == self._queue), None)
 
-    async def _on_message(self, message: aiormq.abc.DeliveredMessage) -> None:
-        # aiormq cancels this coroutine when the channel closes: hand over and be done.
-        self._delivered += 1
-        self._unsettled.add(message.delivery_tag or 0)
+    def _on_delivery(
+        self, channel: ConsumingChannel, tag: int, exchange: str, routing_key: str, content: Content
+    ) -> None:
+        incoming = RabbitIncoming(channel, tag, exchange, routing_key, content)
         if self._is_cautious:
             self._trusts_at = monotonic() + _CAUTIOUS_S
-            if not (message.header.properties.headers or {}).get(_DELIVERIES):
+            if not incoming.headers.get(_DELIVERIES):
                 self._meets_new.set()
-            if self._widening is None and self._channel is not None:
-                self._widening = asyncio.create_task(self._widen(self._channel), name=f"widen {self._queue}")
-        self._deliver(RabbitIncoming(message, self._unsettled))
+            if self._widening is None:
+                self._widening = asyncio.create_task(self._widen(channel), name=f"widen {self._queue}")
+        self._deliver(incoming)
 
     async def _drop_channel(self) -> None:
         await self._stop_widening()
         channel, self._channel, self._tag = self._channel, None, None
-        if channel is not None and not channel.is_closed:
-            with ignore_connection_errors():
-                async with asyncio.timeout(5):
+        if channel is not None:
+            with suppress(*CONNECTION_ERRORS):
+                async with asyncio.timeout(_END_TIMEOUT_S):
                     await channel.close()
 
 
 class RabbitIncoming:
     """One delivery, settled on the channel that brought it."""
 
-    __slots__ = ("_message", "_unsettled", "body", "exchange", "headers", "properties", "routing_key")
+    def __init__(self, channel: ConsumingChannel, tag: int, exchange: str, routing_key: str, content: Content) -> None:
+        self._channel, self._tag, self._content = channel, tag, content
+        self.body, self.exchange, self.routing_key = content.body, exchange, routing_key
 
-    def __init__(self, message: aiormq.abc.DeliveredMessage, unsettled: set[int]) -> None:
-        header = message.header.properties
-        self._message, self._unsettled = message, unsettled
-        self.body: bytes = message.body
-        self.exchange: str = message.exchange or ""
-        self.routing_key: str = message.routing_key or ""
-        self.headers: dict[str, Any] = dict(header.headers or {})
-        self.properties = Properties(
-            message_id=header.message_id,
-            type=header.message_type,
-            content_type=header.content_type,
-            content_encoding=header.content_encoding,
-            correlation_id=header.correlation_id,
-            reply_to=header.reply_to,
-            app_id=header.app_id,
-            user_id=header.user_id,
-        )
+    @cached_property
+    def headers(self) -> dict[str, Any]:
+        """The header table."""
+        return self._content.headers()
+
+    @cached_property
+    def properties(self) -> Properties:
+        """Properties that are strings; MindBus uses no others."""
+        strings = self._content.strings()
+        return Properties(**{name: value for name, value in strings.items() if name != "expiration"})
 
     async def ack(self) -> None:
         """Acknowledge without waiting for the socket; a lost one only means a second delivery."""
-        await self._settle(lambda: self._message.channel.basic_ack(self._message.delivery_tag or 0, wait=False))
+        self._channel.ack(self._tag)
 
     async def requeue(self) -> None:
-        await self._settle(
-            lambda: self._message.channel.basic_reject(self._message.delivery_tag or 0, requeue=True, wait=False)
-        )
-
-    async def _settle(self, act: Callable[[], Any]) -> None:
-        try:
-            await act()
-        except CONNECTION_ERRORS as error:
-            if is_own_cancellation(error):
-                raise
-            logger().debug("settled too late, it will be delivered again", reason=repr(error))
-        self._unsettled.discard(self._message.delivery_tag or 0)
+        self._channel.requeue(self._tag)

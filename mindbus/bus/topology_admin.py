@@ -1,13 +1,18 @@
 """Keeps broker and code together: apply, compare, prune, migrate."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import cast
 
+import aio_pika
+import aiormq.exceptions
 from aio_pika.abc import AbstractChannel
 
 from bus_schema.replies import Code
-from mindbus.bus.rabbit_link import admin_channel, declare
+from mindbus.bus.rabbit_link import declarations
 from mindbus.bus.topology import Queue, Topology
-from mindbus.errors import MindBusError
+from mindbus.errors import BusUnavailable, MindBusError
 from mindbus.management import Management, QueueState
 
 # Queues that live and die with their clients, or wait for them, are nobody's to prune.
@@ -26,6 +31,17 @@ class Difference:
     kind: str
     name: str
     detail: str = ""
+
+
+@asynccontextmanager
+async def admin_channel(amqp_url: str) -> AsyncIterator[AbstractChannel]:
+    """A channel with confirms on a connection of its own. Raises BusUnavailable."""
+    try:
+        connection = await aio_pika.connect(amqp_url, timeout=10)
+        async with connection, connection.channel(publisher_confirms=True, on_return_raises=True) as channel:
+            yield channel
+    except (aiormq.exceptions.AMQPError, aio_pika.exceptions.AMQPError, OSError, TimeoutError) as error:
+        raise BusUnavailable(f"{BusUnavailable.__doc__} ({error!r})") from error
 
 
 async def compare(management: Management, topology: Topology) -> list[Difference]:
@@ -58,7 +74,7 @@ async def compare(management: Management, topology: Topology) -> list[Difference
 async def apply(amqp_url: str, topology: Topology) -> None:
     """Declare all of it; what exists with other arguments is left to `migrate`. Raises BusUnavailable."""
     async with admin_channel(amqp_url) as channel:
-        await declare(channel, topology)
+        await _declare(channel, topology)
 
 
 async def prune(amqp_url: str, management: Management, topology: Topology) -> list[str]:
@@ -99,7 +115,7 @@ async def migrate(amqp_url: str, management: Management, topology: Topology) -> 
 async def _rebuild(channel: AbstractChannel, queue: Queue, topology: Topology, *, exists: bool) -> None:
     own = tuple(binding for binding in topology.bindings if binding.target == queue.name)
     beside = Queue(queue.name + _MOVING, {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000})
-    await declare(channel, Topology(queues=(beside,)))
+    await _declare(channel, Topology(queues=(beside,)))
     if exists:
         old = await channel.declare_queue(queue.name, passive=True)
         if old.declaration_result.consumer_count:
@@ -109,9 +125,15 @@ async def _rebuild(channel: AbstractChannel, queue: Queue, topology: Topology, *
             await old.unbind(binding.source, binding.key)
         await _move(channel, queue.name, beside.name)
         await channel.queue_delete(queue.name)
-    await declare(channel, Topology(queues=(queue,), bindings=own))
+    await _declare(channel, Topology(queues=(queue,), bindings=own))
     await _move(channel, beside.name, queue.name)
     await channel.queue_delete(beside.name)
+
+
+async def _declare(channel: AbstractChannel, topology: Topology) -> None:
+    underlay = cast("aiormq.Channel", await channel.get_underlay_channel())
+    for request in declarations(topology):
+        await underlay.rpc(request)
 
 
 async def _move(channel: AbstractChannel, source: str, target: str) -> None:
