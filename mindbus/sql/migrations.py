@@ -9,7 +9,9 @@ from alembic.config import Config
 from alembic.operations import Operations
 
 from mindbus.sql.database import Database
-from mindbus.sql.tables import NOT_PUBLISHED
+from mindbus.sql.tables import NOT_PUBLISHED, named_metadata
+
+_ENVIRONMENT = Path(__file__).parent / "environment"
 
 
 async def upgrade(database: Database, migrations: Path) -> None:
@@ -17,10 +19,11 @@ async def upgrade(database: Database, migrations: Path) -> None:
     await asyncio.to_thread(database.run_on_admin_connection, lambda connection: _upgrade(connection, migrations))
 
 
-def run(metadata: sa.MetaData) -> None:
-    """Migrate over the connection that `upgrade` has opened; called by every `env.py`."""
+def run() -> None:
+    """Migrate over the connection that `upgrade` has opened; called by `env.py`."""
     connection = context.config.attributes["connection"]
-    context.configure(connection=connection, target_metadata=metadata, render_as_batch=True)
+    # Constraints get the names that the models' metadata gives them.
+    context.configure(connection=connection, target_metadata=named_metadata(), render_as_batch=True)
     with context.begin_transaction():
         context.run_migrations()
         _complete_inbox(connection)
@@ -59,8 +62,15 @@ def _complete_inbox(connection: sa.Connection) -> None:
 
 
 def _upgrade(connection: sa.Connection, migrations: Path) -> None:
-    config = Config()
-    config.set_main_option("script_location", str(migrations))
-    config.set_main_option("path_separator", "os")
+    config = config_of(migrations)
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
+
+
+def config_of(migrations: Path) -> Config:
+    """Alembic's configuration for the folder `migrations`, whose revisions are in `versions`."""
+    config = Config()
+    config.set_main_option("script_location", str(_ENVIRONMENT))
+    config.set_main_option("version_locations", str(migrations / "versions"))
+    config.set_main_option("path_separator", "newline")
+    return config

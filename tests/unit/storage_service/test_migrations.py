@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, Table, delete, insert, inspect, select
@@ -19,7 +18,7 @@ from memory.history import sql_store as history_tables
 from memory.lsm import tables as lsm_tables
 from memory.swm import tables as swm_tables
 from mindbus.sql.database import Database
-from mindbus.sql.migrations import upgrade
+from mindbus.sql.migrations import config_of, upgrade
 from storage_service import runs, tables
 from tests.postgres import DatabaseOf
 from tests.storage_kit import ON_FILES, Depot, OpenDepot
@@ -44,16 +43,9 @@ class Subject:
     migrations: Path
     metadata: MetaData
 
-    @property
-    def config(self) -> Config:
-        config = Config()
-        config.set_main_option("script_location", str(self.migrations))
-        config.set_main_option("path_separator", "os")
-        return config
-
     def go(self, direction: Any, revision: str) -> None:
         def going(connection: Connection) -> None:
-            config = self.config
+            config = config_of(self.migrations)
             config.attributes["connection"] = connection
             direction(config, revision)
 
@@ -84,7 +76,7 @@ def test_migrated_tables_are_those_of_the_models(subject: Subject) -> None:
 
 
 def test_the_migrations_are_one_line_of_history_that_can_be_walked_there_and_back(subject: Subject) -> None:
-    revisions = [each.revision for each in ScriptDirectory.from_config(subject.config).walk_revisions()]
+    revisions = [each.revision for each in ScriptDirectory.from_config(config_of(subject.migrations)).walk_revisions()]
     left: list[str] = []
 
     for revision in reversed(revisions):
@@ -93,7 +85,7 @@ def test_the_migrations_are_one_line_of_history_that_can_be_walked_there_and_bac
         subject.go(command.downgrade, revision)
     subject.database.run_on_admin_connection(lambda connection: left.extend(inspect(connection).get_table_names()))
 
-    assert len(ScriptDirectory.from_config(subject.config).get_heads()) == 1
+    assert len(ScriptDirectory.from_config(config_of(subject.migrations)).get_heads()) == 1
     assert left == ["alembic_version"]
 
 
