@@ -20,43 +20,64 @@ _FLEET, _WORK, _OPERATION, _MORE = "The fleet", "Work", "Operation", "More"
 
 @dataclass(frozen=True)
 class Place:
-    """The heading under which help lists a command, and its module; None: it comes with mindbus-fleet."""
+    """The heading under which help lists a command, its summary, its module; None: it comes with mindbus-fleet."""
 
     panel: str
+    summary: str
     module: str | None = None
 
 
 # A module is imported when its command is called: `mindbus health` runs as a probe every few seconds.
 COMMANDS = {
-    "up": Place(_FLEET),
-    "down": Place(_FLEET),
-    "worker": Place(_FLEET, "mindbus.cli.worker"),
-    "dev": Place(_FLEET, "mindbus.cli.dev"),
-    "health": Place(_FLEET, "mindbus.cli.health"),
-    "demo": Place(_FLEET),
-    "send": Place(_WORK, "mindbus.cli.send"),
-    "watch": Place(_WORK, "mindbus.cli.watch"),
-    "events": Place(_WORK, "mindbus.cli.events"),
-    "artifacts": Place(_WORK, "mindbus.cli.artifacts"),
-    "process": Place(_WORK),
-    "chat": Place(_WORK, "mindbus.cli.chat"),
-    "dialogues": Place(_WORK, "mindbus.cli.dialogues"),
-    "sim": Place(_WORK),
-    "memory": Place(_WORK),
-    "episodes": Place(_WORK),
-    "history": Place(_WORK, "mindbus.cli.history"),
-    "locks": Place(_WORK, "mindbus.cli.locks"),
-    "counters": Place(_WORK, "mindbus.cli.counters"),
-    "tasks": Place(_WORK, "mindbus.cli.tasks"),
-    "users": Place(_WORK, "mindbus.cli.user_records"),
-    "user": Place(_OPERATION, "mindbus.cli.users"),
-    "queues": Place(_OPERATION, "mindbus.cli.queues"),
-    "dlq": Place(_OPERATION, "mindbus.cli.dead_letters"),
-    "storage": Place(_OPERATION, "mindbus.cli.storage"),
-    "glm": Place(_OPERATION),
-    "schema": Place(_OPERATION, "mindbus.cli.schema"),
-    "topology": Place(_OPERATION),
-    "doctor": Place(_OPERATION),
+    "up": Place(_FLEET, "Start RabbitMQ and the workers; keep them alive."),
+    "down": Place(_FLEET, "Stop what `mindbus up -d` has started on this data folder."),
+    "worker": Place(_FLEET, "Run workers in this process until SIGTERM or Ctrl-C.", "mindbus.cli.worker"),
+    "dev": Place(
+        _FLEET,
+        "Run the workers of one file; restart them when it changes.",
+        "mindbus.cli.dev",
+    ),
+    "health": Place(
+        _FLEET,
+        "Exit 0 when a worker is ready on this host, else 1.",
+        "mindbus.cli.health",
+    ),
+    "demo": Place(_FLEET, "Turn a brief into an article, with a broker and a team of its own."),
+    "send": Place(_WORK, "Send a command, or publish an event.", "mindbus.cli.send"),
+    "watch": Place(
+        _WORK,
+        "Show events as they are told.",
+        "mindbus.cli.watch",
+    ),
+    "events": Place(
+        _WORK,
+        "Show the last events of the timeline.",
+        "mindbus.cli.events",
+    ),
+    "artifacts": Place(_WORK, "Put, get and inspect artifacts.", "mindbus.cli.artifacts"),
+    "process": Place(_WORK, "Run Process Cards and look at their runs."),
+    "chat": Place(
+        _WORK,
+        "Say something to the assistant, or talk until Ctrl-D.",
+        "mindbus.cli.chat",
+    ),
+    "dialogues": Place(_WORK, "Look at dialogues, end one.", "mindbus.cli.dialogues"),
+    "sim": Place(_WORK, "Let simulated people talk."),
+    "memory": Place(_WORK, "What agents know together: add, search, get, change, watch."),
+    "episodes": Place(_WORK, "What was said long ago: take in, list, find, unpack, anchor, pack."),
+    "history": Place(_WORK, "Look at what models are reminded of, clear it.", "mindbus.cli.history"),
+    "locks": Place(_WORK, "Take locks, let go of them.", "mindbus.cli.locks"),
+    "counters": Place(_WORK, "Add to counters, read them.", "mindbus.cli.counters"),
+    "tasks": Place(_WORK, "List, add, complete, move and cancel tasks.", "mindbus.cli.tasks"),
+    "users": Place(_WORK, "Add, list, show and change users; list their facts.", "mindbus.cli.user_records"),
+    "user": Place(_OPERATION, "Forget users.", "mindbus.cli.users"),
+    "queues": Place(_OPERATION, "List the queues with their depth and consumers.", "mindbus.cli.queues"),
+    "dlq": Place(_OPERATION, "Look at dead letters, replay or drop them.", "mindbus.cli.dead_letters"),
+    "storage": Place(_OPERATION, "Look after the store: garbage, audit, rebuild, numbers.", "mindbus.cli.storage"),
+    "glm": Place(_OPERATION, "Look after the global memory: do rows and vectors agree?"),
+    "schema": Place(_OPERATION, "Contracts for other languages.", "mindbus.cli.schema"),
+    "topology": Place(_OPERATION, "Keep the broker's queues and exchanges as the code says."),
+    "doctor": Place(_OPERATION, "Check this machine and what runs on it."),
 }
 
 _TALKATIVE = frozenset({"up", "worker", "dev"})
@@ -72,12 +93,23 @@ class Commands(TyperGroup):
         return available + sorted(added - COMMANDS.keys())
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup:
-        """Import the command. Raises UsageError where it comes with a package that is not installed."""
+        """The command as help lists it: to import all of them for that would take seconds."""
+        place = COMMANDS.get(cmd_name)
+        if place is None:
+            return self._import(ctx, cmd_name)
+        return TyperCommand(cmd_name, help=place.summary, rich_markup_mode="rich", rich_help_panel=place.panel)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str, TyperCommand | TyperGroup, list[str]]:
+        """The command that is called, imported, with its arguments."""
+        return args[0], self._import(ctx, args[0]), args[1:]
+
+    def _import(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup:
+        """Raises UsageError where a command comes with a package that is not installed."""
         names = self.list_commands(ctx)
         if cmd_name not in names and cmd_name not in COMMANDS:
             matches = difflib.get_close_matches(cmd_name, names, 1)
             ctx.fail(f"there is no command {cmd_name!r}" + (f"; did you mean {matches[0]}?" if matches else ""))
-        place = COMMANDS.get(cmd_name, Place(_MORE))
+        place = COMMANDS.get(cmd_name, Place(_MORE, ""))
         group = get_group(_app(cmd_name, place))
         command: Any = group.commands.get(cmd_name, group)
         command.name = cmd_name
