@@ -32,20 +32,13 @@ from config.settings import FleetSettings
 from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now
 from mindbus.logs import configure_logs
-from mindbus.sdk.recall import ContextItem, EpisodeRecall, KemRecall, UserContexts
+from mindbus.sdk.recall import EpisodeRecall, KemRecall
 from workers.dialogue.memory import MemoryLookup
 
 DEFAULT_DATA = "../shared/data/chats_dev.json"
 _PAUSE = timedelta(seconds=30)
 _WITHIN_S = 60.0
 _WARM_AFTER, _COLD_AFTER = timedelta(days=60), timedelta(days=365)
-
-
-class NoContexts(UserContexts):
-    """No summary of the user, who is known by nothing but the chat."""
-
-    async def of(self, user_id: str) -> tuple[ContextItem, ...]:
-        return ()
 
 
 @dataclass
@@ -110,7 +103,7 @@ class Prompts:
 
     def __init__(self, bus: Client, agent: DialogueAgent) -> None:
         kems = KemRecall(bus, 0)
-        self._lookup = MemoryLookup(NoContexts(bus), kems, EpisodeRecall(bus, _WITHIN_S))
+        self._lookup = MemoryLookup(kems, EpisodeRecall(bus, _WITHIN_S))
         self._agent = agent
 
     async def of(self, user_id: str, question: str) -> tuple[str, int, int]:

@@ -10,11 +10,16 @@ from bus_schema.messages import Command, Event, Page, Query, Value
 
 
 class Saved(Value):
-    """The message is stored; `buffered` counts the messages that are in no fragment yet."""
+    """The message is stored; `buffered` counts the messages that are in no fragment yet.
+
+    `position` is that of the message in its dialogue, counted from 1: a gap tells that somebody else was heard, or that
+    the dialogue was erased.
+    """
 
     message_id: DialogueMessageId
     is_new: bool = True
     buffered: int = Field(default=0, ge=0)
+    position: int | None = Field(default=None, ge=1)
 
 
 class SaveMessage(DialogueMessage, Command[Saved], domain="storage", action="save_message"):

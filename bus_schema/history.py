@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, StringConstraints, model_validator
 
 from bus_schema.artifacts import ArtifactRef
+from bus_schema.identities import UserId
 from bus_schema.messages import Command, Nothing, Page, Query, Value
 
 MAX_APPENDED = 200
@@ -43,6 +44,8 @@ HistoryKey = Annotated[
     AfterValidator(_history_key),
 ]
 HistoryMessageId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$")]
+
+HistoryVersion = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{0,40}$")]
 
 
 def chat_key(chat_id: int | str) -> str:
@@ -115,9 +118,14 @@ class HistoryMessage(ChatMessage):
 
 
 class Appended(Value):
-    """The messages are stored; `length` counts all messages under the key."""
+    """The messages are stored; `length` counts all messages under the key.
+
+    `version` is the history's from now on, `preceding` the one before: whoever knows that one knows all the messages.
+    """
 
     length: int = Field(ge=0)
+    version: HistoryVersion | None = None
+    preceding: HistoryVersion | None = None
 
 
 class AppendHistory(Command[Appended], domain="history", action="append"):
@@ -130,13 +138,15 @@ class AppendHistory(Command[Appended], domain="history", action="append"):
 class ChatHistory(Value):
     """The last messages of a history; `length` counts all that are stored.
 
-    `message_ids` are the ids of the messages, in the same order, where a number of tokens was asked for.
+    `message_ids` are the ids of the messages, in the same order, where a number of tokens was asked for, `version` then
+    is the history's.
     """
 
     key: HistoryKey
     messages: tuple[ChatMessage, ...]
     length: int = Field(ge=0)
     message_ids: tuple[HistoryMessageId, ...] | None = None
+    version: HistoryVersion | None = None
 
 
 class GetHistory(Query[ChatHistory], domain="history", action="get"):
@@ -187,3 +197,12 @@ class ClearHistory(Command[Nothing], domain="history", action="clear"):
     """Delete the history under a key."""
 
     key: HistoryKey
+
+
+class RefreshDialogue(Command[Nothing], domain="dialogue", action="refresh"):
+    """Read what is kept of a user's dialogue anew, or of every dialogue.
+
+    For whoever changes the history of a chat or the items about its user: the next message is answered with it.
+    """
+
+    user_id: UserId | None = None

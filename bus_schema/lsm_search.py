@@ -43,7 +43,7 @@ class FoundEpisodes(Value):
     """Search result: episodes, best first, within the word budget.
 
     `unpacked` where raw turns of a warm or a cold episode were read; `is_degraded` where words alone were compared;
-    no `search_id` where nothing was searched for.
+    no `search_id` where nothing was searched for; `hot` are the current episodes, as `lsm.get_hot` finds them.
     """
 
     search_id: SearchId | None = None
@@ -52,13 +52,15 @@ class FoundEpisodes(Value):
     words: int = Field(ge=0)
     episodes: tuple[FoundEpisode, ...]
     is_degraded: bool = False
+    hot: tuple[FoundEpisode, ...] = ()
 
 
 class SearchEpisodes(Query[FoundEpisodes], domain="lsm", action="search"):
     """Search what was said, as of `at`, but for the turns in `exclude`.
 
     With `touch`, results count as used and stay in higher layers longer; without, only those that feedback names.
-    Where the confidence is `nothing`, `doubtful_words` is the budget, if given.
+    Where the confidence is `nothing`, `doubtful_words` is the budget, if given. With `hot_words` the latest turns of
+    hot episodes come beside what was found, up to that many words.
 
     `depth` says how far to go: what the layers say (`summary`), the raw turns (`raw`), or whichever it takes (`auto`).
     """
@@ -73,6 +75,7 @@ class SearchEpisodes(Query[FoundEpisodes], domain="lsm", action="search"):
     until: Moment | None = None
     exclude: RawLogIds = Field(default=(), max_length=MAX_EXCLUDED)
     doubtful_words: int | None = Field(default=None, ge=1, le=MAX_BUDGET_WORDS)
+    hot_words: int | None = Field(default=None, ge=1, le=MAX_BUDGET_WORDS)
     depth: Literal["auto", "summary", "raw"] = "auto"
     touch: bool = True
     explain: bool = False

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval.segments import ContextWindow, Scores, Segments
-from retrieval.similarity import EPSILON, Moments, as_floats, moments, normalized
+from retrieval.similarity import Moments, as_floats, moments, normalized
 
 Rows = NDArray[np.float32]
 
@@ -21,6 +21,8 @@ _SAMPLE = 2000
 # coordinates (997 questions to 2,760 turns of real dialogues).
 _PREFILTER_DIMS = 96
 _BATCH = 4096
+# Longer than what half precision leaves of a unit vector less itself.
+_ROUNDED = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,9 @@ class SequenceVectors:
 
     def _update_lengths(self, start: int, end: int, total: int) -> None:
         reach = self._context.reach(start, end, total)
-        self._lengths[reach] = np.maximum(np.linalg.norm(self._centred(reach), axis=1), EPSILON)
+        lengths = np.linalg.norm(self._centred(reach), axis=1)
+        # A vector at the mean, as the only one is, has no direction: its cosine is 0.
+        self._lengths[reach] = np.where(lengths > _ROUNDED, lengths, np.inf)
         directions = self._directions(reach)
         self._context.update(start, end, lambda positions: directions[positions - reach.start], total)
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.conversations import (
@@ -19,10 +21,11 @@ from bus_schema.conversations import (
     Saved,
 )
 from bus_schema.dialogue import MAX_FRAGMENT_MESSAGES, DialogueFragment, DialogueMessage, DialogueState
+from mindbus.errors import TemporaryFailure
 from mindbus.sql.database import Database
 from retrieval.cursors import PageKey, position_of, split_page
 from storage_service.errors import FragmentMismatch, MessageIdTaken, NoSuchFragment, NoSuchMessage
-from storage_service.rows import insert_if_absent
+from storage_service.rows import inserting, upserting
 from storage_service.tables import DialogueMessageRow, DialogueRow, FragmentRow
 
 _FRAGMENT_COLUMNS = ("fragment_id", "user_id", "started_at", "ended_at", "reason")
@@ -40,16 +43,7 @@ class Dialogues:
 
     async def save_message(self, message: DialogueMessage) -> Saved:
         """Store a message within the current transaction. Raises MessageIdTaken."""
-        session = self.database.session
-        dialogue = await _lock_dialogue(session, message)
-        query = select(DialogueMessageRow).where(DialogueMessageRow.message_id == message.message_id)
-        existing = await session.scalar(query)
-        if existing is None:
-            await _add(session, dialogue, message)
-        elif not _is_same(_as_message(existing), message):
-            raise MessageIdTaken(message_id=message.message_id)
-        buffered = dialogue.last_position - dialogue.fragmented_position
-        return Saved(message_id=message.message_id, is_new=existing is None, buffered=buffered)
+        return await self.database.run(lambda connection: _save(connection, message))
 
     async def message(self, request: GetMessage) -> DialogueMessage:
         """Raises NoSuchMessage."""
@@ -138,28 +132,53 @@ class Dialogues:
         )
 
 
-async def _lock_dialogue(session: AsyncSession, message: DialogueMessage) -> DialogueRow:
-    """The row of the user's dialogue, created if it is new, locked until the transaction ends."""
-    begun = {"user_id": message.user_id, "last_position": 0, "fragmented_position": 0, "last_activity": message.time}
-    await insert_if_absent(session, DialogueRow, **begun)
-    query = select(DialogueRow).where(DialogueRow.user_id == message.user_id).with_for_update()
-    return (await session.scalars(query)).one()
+_MESSAGES, _DIALOGUES = DialogueMessageRow.__table__, DialogueRow.__table__
+_MESSAGE = select(_MESSAGES).where(_MESSAGES.c.message_id == bindparam("id"))
+_DIALOGUE = select(_DIALOGUES).where(_DIALOGUES.c.user_id == bindparam("of"))
 
 
-async def _add(session: AsyncSession, dialogue: DialogueRow, message: DialogueMessage) -> None:
-    dialogue.last_position += 1
-    dialogue.last_activity = max(dialogue.last_activity, message.time)
+def _save(connection: Connection, message: DialogueMessage) -> Saved:
+    existing = connection.execute(_MESSAGE, {"id": message.message_id}).first()
+    if existing is not None:
+        if not _is_same(_as_message(existing), message):
+            raise MessageIdTaken(message_id=message.message_id)
+        dialogue = connection.execute(_DIALOGUE, {"of": message.user_id}).one()
+        return _saved(message, dialogue, existing.position, is_new=False)
+    begun = {"user_id": message.user_id, "last_position": 1, "fragmented_position": 0, "last_activity": message.time}
+    dialogue = connection.execute(_advancing(connection.dialect.name), begun).one()
     columns = message.model_dump(exclude={"trace_id", "ref", "kem_ids", "episodes"})
-    ref = message.ref.model_dump() if message.ref else None
     lists = {
         "kem_ids": list(message.kem_ids) or None,
         "episodes": [each.model_dump(mode="json") for each in message.episodes] or None,
     }
-    session.add(DialogueMessageRow(**columns, **lists, ref=ref, position=dialogue.last_position))
-    await session.flush()
+    row = columns | lists | {"ref": message.ref.model_dump() if message.ref else None}
+    row["position"] = dialogue.last_position
+    if connection.execute(inserting(connection, DialogueMessageRow), row).first() is None:
+        raise TemporaryFailure(f"{message.message_id} is being stored by another transaction")
+    return _saved(message, dialogue, dialogue.last_position, is_new=True)
 
 
-def _as_message(row: DialogueMessageRow) -> DialogueMessage:
+@cache
+def _advancing(dialect: str) -> Any:
+    """Make room for a message at the end of a dialogue, whose row is locked until the transaction ends."""
+    insertion = upserting(dialect, DialogueRow)
+    begun = insertion.excluded
+    advanced = {
+        "last_position": DialogueRow.last_position + 1,
+        "last_activity": case(
+            (begun.last_activity > DialogueRow.last_activity, begun.last_activity), else_=DialogueRow.last_activity
+        ),
+    }
+    returned = (DialogueRow.last_position, DialogueRow.fragmented_position)
+    return insertion.on_conflict_do_update(index_elements=["user_id"], set_=advanced).returning(*returned)
+
+
+def _saved(message: DialogueMessage, dialogue: Row[Any], position: int, *, is_new: bool) -> Saved:
+    buffered = dialogue.last_position - dialogue.fragmented_position
+    return Saved(message_id=message.message_id, is_new=is_new, buffered=buffered, position=position)
+
+
+def _as_message(row: DialogueMessageRow | Row[Any]) -> DialogueMessage:
     columns = {name: getattr(row, name) for name in DialogueMessage.model_fields if name != "trace_id"}
     return DialogueMessage.model_validate(columns | {"kem_ids": row.kem_ids or (), "episodes": row.episodes or ()})
 

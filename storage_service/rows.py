@@ -99,7 +99,9 @@ async def lock_or_create_blob(session: AsyncSession, sha256: str, generation: in
 async def insert_if_absent(session: AsyncSession, table: type[DeclarativeBase], **values: Any) -> bool:
     """Insert a row; False where any key or unique column of it is taken."""
     # RETURNING works on both databases; not every driver counts inserted rows.
-    statement = upserting(session, table).values(values).on_conflict_do_nothing().returning(literal(1))
+    statement = (
+        upserting(session.get_bind().dialect.name, table).values(values).on_conflict_do_nothing().returning(literal(1))
+    )
     return (await session.execute(statement)).first() is not None
 
 
@@ -113,25 +115,22 @@ def inserting(connection: Connection, table: type[DeclarativeBase]) -> Any:
     return _inserting(connection.dialect.name, table)
 
 
-async def next_number(session: AsyncSession, counter: str) -> int:
-    """The next number, in order of commit: the counter stays locked until the transaction ends."""
-    return await (await session.connection()).run_sync(_draw_number, counter)
-
-
-def _draw_number(connection: Connection, counter: str) -> int:
-    return int(connection.execute(_drawing(connection.dialect.name), {"name": counter}).scalar_one())
+def draw_numbers(connection: Connection, counter: str, count: int = 1) -> int:
+    """The last of the next `count` numbers, in order of commit: the counter is locked until the transaction ends."""
+    return int(connection.execute(_drawing(connection.dialect.name), {"name": counter, "value": count}).scalar_one())
 
 
 @cache
 def _drawing(dialect: str) -> Any:
-    statement = _INSERTS[dialect](SequenceRow.__table__).values(value=1)
-    drawn = statement.on_conflict_do_update(index_elements=["name"], set_={"value": SequenceRow.value + 1})
+    statement = _INSERTS[dialect](SequenceRow.__table__)
+    advanced = SequenceRow.value + statement.excluded.value
+    drawn = statement.on_conflict_do_update(index_elements=["name"], set_={"value": advanced})
     return drawn.returning(SequenceRow.value)
 
 
-def upserting(session: AsyncSession, table: type[DeclarativeBase]) -> Any:
-    """An INSERT with ON CONFLICT, of either dialect."""
-    return _INSERTS[session.get_bind().dialect.name](table.__table__)
+def upserting(dialect: str, table: type[DeclarativeBase]) -> Any:
+    """An INSERT of this dialect that can have ON CONFLICT."""
+    return _INSERTS[dialect](table.__table__)
 
 
 async def next_position(session: AsyncSession, created_at: datetime) -> int:
@@ -140,7 +139,7 @@ async def next_position(session: AsyncSession, created_at: datetime) -> int:
 
 
 def _next_position(connection: Connection, created_at: datetime) -> int:
-    position = _draw_number(connection, ManifestRow.__tablename__)
+    position = draw_numbers(connection, ManifestRow.__tablename__)
     span = {"stretch": position // RANGE_COMMITS, "earliest": created_at, "latest": created_at}
     connection.execute(_widening(connection.dialect.name), span)
     return position

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, Connection, select
 
 from bus_schema.timeline import GetTimeline, TimelineEvent, TimelinePage
 from mindbus.sql.database import Database
 from retrieval.cursors import position_of
-from storage_service.rows import insert_if_absent, next_number
+from storage_service.rows import draw_numbers, inserting
 from storage_service.tables import TimelineRow
 
 
@@ -20,15 +21,14 @@ class Timeline:
 
     async def save(self, events: Sequence[TimelineEvent]) -> int:
         """Store events within the current transaction; returns the number of new ones."""
-        session = self.database.session
-        new = 0
-        for event in events:
-            row = event.model_dump(exclude={"envelope", "sequence"})
-            row["envelope"] = event.envelope.model_dump(mode="json", exclude_none=True)
-            # An unused number leaves a gap, which is harmless.
-            row["sequence"] = await next_number(session, TimelineRow.__tablename__)
-            new += await insert_if_absent(session, TimelineRow, **row)
-        return new
+        rows = [
+            {
+                **event.model_dump(exclude={"envelope", "sequence"}),
+                "envelope": event.envelope.model_dump(mode="json", exclude_none=True),
+            }
+            for event in events
+        ]
+        return await self.database.run(lambda connection: _insert(connection, rows))
 
     async def page(self, request: GetTimeline) -> TimelinePage:
         """A page of events; forwards the last one has a cursor, too, after which later events come.
@@ -47,6 +47,13 @@ class Timeline:
         is_last = request.newest_first and len(rows) < request.limit
         last = rows[-1].sequence if rows else position
         return TimelinePage(items=items, next_cursor=None if is_last else str(last))
+
+
+def _insert(connection: Connection, rows: Sequence[dict[str, Any]]) -> int:
+    last = draw_numbers(connection, TimelineRow.__tablename__, len(rows))
+    # The unused number of an event that is there already leaves a gap, which is harmless.
+    numbered = [row | {"sequence": last - len(rows) + number} for number, row in enumerate(rows, 1)]
+    return len(connection.execute(inserting(connection, TimelineRow), numbered).all())
 
 
 def _conditions(request: GetTimeline) -> list[ColumnElement[bool]]:

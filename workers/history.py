@@ -15,6 +15,7 @@ from bus_schema.history import (
     ListHistories,
     ShowHistory,
     StoredHistory,
+    chat_of,
     is_history_key,
 )
 from bus_schema.identities import is_operator
@@ -30,6 +31,7 @@ from mindbus.bus.handlers import every, on_command, on_event
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import TemporaryFailure
 from mindbus.middleware import RetryOn
+from mindbus.sdk.conversations import refresh_dialogue
 from mindbus.sql.database import Database
 from mindbus.sql.groups import DatabaseAway
 from mindbus.sql.leadership import single_writer
@@ -53,6 +55,7 @@ class HistoryWorker(Worker):
 
     def __init__(self, context: WorkerContext) -> None:
         settings = context.settings_as(FleetSettings)
+        self._bus = context.bus
         self._store = self._store_of(context)
         limits = HistoryLimits(settings.max_history, settings.chat_window, settings.subagent_window)
         self.histories = HistoryRepository(self._store, limits)
@@ -74,18 +77,19 @@ class HistoryWorker(Worker):
         _require_operator(context)
         added = await self.histories.append(command.key, command.messages)
         self._log.log_messages(command.key, added.messages)
-        return Appended(length=added.length)
+        return Appended(length=added.length, version=added.version, preceding=added.preceding)
 
     @on_command
     async def get(self, query: GetHistory, context: MessageContext) -> ChatHistory:
         _require_operator(context)
-        messages, length = await self.histories.end(query.key, query.context_window, query.context_tokens)
-        self._log.log_load(query.key, len(messages), length)
+        found = await self.histories.end(query.key, query.context_window, query.context_tokens)
+        self._log.log_load(query.key, len(found.messages), found.length)
         return ChatHistory(
             key=query.key,
-            messages=tuple(map(as_shown, messages)),
-            length=length,
-            message_ids=None if query.context_tokens is None else tuple(each.id for each in messages),
+            messages=tuple(map(as_shown, found.messages)),
+            length=found.length,
+            message_ids=None if query.context_tokens is None else tuple(each.id for each in found.messages),
+            version=None if query.context_tokens is None else found.version,
         )
 
     @on_command
@@ -105,6 +109,7 @@ class HistoryWorker(Worker):
     async def clear_one(self, command: ClearHistory, context: MessageContext) -> None:
         _require_operator(context)
         self._log.log_clear(command.key, await self.histories.clear(command.key))
+        await refresh_dialogue(self._bus, chat_of(command.key))
 
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
@@ -125,6 +130,7 @@ class HistoryWorker(Worker):
     async def _forget(self, chat_id: str | None, context: MessageContext) -> Removed:
         context.require_operator()
         counts = await self.histories.forget(chat_id)
+        await refresh_dialogue(self._bus, chat_id)
         try:
             files = await self._log.remove(chat_id)
         except OSError as error:

@@ -30,6 +30,11 @@ class Workers:
         self._settings, self._python_path = settings, python_path
         self._processes: dict[str, WorkerProcess] = {}
 
+    @property
+    def pids(self) -> set[int]:
+        """Ids of the running processes."""
+        return {process.pid for process in self._processes.values()}
+
     async def start(self, *names: str) -> None:
         """Return once they consume."""
         for name in names:

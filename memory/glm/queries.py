@@ -15,6 +15,8 @@ from mindbus.sql.database import Database
 from retrieval.cursors import InvalidCursor, PageKey, decode_cursor, digest_of, encode_cursor
 from retrieval.embedding.embedder import EmbeddingSpace
 
+_ANY = select(KemRow.id).limit(1)
+
 
 def readable_by(principal: Principal) -> ColumnElement[bool]:
     """Condition that every read carries, so that a denied unit looks exactly like an absent one."""
@@ -130,6 +132,10 @@ class KemQueries:
                 existing = await session.scalar(select(KemRow.id).where(KemRow.id == kem_id))
                 raise NoSuchKem(is_denied=existing is not None, kem_id=kem_id)
         return as_kem(row)
+
+    async def is_empty(self) -> bool:
+        """Whether there is no unit at all. Raises DatabaseAway."""
+        return await self.database.read(lambda connection: connection.execute(_ANY).first()) is None
 
     async def page(self, query: KemQuery, principal: Principal, cursor: str | None, page_size: int) -> KemPage:
         """A page in the order of the query, by default the newest `updated_at` first. Raises InvalidCursor."""

@@ -108,6 +108,9 @@ class KemSearch:
         return results[:limit]
 
     async def _by_text(self, text: str, query: KemQuery, principal: Principal, limit: int) -> RankedKems:
+        if await self.queries.is_empty():
+            # Nothing to compare a vector with.
+            return RankedKems([])
         lexical_scores = await self.lexical.scores(text, query, principal)
         cosines = await self._cosines(text, query, principal, lexical_scores)
         scores = {key: score.score for key, score in lexical_scores.items()}

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable
 from datetime import datetime
 
-from sqlalchemy import event, select
+from sqlalchemy import select
 
 from config.settings import FleetSettings
 from memory.glm.embedding_backlog import KemEmbeddingBacklog
@@ -46,7 +46,7 @@ class GlobalMemory:
 
     def after_commit(self) -> None:
         """Start embedding and index sync once the current transaction is committed, when others can see its writes."""
-        event.listen(self.database.session.sync_session, "after_commit", lambda _session: self.notify(), once=True)
+        self.database.after_commit(self.notify)
 
     def notify(self) -> None:
         """Announce a commit to the background tasks."""

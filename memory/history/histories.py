@@ -1,7 +1,7 @@
 """Histories of conversations, in OpenAI's format, as models are shown them."""
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
@@ -9,7 +9,15 @@ from cachetools import LRUCache
 
 from bus_schema.history import ChatMessage, HistoryMessage, HistorySummary, subagent_of
 from language.words import MESSAGE_TOKENS, estimated_tokens
-from memory.history.store import BrokenHistory, HistoryChange, HistoryStore, digest_of, dump_messages, parse_messages
+from memory.history.store import (
+    BrokenHistory,
+    HistoryChange,
+    HistoryStore,
+    as_array,
+    digest_of,
+    dump_message,
+    parse_messages,
+)
 
 MessageT = TypeVar("MessageT", bound=ChatMessage)
 _NOWHERE = -1
@@ -56,10 +64,21 @@ _PAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Messages that were new, and the number of messages kept now."""
+    """Messages that were new, the number of messages kept now, the versions of the history before and after."""
 
     messages: tuple[HistoryMessage, ...]
     length: int
+    preceding: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEnd:
+    """Last messages of a history, for a model; the number of all messages; the version of the history."""
+
+    messages: tuple[HistoryMessage, ...]
+    length: int
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +98,9 @@ class _Kept:
     messages: tuple[HistoryMessage, ...] = ()
     digest: str = ""
     size: int = 1
+
+    # Stored forms of messages by id, as far as they are known.
+    dumped: Mapping[str, bytes] = field(default_factory=dict)
 
     @cached_property
     def ids(self) -> frozenset[str]:
@@ -101,27 +123,23 @@ class HistoryRepository:
             if not new:
                 before, history = history, await self._read(key)
                 if history.digest == before.digest:
-                    return Added((), len(history.messages))
+                    return Added((), len(history.messages), history.digest, history.digest)
                 continue
             after = stored_tail((*history.messages, *new), self._limits.max_history)
             outcome = await self._replace(key, history, after, new)
-            if outcome is None:
-                return Added(new, len(after))
+            if isinstance(outcome, _Kept):
+                return Added(new, len(after), history.digest, outcome.digest)
             removed_ids |= outcome
             # A lost race was won by another writer, so there is always progress.
             if not outcome:
                 history = await self._read(key)
 
-    async def end(
-        self, key: str, window: int | None = None, tokens: int | None = None
-    ) -> tuple[tuple[HistoryMessage, ...], int]:
-        """Last messages for a model, by their number or their estimated tokens; and the number of all.
-
-        Raises BrokenHistory.
-        """
-        stored = (await self._read(key)).messages
+    async def end(self, key: str, window: int | None = None, tokens: int | None = None) -> HistoryEnd:
+        """Last messages for a model, by their number or their estimated tokens. Raises BrokenHistory."""
+        history = await self._read(key)
+        stored = history.messages
         most = window or self._limits.window_of(key) if tokens is None else _fitting(stored, tokens)
-        return model_tail(stored, most), len(stored)
+        return HistoryEnd(model_tail(stored, most), len(stored), history.digest)
 
     async def whole(self, key: str) -> tuple[HistoryMessage, ...]:
         """All messages. Raises BrokenHistory."""
@@ -138,7 +156,7 @@ class HistoryRepository:
                 history = await self._read(key)
             except BrokenHistory:
                 history = _Kept(digest=digest_of(await self._store.read(key, None) or b""))
-            if await self._replace(key, history, (), ()) is None:
+            if isinstance(await self._replace(key, history, (), ()), _Kept):
                 return len(history.messages)
 
     async def forget(self, chat_id: str | None) -> dict[str, int]:
@@ -157,22 +175,25 @@ class HistoryRepository:
         text = await self._store.read(key, cached.digest if cached else None)
         if text is None and cached is not None:
             return cached
-        return self._cache(key, text or b"", parse_messages(key, text or b""))
+        return self._cache(key, text or b"", parse_messages(key, text or b""), {})
 
     async def _replace(
         self, key: str, history: _Kept, after: tuple[HistoryMessage, ...], new: Iterable[HistoryMessage]
-    ) -> frozenset[str] | None:
-        """None if done, else the ids of messages that were there before."""
-        text = dump_messages(after) if after else b""
+    ) -> _Kept | frozenset[str]:
+        """The history from now on if done, else the ids of messages that were there before."""
+        dumped = {message.id: history.dumped.get(message.id) or dump_message(message) for message in after}
+        # Another program may have written several messages under one id.
+        has_own_ids = len(dumped) == len(after)
+        text = as_array(dumped.values() if has_own_ids else map(dump_message, after))
         added = tuple(message.id for message in new)
-        dropped = (history.ids | set(added)) - {message.id for message in after}
+        dropped = (history.ids | set(added)) - dumped.keys()
         removed_ids = await self._store.replace(HistoryChange(key, history.digest, text, added, tuple(sorted(dropped))))
-        if removed_ids is None:
-            self._cache(key, text, after)
-        return removed_ids
+        if removed_ids is not None:
+            return removed_ids
+        return self._cache(key, text, after, dumped if has_own_ids else {})
 
-    def _cache(self, key: str, text: bytes, messages: tuple[HistoryMessage, ...]) -> _Kept:
-        history = _Kept(messages, digest_of(text), len(text) + len(key))
+    def _cache(self, key: str, text: bytes, messages: tuple[HistoryMessage, ...], dumped: Mapping[str, bytes]) -> _Kept:
+        history = _Kept(messages, digest_of(text), 2 * len(text) + len(key), dumped)
         if history.size <= self._cached.maxsize:
             self._cached[key] = history
         else:

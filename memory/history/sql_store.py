@@ -1,12 +1,10 @@
 """Histories in a database, a row per key: tables and store."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import String, Text, case, delete, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy import Connection, String, Text, bindparam, case, delete, insert, select, update
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from bus_schema.history import chat_of
@@ -55,24 +53,18 @@ class SqlStore:
         await self._database.dispose()
 
     async def read(self, key: str, known_digest: str | None) -> bytes | None:
-        text = case((HistoryRow.digest != (known_digest or ""), HistoryRow.messages))
-        async with self._database.reading() as session:
-            row = (await session.execute(select(text).where(HistoryRow.key == key))).one_or_none()
+        values = {"of": key, "known": known_digest or ""}
+        row = await self._database.read(lambda connection: connection.execute(_TEXT, values).one_or_none())
         if row is None:
             return None if known_digest == "" else b""
         return None if row[0] is None else str(row[0]).encode()
 
     async def replace(self, change: HistoryChange) -> frozenset[str] | None:
-        async with self._database.transaction() as session:
-            if not await self._write(session, change):
-                return frozenset()
-            # After the write, which serialises writers: messages that others dropped are marked by now.
-            removed = await _removed_ids(session, change)
-            if removed:
-                await session.rollback()
-                return removed
-            await self._mark(session, change)
-        return None
+        try:
+            is_written = await self._database.write(lambda connection: self._replace(connection, change))
+        except _RemovedBefore as removed:
+            return removed.ids
+        return None if is_written else frozenset()
 
     async def keys(self, chat_id: str | None, after: str, limit: int) -> list[str]:
         query = select(HistoryRow.key).where(HistoryRow.key > after).order_by(HistoryRow.key).limit(limit)
@@ -85,32 +77,51 @@ class SqlStore:
         async with self._database.transaction() as session:
             await session.execute(delete(GoneRow).where(GoneRow.gone_at < self._clock() - KNOWN_FOR))
 
-    async def _write(self, session: AsyncSession, change: HistoryChange) -> bool:
-        """Write the text if the stored digest is still the known one; False otherwise."""
-        is_unchanged = (HistoryRow.key == change.key, HistoryRow.digest == change.known)
-        if not change.text:
-            if not change.known:
-                return True
-            return await session.scalar(delete(HistoryRow).where(*is_unchanged).returning(HistoryRow.key)) is not None
-        values = {"digest": digest_of(change.text), "messages": change.text.decode()}
-        if change.known:
-            write: Any = update(HistoryRow).where(*is_unchanged).values(values)
-        else:
-            write = insert_or_ignore(session, HistoryRow).values(key=change.key, chat_id=chat_of(change.key), **values)
-        return await session.scalar(write.returning(HistoryRow.key)) is not None
-
-    async def _mark(self, session: AsyncSession, change: HistoryChange) -> None:
-        marks = {mark_of(change.key, message_id) for message_id in change.dropped}
-        if marks:
+    def _replace(self, connection: Connection, change: HistoryChange) -> bool:
+        """Whether the stored digest was the known one. Raises _RemovedBefore, which undoes the change."""
+        if not _write(connection, change):
+            return False
+        # After the write, which serialises writers: messages that others dropped are marked by now.
+        added = {mark_of(change.key, message_id): message_id for message_id in change.added}
+        if known := _known(connection, added):
+            raise _RemovedBefore(frozenset(added[mark] for mark in known))
+        dropped = {mark_of(change.key, message_id) for message_id in change.dropped}
+        if new := dropped - _known(connection, dropped):
             now = self._clock()
-            existing = set(await session.scalars(select(GoneRow.mark).where(GoneRow.mark.in_(marks))))
-            if new := marks - existing:
-                await session.execute(insert(GoneRow), [{"mark": mark, "gone_at": now} for mark in sorted(new)])
+            connection.execute(insert(GoneRow), [{"mark": mark, "gone_at": now} for mark in sorted(new)])
+        return True
 
 
-async def _removed_ids(session: AsyncSession, change: HistoryChange) -> frozenset[str]:
-    marks = {mark_of(change.key, message_id): message_id for message_id in change.added}
-    if not marks:
-        return frozenset()
-    rows = await session.scalars(select(GoneRow.mark).where(GoneRow.mark.in_(marks)))
-    return frozenset(marks[mark] for mark in rows)
+class _RemovedBefore(Exception):
+    """Messages that are to be added were there before, and were dropped."""
+
+    def __init__(self, ids: frozenset[str]) -> None:
+        super().__init__(ids)
+        self.ids = ids
+
+
+_HISTORIES, _GONE = HistoryRow.__table__, GoneRow.__table__
+_IS_KEY = _HISTORIES.c.key == bindparam("of")
+_TEXT = select(case((_HISTORIES.c.digest != bindparam("known"), _HISTORIES.c.messages))).where(_IS_KEY)
+_IS_UNCHANGED = (_IS_KEY, _HISTORIES.c.digest == bindparam("known"))
+_DELETION = delete(HistoryRow).where(*_IS_UNCHANGED)
+_CHANGE = update(HistoryRow).where(*_IS_UNCHANGED)
+_MARKS = select(_GONE.c.mark).where(_GONE.c.mark.in_(bindparam("marks", expanding=True)))
+
+
+def _write(connection: Connection, change: HistoryChange) -> bool:
+    """Write the text if the stored digest is still the known one; False otherwise."""
+    known = {"of": change.key, "known": change.known}
+    if not change.text:
+        return not change.known or connection.execute(_DELETION, known).rowcount == 1
+    values = {"digest": digest_of(change.text), "messages": change.text.decode()}
+    if change.known:
+        return connection.execute(_CHANGE, known | values).rowcount == 1
+    insertion = insert_or_ignore(connection, HistoryRow).returning(HistoryRow.key)
+    return (
+        connection.execute(insertion, values | {"key": change.key, "chat_id": chat_of(change.key)}).first() is not None
+    )
+
+
+def _known(connection: Connection, marks: Collection[str]) -> set[str]:
+    return set(connection.scalars(_MARKS, {"marks": list(marks)})) if marks else set()

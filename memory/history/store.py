@@ -1,12 +1,13 @@
 """Interface of the history stores: compare-and-set of a JSON array of messages per key; their errors."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
 
 from bus_schema.history import HistoryMessage
 from bus_schema.replies import Code
@@ -72,9 +73,15 @@ _ARRAY = TypeAdapter(list[dict[str, Any]])
 _MESSAGES = TypeAdapter(tuple[HistoryMessage, ...])
 
 
-def dump_messages(messages: Sequence[HistoryMessage]) -> bytes:
-    """Stored form: one JSON array of messages in OpenAI's format, non-ASCII characters as they are."""
-    return _ARRAY.dump_json([message.as_stored() for message in messages])
+def dump_message(message: HistoryMessage) -> bytes:
+    """Stored form of a message: JSON in OpenAI's format, non-ASCII characters as they are."""
+    return to_json(message.as_stored())
+
+
+def as_array(dumped: Iterable[bytes]) -> bytes:
+    """Stored form of a history: one JSON array of messages, nothing where there are none."""
+    text = b",".join(dumped)
+    return b"[%b]" % text if text else b""
 
 
 def parse_messages(key: str, text: bytes) -> tuple[HistoryMessage, ...]:

@@ -33,7 +33,7 @@ class EpisodeErasure:
     async def erase(self, chat_id: str | None) -> dict[str, int]:
         """Erase a chat, or everything; number of deleted rows of each kind."""
         if chat_id is not None:
-            await lock_chat(self.database.session, chat_id)
+            await self.database.session.run_sync(lock_chat, chat_id)
         self.listeners.count_erasure(chat_id)
         is_packed = EpisodeRow.content_warm.is_not(None) | EpisodeRow.content_cold.is_not(None)
         packs = select(func.count()).select_from(EpisodeRow).where(is_packed, *of_chat(EpisodeRow, chat_id))

@@ -2,8 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
-
-from sqlalchemy import event
+from functools import partial
 
 from mindbus.sql.database import Database
 
@@ -50,8 +49,5 @@ class LogListeners:
         self._after_commit(lambda listener: listener.on_erased(chat_id))
 
     def _after_commit(self, notify: Callable[[LogListener], None]) -> None:
-        def committed(_session: object) -> None:
-            for listener in self._listeners:
-                notify(listener)
-
-        event.listen(self.database.session.sync_session, "after_commit", committed, once=True)
+        for listener in self._listeners:
+            self.database.after_commit(partial(notify, listener))

@@ -1,13 +1,13 @@
 """Queries for episodes."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select, tuple_
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy import Connection, Row, bindparam, select, tuple_
 
+from bus_schema.dialogue import MessageKind
 from bus_schema.episodes import Episode, Layer
 from bus_schema.lsm import EpisodePage, ListEpisodes
 from bus_schema.lsm_packing import PackReport
@@ -20,7 +20,22 @@ from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow
 from mindbus.sql.database import Database
 from retrieval.cursors import InvalidCursor, PageKey, decode_cursor, encode_cursor
 
-_BATCH = 100
+# Most turns have some ten words.
+_BATCH = 20
+_OTHER_TURN = (
+    select(TurnRow.id)
+    .where(TurnRow.chat_id == bindparam("of"), TurnRow.kind != MessageKind.HIDDEN.value)
+    .where(TurnRow.id.not_in(bindparam("without", expanding=True)))
+    .limit(1)
+)
+_TURN = (TurnRow.id, TurnRow.role, TurnRow.content, TurnRow.time, TurnRow.speaker, TurnRow.word_count)
+_EPISODE = (
+    EpisodeRow.id.label("episode_id"),
+    EpisodeRow.layer,
+    EpisodeRow.headline,
+    EpisodeRow.started_at,
+    EpisodeRow.priority,
+)
 
 
 class EpisodeQueries:
@@ -34,9 +49,14 @@ class EpisodeQueries:
         row, turns = await self._load(episode_id)
         return await asyncio.to_thread(as_episode, row, turns, self.rules, at)
 
+    async def has_turns(self, chat_id: str, without: Collection[str]) -> bool:
+        """Whether a chat has turns of its episodes apart from these."""
+        values = {"of": chat_id, "without": list(without)}
+        return await self.database.read(lambda connection: connection.execute(_OTHER_TURN, values).first()) is not None
+
     async def is_known(self, chat_id: str) -> bool:
-        async with self.database.reading() as session:
-            return await session.get(ChatRow, chat_id) is not None
+        query = select(ChatRow.chat_id).where(ChatRow.chat_id == chat_id)
+        return await self.database.read(lambda connection: connection.execute(query).first()) is not None
 
     async def stored_counts(self, chat_ids: Sequence[str]) -> dict[str, int]:
         """Number of recorded messages that storage has too, of each of these chats that is known."""
@@ -78,7 +98,7 @@ class EpisodeQueries:
     async def hot(self, query: GetHotEpisodes) -> FoundEpisodes:
         """The latest turns of hot episodes that fit the budget, in the order of the dialogue."""
         latest = (
-            select(TurnRow, EpisodeRow)
+            select(*_TURN, *_EPISODE)
             .join(EpisodeOfTurnRow, EpisodeOfTurnRow.raw_log_id == TurnRow.id)
             .join(EpisodeRow, EpisodeRow.id == EpisodeOfTurnRow.episode_id)
             .where(TurnRow.chat_id == query.chat_id, EpisodeRow.layer == Layer.HOT.value)
@@ -88,13 +108,12 @@ class EpisodeQueries:
             latest = latest.where(TurnRow.time < query.before)
         if query.exclude:
             latest = latest.where(TurnRow.id.not_in(query.exclude))
-        async with self.database.reading() as session:
-            pairs = await _fitting(session, latest, query.budget_words)
+        rows = await self.database.read(lambda connection: _fitting(connection, latest, query.budget_words))
         return FoundEpisodes(
-            confidence="found" if pairs else "nothing",
+            confidence="found" if rows else "nothing",
             unpacked=False,
-            words=sum(turn.word_count for turn, _ in pairs),
-            episodes=tuple(_group(pairs)),
+            words=sum(row.word_count for row in rows),
+            episodes=tuple(_group(rows)),
         )
 
     async def _load(self, episode_id: str) -> tuple[EpisodeRow, Sequence[TurnRow]]:
@@ -105,29 +124,26 @@ class EpisodeQueries:
             return row, await turns_of(session, episode_id)
 
 
-Pair = tuple[TurnRow, EpisodeRow]
-
-
-async def _fitting(session: AsyncSession, latest: Any, budget_words: int) -> list[Pair]:
-    pairs: list[Pair] = []
-    words_left, offset = budget_words, 0
+def _fitting(connection: Connection, latest: Any, budget_words: int) -> list[Row[Any]]:
+    """The latest turns with their episodes that fit the budget, in the order of the dialogue."""
+    rows: list[Row[Any]] = []
+    words_left = budget_words
     while True:
-        batch = (await session.execute(latest.offset(offset).limit(_BATCH))).all()
-        for turn, row in batch:
-            if turn.word_count > words_left:
-                return pairs[::-1]
-            words_left -= turn.word_count
-            pairs.append((turn, row))
+        batch = connection.execute(latest.offset(len(rows)).limit(_BATCH)).all()
+        for row in batch:
+            words_left -= row.word_count
+            if words_left < 0:
+                return rows[::-1]
+            rows.append(row)
         if len(batch) < _BATCH:
-            return pairs[::-1]
-        offset += _BATCH
+            return rows[::-1]
 
 
-def _group(pairs: Sequence[Pair]) -> Iterable[FoundEpisode]:
-    rows = {row.id: row for _, row in pairs}
-    for row in sorted(rows.values(), key=lambda row: row.started_at):
-        turns = tuple(as_turn(turn) for turn, of in pairs if of.id == row.id)
-        head = {"episode_id": row.id, "layer": Layer(row.layer), "headline": row.headline}
+def _group(rows: Sequence[Row[Any]]) -> Iterable[FoundEpisode]:
+    episodes = {row.episode_id: row for row in rows}
+    for row in sorted(episodes.values(), key=lambda row: row.started_at):
+        turns = tuple(as_turn(turn) for turn in rows if turn.episode_id == row.episode_id)
+        head = {"episode_id": row.episode_id, "layer": Layer(row.layer), "headline": row.headline}
         yield FoundEpisode.model_validate(head | {"started_at": row.started_at, "turns": turns, "score": row.priority})
 
 

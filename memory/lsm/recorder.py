@@ -1,10 +1,11 @@
 """Recording of messages: append to the log, assign to episodes."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sqlalchemy import insert, select
+from sqlalchemy.orm import Session
 
 from bus_schema.dialogue import DialogueMessage, MessageKind
 from bus_schema.episodes import raw_log_id_of
@@ -22,6 +23,9 @@ from mindbus.sql.database import Database
 
 # Times from storage are clamped to this range, in which dates can be calculated with.
 _EARLIEST, _LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2999, 12, 31, tzinfo=UTC)
+
+# More of them are written off the event loop.
+_FEW = 20
 
 RecordingEvent = EpisodeOpened | EpisodeRecorded | EpisodeAnchored
 
@@ -86,30 +90,43 @@ class Recorder:
 
     async def record(self, chat_id: str, utterances: Sequence[Utterance]) -> RecordingResult:
         """Record all or nothing; known ones change nothing. Raises MessageDiffers."""
-        chat = await lock_chat(self.database.session, chat_id)
-        existing = await self._existing_turns(chat_id, utterances)
-        for utterance in utterances:
-            if (row := existing.get(utterance.id_in(chat_id))) is not None and not utterance.matches(row):
+
+        def write(session: Session) -> RecordingResult:
+            chat = lock_chat(session, chat_id)
+            existing = _existing_turns(session, chat_id, utterances)
+            for row in _differing(chat_id, utterances, existing):
                 raise MessageDiffers(message_id=row.message_id, raw_log_id=row.id, chat_id=chat_id)
-        return await self._record(chat, utterances, existing)
+            return self._record(session, chat, utterances, existing)
+
+        return await self._write(write, utterances)
 
     async def take_over(self, chat_id: str, utterances: Sequence[Utterance], erasures: int) -> RecordingResult:
         """Record what was read elsewhere, unless the chat has been erased since that count of erasures.
 
         Where texts differ, the log's stay.
         """
-        chat = await lock_chat(self.database.session, chat_id)
-        if self.listeners.erasures(chat_id) != erasures:
-            await delete_empty_chat(self.database.session, chat_id)
-            return RecordingResult(())
-        existing = await self._existing_turns(chat_id, utterances)
-        for utterance in utterances:
-            if (row := existing.get(utterance.id_in(chat_id))) is not None and not utterance.matches(row):
-                logger().warning("message differs from the log", raw_log_id=row.id, chat_id=chat_id)
-        return await self._record(chat, utterances, existing)
 
-    async def _record(
-        self, chat: ChatRow, utterances: Sequence[Utterance], existing: dict[str, TurnRow]
+        def write(session: Session) -> RecordingResult:
+            chat = lock_chat(session, chat_id)
+            if self.listeners.erasures(chat_id) != erasures:
+                delete_empty_chat(session, chat_id)
+                return RecordingResult(())
+            existing = _existing_turns(session, chat_id, utterances)
+            for row in _differing(chat_id, utterances, existing):
+                logger().warning("message differs from the log", raw_log_id=row.id, chat_id=chat_id)
+            return self._record(session, chat, utterances, existing)
+
+        return await self._write(write, utterances)
+
+    async def _write(
+        self, write: Callable[[Session], RecordingResult], utterances: Sequence[Utterance]
+    ) -> RecordingResult:
+        """The result of the work in the current transaction; where it is long, off the event loop."""
+        is_short = len(utterances) <= _FEW
+        return await (self.database.run_rows(write) if is_short else self.database.session.run_sync(write))
+
+    def _record(
+        self, session: Session, chat: ChatRow, utterances: Sequence[Utterance], existing: dict[str, TurnRow]
     ) -> RecordingResult:
         chat_id = chat.chat_id
         ids = [utterance.id_in(chat_id) for utterance in utterances]
@@ -120,17 +137,13 @@ class Recorder:
         result = RecordingResult(tuple(ids), len(turns))
         placed: dict[str, str] = {}
         if turns:
-            await self.database.session.execute(insert(TurnRow), [_columns(turn) for turn in turns])
-            placed = await self._place(chat_id, [turn for turn in turns if turn.kind != MessageKind.HIDDEN], result)
+            session.execute(insert(TurnRow), [_columns(turn) for turn in turns])
+            placed = self._place(session, [turn for turn in turns if turn.kind != MessageKind.HIDDEN], result)
             self.listeners.notify_recorded(chat_id)
         last = next(reversed(ids), None)
         of_turn = select(EpisodeOfTurnRow.episode_id).where(EpisodeOfTurnRow.raw_log_id == last)
-        result.episode_id = placed[last] if last in placed else await self.database.session.scalar(of_turn)
+        result.episode_id = placed[last] if last in placed else session.scalar(of_turn)
         return result
-
-    async def _existing_turns(self, chat_id: str, utterances: Sequence[Utterance]) -> dict[str, TurnRow]:
-        query = select(TurnRow).where(TurnRow.id.in_([utterance.id_in(chat_id) for utterance in utterances]))
-        return {row.id: row for row in await self.database.session.scalars(query)}
 
     @staticmethod
     def _mark_stored(rows: Iterable[TurnRow]) -> int:
@@ -164,18 +177,18 @@ class Recorder:
         chat.heard += sum(turn.is_heard for turn in turns)
         return turns
 
-    async def _place(self, chat_id: str, turns: Sequence[TurnRow], result: RecordingResult) -> dict[str, str]:
+    def _place(self, session: Session, turns: Sequence[TurnRow], result: RecordingResult) -> dict[str, str]:
         """Assign turns to episodes; episode ids by turn ids."""
         if not turns:
             return {}
-        neighbours = await self._near(chat_id, turns[0].time, turns[-1].time)
+        neighbours = self._near(session, turns)
         placed: dict[str, str] = {}
         for turn in turns:
             row = self.limits.choose(turn, neighbours)
             if row is None:
                 row = new_episode(turn, self.limits.predecessor(turn, neighbours), self.rules)
                 neighbours.append(row)
-                self.database.session.add(row)
+                session.add(row)
                 result.events.append(
                     EpisodeOpened(episode_id=row.id, chat_id=row.chat_id, continues_from=row.continues_from)
                 )
@@ -183,24 +196,37 @@ class Recorder:
                 extend(row, turn)
             placed[turn.id] = row.id
             result.events += self._anchor(row, turn)
-        await self.database.session.flush()
+        session.flush()
         memberships = [{"raw_log_id": turn, "episode_id": episode} for turn, episode in placed.items()]
-        await self.database.session.execute(insert(EpisodeOfTurnRow), memberships)
+        session.execute(insert(EpisodeOfTurnRow), memberships)
         for row in neighbours:
             if ids := tuple(turn for turn, episode in placed.items() if episode == row.id):
                 about = {"episode_id": row.id, "chat_id": row.chat_id, "version": row.version}
                 result.events.append(EpisodeRecorded.model_validate(about | {"raw_log_ids": ids}))
         return placed
 
-    async def _near(self, chat_id: str, first: datetime, last: datetime) -> list[EpisodeRow]:
-        within = (EpisodeRow.ended_at >= first - self.limits.gap, EpisodeRow.started_at <= last + self.limits.gap)
-        query = select(EpisodeRow).where(EpisodeRow.chat_id == chat_id, *within).order_by(EpisodeRow.id)
-        return list(await self.database.session.scalars(query.with_for_update()))
+    def _near(self, session: Session, turns: Sequence[TurnRow]) -> list[EpisodeRow]:
+        first, last = turns[0].time - self.limits.gap, turns[-1].time + self.limits.gap
+        within = (EpisodeRow.ended_at >= first, EpisodeRow.started_at <= last)
+        query = select(EpisodeRow).where(EpisodeRow.chat_id == turns[0].chat_id, *within).order_by(EpisodeRow.id)
+        return list(session.scalars(query.with_for_update()))
 
     def _anchor(self, row: EpisodeRow, turn: TurnRow) -> Iterable[EpisodeAnchored]:
         is_possible = turn.role == "user" and not row.is_anchor and row.anchored_by is None
         if is_possible and (reason := anchor_reason(turn.content)) is not None:
             yield make_anchor(row, reason, "words", self.rules)
+
+
+def _existing_turns(session: Session, chat_id: str, utterances: Sequence[Utterance]) -> dict[str, TurnRow]:
+    query = select(TurnRow).where(TurnRow.id.in_([utterance.id_in(chat_id) for utterance in utterances]))
+    return {row.id: row for row in session.scalars(query)}
+
+
+def _differing(chat_id: str, utterances: Iterable[Utterance], existing: dict[str, TurnRow]) -> Iterator[TurnRow]:
+    """Rows of utterances that the log has otherwise."""
+    for utterance in utterances:
+        if (row := existing.get(utterance.id_in(chat_id))) is not None and not utterance.matches(row):
+            yield row
 
 
 def _columns(row: TurnRow) -> dict[str, object]:

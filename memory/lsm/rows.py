@@ -2,13 +2,15 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import Any, cast
 
 from pydantic import TypeAdapter
-from sqlalchemy import delete, select
+from sqlalchemy import Row, delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Session
 
 from bus_schema.embeddings import Embedding
-from bus_schema.episodes import Content, Episode, EpisodeHead, HotContent, Layer, RawTurn
+from bus_schema.episodes import Content, Episode, EpisodeHead, HotContent, Layer, RawTurn, Speaker
 from memory.lsm.priority import LayerRules
 from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow, TurnVectorRow, wants_vector
 from memory.packing.decisions import decisions_of
@@ -22,20 +24,20 @@ _HEAD_COLUMNS = (
 )
 
 
-async def lock_chat(session: AsyncSession, chat_id: str) -> ChatRow:
+def lock_chat(session: Session, chat_id: str) -> ChatRow:
     """Lock a chat's row for this transaction; it is inserted where there is none."""
     query = select(ChatRow).where(ChatRow.chat_id == chat_id).with_for_update()
     query = query.execution_options(populate_existing=True)
-    if (row := await session.scalar(query)) is not None:
+    if (row := session.scalar(query)) is not None:
         return row
-    await session.execute(insert_or_ignore(session, ChatRow).values(chat_id=chat_id, turns=0, heard=0))
-    return (await session.scalars(query)).one()
+    session.execute(insert_or_ignore(session, ChatRow).values(chat_id=chat_id, turns=0, heard=0))
+    return session.scalars(query).one()
 
 
-async def delete_empty_chat(session: AsyncSession, chat_id: str) -> None:
+def delete_empty_chat(session: Session, chat_id: str) -> None:
     """Delete a row that was only inserted to be locked."""
     empty = delete(ChatRow).where(ChatRow.chat_id == chat_id, ChatRow.turns == 0)
-    await session.execute(empty.execution_options(synchronize_session=False))
+    session.execute(empty.execution_options(synchronize_session=False))
 
 
 async def turns_of(session: AsyncSession, episode_id: str) -> Sequence[TurnRow]:
@@ -72,11 +74,11 @@ async def resettle(session: AsyncSession, raw_log_ids: Collection[str]) -> None:
         row.is_settled = False
 
 
-def as_turn(row: TurnRow) -> RawTurn:
+def as_turn(row: TurnRow | Row[Any]) -> RawTurn:
     """A turn; rows were validated when they were recorded."""
     return RawTurn.model_construct(
         raw_log_id=row.id,
-        role=row.role,  # type: ignore[arg-type]  # a plain word in the row
+        role=cast("Speaker", row.role),
         content=row.content,
         time=row.time,
         speaker=row.speaker,

@@ -54,7 +54,7 @@ class Segmentation(LogListener):
         It stays in its episode if that has the same topic, else it becomes an episode of its own.
         """
         session = self.database.session
-        await lock_chat(session, chat_id)
+        await session.run_sync(lock_chat, chat_id)
         events: list[SegmentationEvent] = []
         for row in await self._episodes_of(session, raw_log_ids):
             text = await episode_text(session, row.id)
@@ -86,7 +86,7 @@ class Segmentation(LogListener):
         self, seen: EpisodeRow, text: EpisodeText, boundary: int | None, links: Links
     ) -> list[SegmentationEvent]:
         session = self.database.session
-        await lock_chat(session, seen.chat_id)
+        await session.run_sync(lock_chat, seen.chat_id)
         query = select(EpisodeRow).where(EpisodeRow.id == seen.id, EpisodeRow.version == seen.version)
         row = await session.scalar(query.with_for_update())
         if row is None:

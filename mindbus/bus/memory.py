@@ -113,9 +113,16 @@ class MemoryTransport:
         self._broker.queues.pop(queue, None)
 
     def consume(
-        self, topology: Topology, queue: str, prefetch: int, deliver: Callable[[Incoming], None]
+        self,
+        topology: Topology,
+        queue: str,
+        prefetch: int,
+        deliver: Callable[[Incoming], None],
+        on_begin: Callable[[], None] | None = None,
     ) -> "MemoryConsumer":
         self._broker.declare(topology)
+        if on_begin is not None:
+            on_begin()
         consumer = MemoryConsumer(self._broker, queue, prefetch, deliver)
         self._own.append(consumer)
         return consumer

@@ -69,10 +69,15 @@ class RabbitTransport:
                 yield channel
 
     def consume(
-        self, topology: Topology, queue: str, prefetch: int, deliver: Callable[[Incoming], None]
+        self,
+        topology: Topology,
+        queue: str,
+        prefetch: int,
+        deliver: Callable[[Incoming], None],
+        on_begin: Callable[[], None] | None = None,
     ) -> RabbitConsumer:
         """Start a consumer that survives whatever happens to its connection, channel or queue."""
-        return RabbitConsumer(self._consuming, topology, queue, prefetch, deliver)
+        return RabbitConsumer(self._consuming, topology, queue, prefetch, deliver, on_begin)
 
     async def close(self) -> None:
         await self._publishing.close()

@@ -37,10 +37,16 @@ class RabbitConsumer:
     """
 
     def __init__(
-        self, link: RabbitLink, topology: Topology, queue: str, prefetch: int, deliver: Callable[[Incoming], None]
+        self,
+        link: RabbitLink,
+        topology: Topology,
+        queue: str,
+        prefetch: int,
+        deliver: Callable[[Incoming], None],
+        on_begin: Callable[[], None] | None = None,
     ) -> None:
         self._link, self._topology, self._queue = link, topology, queue
-        self._prefetch, self._deliver = prefetch, deliver
+        self._prefetch, self._deliver, self._on_begin = prefetch, deliver, on_begin
         self._is_ready = asyncio.Event()
         self._channel: ConsumingChannel | None = None
         self._tag: str | None = None
@@ -99,6 +105,8 @@ class RabbitConsumer:
         channel.on_delivery = partial(self._on_delivery, channel)
         await channel.call_all(declarations(self._topology))
         await channel.set_prefetch(self._window)
+        if self._on_begin is not None:
+            self._on_begin()
         self._tag = await channel.consume(self._queue)
         return channel
 

@@ -96,8 +96,18 @@ class Transport(Protocol):
     async def remove(self, queue: str) -> None:
         """Delete a queue with its messages; it need not exist. Raises BusUnavailable."""
 
-    def consume(self, topology: Topology, queue: str, prefetch: int, deliver: Callable[[Incoming], None]) -> Consumer:
-        """Deliver from `queue`, re-declaring `topology` whenever the connection is new; `deliver` must not block."""
+    def consume(
+        self,
+        topology: Topology,
+        queue: str,
+        prefetch: int,
+        deliver: Callable[[Incoming], None],
+        on_begin: Callable[[], None] | None = None,
+    ) -> Consumer:
+        """Deliver from `queue`, re-declaring `topology` whenever the connection is new; `deliver` must not block.
+
+        `on_begin` is called each time before the first delivery, so again after a pause.
+        """
 
     async def close(self) -> None: ...
 

@@ -121,6 +121,9 @@ class Worker:
         """Whether it overrides `order_key`."""
         return type(self).order_key is not Worker.order_key
 
+    def on_consuming(self) -> None:
+        """Override to learn that it begins to consume, again after a pause in which others may have been served."""
+
     async def start(self) -> None:
         """Open what it needs before the first message."""
 

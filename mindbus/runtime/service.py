@@ -144,7 +144,9 @@ class Service:
         if worker.is_ordered:
             self._mailboxes.append(Mailboxes(processor, partial(self._begin, queue)))
             deliver = self._mailboxes[-1].deliver
-        self._consumers.append(self._transport.consume(topology, queue, worker.concurrency, deliver))
+        self._consumers.append(
+            self._transport.consume(topology, queue, worker.concurrency, deliver, worker.on_consuming)
+        )
 
     def _process(self, processor: Processor, incoming: Incoming) -> None:
         self._begin(processor.queue, incoming, partial(processor.process, incoming))

@@ -1,6 +1,7 @@
 """Dialogues kept by storage, and histories kept by the history worker."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
 from typing import TypeVar
@@ -27,17 +28,20 @@ from bus_schema.dialogue import (
 )
 from bus_schema.history import (
     MAX_APPENDED,
+    Appended,
     AppendHistory,
     ChatHistory,
     ChatMessage,
     GetHistory,
     HistoryMessage,
+    RefreshDialogue,
     ShowHistory,
 )
+from bus_schema.identities import is_user_id
 from bus_schema.messages import Command
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
-from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
+from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure, Unroutable
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.errors import ArtifactError
 from mindbus.sdk.requests import in_id_scope, items_of, request_in_scope
@@ -149,6 +153,17 @@ class Conversations:
             raise
 
 
+async def refresh_dialogue(bus: Client, user_id: str | None) -> None:
+    """Have the dialogue read anew what it keeps of a user, or of all; confirmed, so before any later message.
+
+    Nothing is kept where no dialogue has been started yet, nor of a chat with nobody's id. Raises BusUnavailable.
+    """
+    if user_id is not None and not is_user_id(user_id):
+        return
+    with suppress(Unroutable):
+        await in_id_scope(None, lambda: bus.send(RefreshDialogue(user_id=user_id)))
+
+
 class HistoryClient:
     """Conversations as models are shown them, kept by the history worker. Raises as Conversations does.
 
@@ -170,8 +185,13 @@ class HistoryClient:
     async def stored_messages(self, key: str) -> list[HistoryMessage]:
         return list((await request_in_scope(self._bus, ShowHistory(key=key))).messages)
 
-    async def append(self, key: str, messages: Sequence[HistoryMessage]) -> None:
-        """Append messages, confirmed; a message whose id is there already stays as it is."""
-        for start in range(0, len(messages), MAX_APPENDED):
-            batch = tuple(messages[start : start + MAX_APPENDED])
-            await request_in_scope(self._bus, AppendHistory(key=key, messages=batch))
+    async def append(self, key: str, messages: Sequence[HistoryMessage]) -> Appended:
+        """Append messages, confirmed; a message whose id is there already stays as it is.
+
+        Of several portions the outcome of the last one has the version before the first.
+        """
+        portions = [messages[start : start + MAX_APPENDED] for start in range(0, len(messages), MAX_APPENDED)]
+        outcomes = [
+            await request_in_scope(self._bus, AppendHistory(key=key, messages=tuple(portion))) for portion in portions
+        ]
+        return outcomes[-1].model_copy(update={"preceding": outcomes[0].preceding})

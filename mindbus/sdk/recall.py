@@ -4,7 +4,6 @@ Shared and long-term memory are optional: where one is away, slow or was never s
 asked again for a while, so that not everybody waits for it in vain.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,6 +21,7 @@ from bus_schema.lsm_search import (
     MAX_EXCLUDED,
     MAX_QUERY_CHARS,
     Feedback,
+    FoundEpisode,
     FoundEpisodes,
     GetHotEpisodes,
     SearchEpisodes,
@@ -32,6 +32,7 @@ from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now
 from mindbus.errors import BusUnavailable, NoReply, ReplyError
 from mindbus.logs import logger
+from mindbus.sdk.conversations import refresh_dialogue
 from mindbus.sdk.errors import MemoryAway, MemoryFailed
 from mindbus.sdk.requests import CircuitBreaker, ResultT, in_id_scope, items_of, request_in_scope
 
@@ -74,8 +75,10 @@ class UserContexts:
             yield datum.key
 
     async def replace(self, user_id: str, items: Iterable[ContextItem]) -> None:
+        """Replace a user's items; the assistant answers the user's next message with them."""
         value = _ITEMS.dump_python(tuple(items), mode="json")
         await request_in_scope(self._bus, PutAgentData(agent=_AGENT, namespace=_NAMESPACE, key=user_id, value=value))
+        await refresh_dialogue(self._bus, user_id)
 
 
 @dataclass(frozen=True)
@@ -109,14 +112,14 @@ class _Recall:
         self._bus, self._within_s = bus, within_s
         self._breaker = breaker or CircuitBreaker(opens_after=1, opens_for_s=_PAUSE_S)
 
-    async def _ask(self, identity: str, *queries: Query[ResultT]) -> tuple[list[ResultT], MemoryAbsence | None]:
-        """The results; none where memory is away or late."""
+    async def _ask(self, identity: str, query: Query[ResultT]) -> tuple[ResultT | None, MemoryAbsence | None]:
+        """The result; none where memory is away or late."""
         try:
             with self._breaker.guard():
-                return await asyncio.gather(*(self._request(query, identity) for query in queries)), None
+                return await self._request(query, identity), None
         except MemoryAway as error:
             logger().warning(f"{self._memory} memory not asked", reason=str(error))
-            return [], "late" if isinstance(error.__cause__, NoReply) else "away"
+            return None, "late" if isinstance(error.__cause__, NoReply) else "away"
 
     async def _request(self, query: Query[ResultT], identity: str) -> ResultT:
         bus = self._bus.acting_as(identity)
@@ -141,8 +144,8 @@ class KemRecall(_Recall):
         if not text or not self._within_s:
             return Recollection()
         query = KemQuery(text_query=text, metadata_filters=NoneOf(NOT={"status": "superseded"}))
-        pages, absence = await self._ask(identity, RetrieveKems(query=query, page_size=limit, explain=True))
-        return Recollection(tuple(item for page in pages for item in page.items), absence)
+        page, absence = await self._ask(identity, RetrieveKems(query=query, page_size=limit, explain=True))
+        return Recollection(() if page is None else page.items, absence)
 
 
 class EpisodeRecall(_Recall):
@@ -162,26 +165,26 @@ class EpisodeRecall(_Recall):
         if not text or not self._within_s:
             return Recollection()
         exclude = tuple(raw_log_id_of(chat_id, each) for each in shown)[-MAX_EXCLUDED:]
-        hot = GetHotEpisodes(chat_id=chat_id, budget_words=_HOT_WORDS, exclude=exclude)
-        queries: list[Query[FoundEpisodes]] = [hot]
+        query: Query[FoundEpisodes] = GetHotEpisodes(chat_id=chat_id, budget_words=_HOT_WORDS, exclude=exclude)
         if budget_words > 0:
-            words = min(budget_words, MAX_BUDGET_WORDS)
-            search = SearchEpisodes(
+            query = SearchEpisodes(
                 query=text,
                 chat_id=chat_id,
-                budget_words=words,
+                budget_words=min(budget_words, MAX_BUDGET_WORDS),
                 doubtful_words=_DOUBTFUL_WORDS,
+                hot_words=_HOT_WORDS,
                 exclude=exclude,
                 touch=False,
             )
-            queries.insert(0, search)
-        results, absence = await self._ask(_identity(chat_id), *queries)
-        if not results:
+        found, absence = await self._ask(_identity(chat_id), query)
+        if found is None:
             return Recollection(absence=absence)
+        result = tuple(_texts(found.episodes, is_uncertain=found.confidence != "found"))
+        current = _texts(found.hot, is_uncertain=False)
         # The question itself may have been asked before.
-        texts = {each.id: each for each in _texts(results) if not each.text.endswith(f"\n{text}")}
-        result_ids = {each.id for each in _texts(results[:-1])}
-        return Recollection(tuple(texts.values()), None, results[0].search_id, result_ids)
+        texts = {each.id: each for each in (*result, *current) if not each.text.endswith(f"\n{text}")}
+        result_ids = {each.id for each in result} if budget_words > 0 else ()
+        return Recollection(tuple(texts.values()), None, found.search_id, result_ids)
 
     async def report_used(self, search_id: SearchId, chat_id: str, raw_log_ids: Sequence[str]) -> None:
         """Report the turns that an answer used; their episodes count as accessed. Nothing where the bus is away."""
@@ -197,14 +200,12 @@ def _identity(chat_id: str) -> str:
     return f"user.{chat_id}"
 
 
-def _texts(results: Sequence[FoundEpisodes]) -> Iterator[RecalledText]:
-    for result in results:
-        is_uncertain = result.confidence != "found"
-        for episode in result.episodes:
-            for turn in episode.turns:
-                text = f"{turn.time:%Y-%m-%d}, {turn.speaker or turn.role}\n{turn.content}"
-                yield RecalledText(turn.raw_log_id, text, episode.episode_id, turn.time, is_uncertain)
-        for episode in result.episodes:
-            if episode.text is not None:
-                text = f"{episode.started_at:%Y-%m-%d}\n{episode.text}"
-                yield RecalledText(episode.episode_id, text, episode.episode_id, episode.started_at, is_uncertain)
+def _texts(episodes: Sequence[FoundEpisode], *, is_uncertain: bool) -> Iterator[RecalledText]:
+    for episode in episodes:
+        for turn in episode.turns:
+            text = f"{turn.time:%Y-%m-%d}, {turn.speaker or turn.role}\n{turn.content}"
+            yield RecalledText(turn.raw_log_id, text, episode.episode_id, turn.time, is_uncertain)
+    for episode in episodes:
+        if episode.text is not None:
+            text = f"{episode.started_at:%Y-%m-%d}\n{episode.text}"
+            yield RecalledText(episode.episode_id, text, episode.episode_id, episode.started_at, is_uncertain)

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import psycopg
 from psycopg.rows import Row
@@ -15,6 +15,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 
 from mindbus.sql.groups import BUSY_TIMEOUT_S, DatabaseAway, GroupedConnections, WriteQueue, set_pragma
@@ -91,7 +92,8 @@ class AmbientTransaction:
     def __init__(self, database: "Database", ending: AsyncExitStack) -> None:
         self._database, self._ending = database, ending
         self._session: AsyncSession | None = None
-        self._connection: Connection | None = None
+        self._connection, self._rows = cast("Connection | None", None), cast("Session | None", None)
+        self.after_commit: list[Callable[[], object]] = []
 
     @property
     def session(self) -> AsyncSession:
@@ -119,6 +121,20 @@ class AmbientTransaction:
             self._connection = await self._ending.enter_async_context(groups.savepoint())
         return job(self._connection)
 
+    async def run_rows(self, job: Callable[[Session], T]) -> T:
+        """Run short work on mapped rows within the transaction."""
+        if self._database.groups is None or self._session is not None:
+            return await self.session.run_sync(job)
+
+        def within(connection: Connection) -> T:
+            # The transaction is not this session's to end.
+            self._rows = self._rows or Session(connection, join_transaction_mode="control_fully")
+            found = job(self._rows)
+            self._rows.flush()
+            return found
+
+        return await self.run(within)
+
 
 class Database:
     """Sessions on one service's tables; `schema` is its PostgreSQL schema, SQLite has a file a service.
@@ -144,6 +160,14 @@ class Database:
     async def run(self, job: Callable[[Connection], T]) -> T:
         """Run short work of a few rows within the transaction of the message being handled."""
         return await self._at_hand().run(job)
+
+    async def run_rows(self, job: Callable[[Session], T]) -> T:
+        """As `run`, on mapped rows, which are written when the job is done."""
+        return await self._at_hand().run_rows(job)
+
+    def after_commit(self, notify: Callable[[], object]) -> None:
+        """Call something once the transaction of the message being handled is committed, if it is."""
+        self._at_hand().after_commit.append(notify)
 
     async def write(self, job: Callable[[Connection], T]) -> T:
         """Run short work of a few rows in a transaction of its own. Raises DatabaseAway."""
@@ -182,11 +206,14 @@ class Database:
         """A transaction that `session` and `run` use within the block, committed on leaving. Raises DatabaseAway."""
         with answering():
             async with AsyncExitStack() as ending:
-                token = self._ambient.set(AmbientTransaction(self, ending))
+                transaction = AmbientTransaction(self, ending)
+                token = self._ambient.set(transaction)
                 try:
-                    yield self._at_hand()
+                    yield transaction
                 finally:
                     self._ambient.reset(token)
+        for notify in transaction.after_commit:
+            notify()
 
     async def dispose(self) -> None:
         if self.groups is not None:
@@ -194,8 +221,7 @@ class Database:
         await self.engine.dispose()
 
     def _at_hand(self) -> AmbientTransaction:
-        ambient = self._ambient.get()
-        if ambient is None:
+        if (ambient := self._ambient.get()) is None:
             raise NoMessageAtHand
         return ambient
 
@@ -207,11 +233,8 @@ class Database:
         turns = WriteQueue(BUSY_TIMEOUT_S)
         turns.serve(engine)
         event.listen(engine.sync_engine, "begin", lambda connection: _begin_sqlite(connection, turns))
-        own = create_engine(
-            self.url.set(drivername="sqlite"),
-            connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False},
-            poolclass=NullPool,
-        )
+        plain, options = self.url.set(drivername="sqlite"), {"timeout": BUSY_TIMEOUT_S, "check_same_thread": False}
+        own = create_engine(plain, connect_args=options, poolclass=NullPool)
         event.listen(own, "connect", self._configure_sqlite)
         self.groups = GroupedConnections(own, turns, BUSY_TIMEOUT_S)
         return engine

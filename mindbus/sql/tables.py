@@ -9,6 +9,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Connection,
     DateTime,
     Dialect,
     Index,
@@ -22,6 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Session
 
 
 class Utc(TypeDecorator[datetime]):
@@ -100,8 +102,9 @@ def add_inbox_tables(metadata: MetaData) -> InboxTables:
     return InboxTables(inbox, outbox)
 
 
-def insert_or_ignore(session: AsyncSession, table: Any) -> "sqlite.Insert | postgresql.Insert":
+def insert_or_ignore(within: AsyncSession | Session | Connection, table: Any) -> "sqlite.Insert | postgresql.Insert":
     """An insert into a table, or the table of a class, that passes over a row whose key is taken."""
-    if session.get_bind().dialect.name == "sqlite":
+    bind = within if isinstance(within, Connection) else within.get_bind()
+    if bind.dialect.name == "sqlite":
         return sqlite.insert(table).on_conflict_do_nothing()
     return postgresql.insert(table).on_conflict_do_nothing()

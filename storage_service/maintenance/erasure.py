@@ -146,7 +146,7 @@ class ErasedRows:
     async def _remove(self, removals: Iterable[Removal]) -> int:
         session, now = self.database.session, self.clock()
         rows = [as_removal_row(removal, now) for removal in removals]
-        statement = upserting(session, RemovalRow).on_conflict_do_nothing()
+        statement = upserting(session.get_bind().dialect.name, RemovalRow).on_conflict_do_nothing()
         for first in range(0, len(rows), _AT_ONCE):
             await session.execute(statement, rows[first : first + _AT_ONCE])
         return len(rows)

@@ -120,7 +120,14 @@ class MemoryBroker:
     async def remove(self, queue: str) -> None:
         """As in Transport: nobody here has a queue to be removed."""
 
-    def consume(self, topology: Topology, queue: str, prefetch: int, deliver: Callable[[Incoming], None]) -> Consumer:
+    def consume(
+        self,
+        topology: Topology,
+        queue: str,
+        prefetch: int,
+        deliver: Callable[[Incoming], None],
+        on_begin: Callable[[], None] | None = None,
+    ) -> Consumer:
         """As in Transport, but that deliveries are handed out by whoever tells the story."""
         raise TypeError("deliver() hands out the messages of this broker")
 

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
+from typing import cast
 
 from agents.dialogue.agent import DialogueAgent, MemorySnippet, fitting_memory
 from agents.dialogue.generation import asks_again
@@ -12,13 +13,13 @@ from agents.models.conversation import fit_window
 from agents.models.errors import ModelUnavailable
 from agents.models.offline.model import OfflineModel
 from agents.present import Present
+from bus_schema.conversations import Saved
 from bus_schema.dialogue import (
     MAX_MESSAGE_CHARS,
     DelegatedTask,
     DialogueMessage,
     MessageKind,
 )
-from bus_schema.history import chat_key
 from bus_schema.ids import derived
 from bus_schema.replies import Code
 from mindbus.errors import Rejected
@@ -26,11 +27,10 @@ from mindbus.sdk.conversations import Conversations, HistoryClient
 from mindbus.sdk.users import UserDirectory
 from workers.dialogue.delegation import DelegationRounds, Subagents
 from workers.dialogue.memory import MemoryLookup, RetrievedMemory
+from workers.dialogue.open_talks import OpenTalk, OpenTalks
 from workers.dialogue.running_answers import ModelAway, RunningAnswers
 from workers.dialogue.transcript import ExchangeRecord
 
-# Enough to see what it answers; what was said before that is found by its id.
-_RECENT_MESSAGES = 6
 _OFFLINE = DialogueAgent(OfflineModel())
 OnPiece = Callable[[str], Awaitable[None]]
 
@@ -54,6 +54,7 @@ class ExchangeProcessor:
 
     conversations: Conversations
     histories: HistoryClient
+    talks: OpenTalks
     agent: DialogueAgent
     memory: MemoryLookup
     users: UserDirectory
@@ -66,67 +67,104 @@ class ExchangeProcessor:
         self, draft: DialogueMessage, on_stored: Callable[[DialogueMessage], Awaitable[object]], on_piece: OnPiece
     ) -> DialogueExchange:
         """Keep what is said, report it to `on_stored`, answer it; what was kept before a crash is not thought again."""
-        recent, earlier, user = await asyncio.gather(
-            self.conversations.recent(draft.user_id, _RECENT_MESSAGES),
-            self.histories.window_of_tokens(chat_key(draft.user_id), self.agent.context_tokens),
-            self.users.of(draft.user_id),
-        )
-        present, answer_id = Present.of(user, self.clock()), f"msg_{derived(draft.message_id, 'answer')}"
-        record = ExchangeRecord(self.histories, draft, answer_id, self.clock, earlier)
-        (said, is_new), (memory, shown) = await asyncio.gather(
-            self._taken(draft, recent), self._remembered(record, present)
+        user_id = draft.user_id
+        talk, user = await asyncio.gather(self.talks.open(user_id), self.users.of(user_id))
+        present = Present.of(user, self.clock())
+        record = self._record(draft, talk)
+        (said, saved), (memory, shown) = await asyncio.gather(
+            self._taken(draft, talk.recent), self._remembered(record, present, talk)
         )
         await on_stored(said)
-        known = None if is_new else _within(recent, answer_id) or await self.conversations.find(said.user_id, answer_id)
-        record = ExchangeRecord(self.histories, said, answer_id, self.clock, earlier)
-        if known:
+        is_foreseen = talk.precedes(saved)
+        if not is_foreseen:
+            talk = await self.talks.read(user_id)
+        record = self._record(said, talk)
+        if not saved.is_new:
             await record.resume()
-            return DialogueExchange(said, known, delegations=record.delegations(self.subagents.known))
-        record.said = _with_unanswered_question(await self.conversations.with_text(said), recent)
-        if not is_new:
-            await record.resume()
-        if record.said.content != draft.content or not is_new:
-            memory, shown = await self._remembered(record, present)
+            if repeated := await self._repeated(said, record, talk):
+                return repeated
+        worded = await self.conversations.with_text(said)
+        record.said = _with_unanswered_question(worded, talk.recent)
+        if record.said.content != draft.content or not is_foreseen:
+            memory, shown = await self._remembered(record, present, talk)
         text = record.answered or await self._thought(record, shown, present, on_piece)
         used = memory.used(shown, record.said.content or "", text)
-        answer = DialogueMessage(
-            message_id=answer_id,
-            user_id=said.user_id,
+        answer, stored = await self._keep(record, self._answer(record, text, memory, shown, used))
+        self._remember(talk, worded, answer, stored, record)
+        await self.memory.report(memory, user_id, used)
+        delegations = record.delegations(self.subagents.known)
+        return DialogueExchange(said, answer, None if stored is None else stored.buffered, delegations)
+
+    def _remember(
+        self,
+        talk: OpenTalk,
+        said: DialogueMessage,
+        answer: DialogueMessage,
+        stored: Saved | None,
+        record: ExchangeRecord,
+    ) -> None:
+        """Keep the talk with this exchange, unless somebody else has written meanwhile."""
+        if stored is not None and record.version is not None:
+            window = talk.window.with_messages(record.appended, record.version, self.talks.most_messages)
+            self.talks.keep(said.user_id, talk.after(said, answer, stored, window))
+
+    def _answer(
+        self,
+        record: ExchangeRecord,
+        text: str,
+        memory: RetrievedMemory,
+        shown: Sequence[MemorySnippet],
+        used: Sequence[str],
+    ) -> DialogueMessage:
+        is_notification = record.said.kind is MessageKind.HIDDEN
+        return DialogueMessage(
+            message_id=record.answer_id,
+            user_id=record.said.user_id,
             role="assistant",
-            kind=MessageKind.NOTIFICATION if said.kind is MessageKind.HIDDEN else MessageKind.NATIVE,
+            kind=MessageKind.NOTIFICATION if is_notification else MessageKind.NATIVE,
             content=text,
             time=self.clock(),
             kem_ids=memory.kem_ids(shown),
             episodes=memory.recalled(shown, used),
             memory=memory.absence,
         )
-        await record.conclude(answer)
-        exchange = await self._store_answer(said, answer)
-        await self.memory.report(memory, said.user_id, used)
-        return replace(exchange, delegations=record.delegations(self.subagents.known))
 
-    async def _taken(self, draft: DialogueMessage, recent: Sequence[DialogueMessage]) -> tuple[DialogueMessage, bool]:
-        """The message as it is stored, and whether it is new. Raises Rejected for other words under its id."""
+    def _record(self, said: DialogueMessage, talk: OpenTalk) -> ExchangeRecord:
+        answer_id = f"msg_{derived(said.message_id, 'answer')}"
+        return ExchangeRecord(self.histories, said, answer_id, self.clock, talk.window)
+
+    async def _repeated(self, said: DialogueMessage, record: ExchangeRecord, talk: OpenTalk) -> DialogueExchange | None:
+        """The exchange as it is stored, if it is; the history gets it too, if a crash came in between."""
+        answer_id = record.answer_id
+        answer = _within(talk.recent, answer_id) or await self.conversations.find(said.user_id, answer_id)
+        if answer is None:
+            return None
+        if record.answered is None and talk.recent[-1].message_id == answer.message_id:
+            await record.conclude(answer)
+        return DialogueExchange(said, answer, delegations=record.delegations(self.subagents.known))
+
+    async def _taken(self, draft: DialogueMessage, recent: Sequence[DialogueMessage]) -> tuple[DialogueMessage, Saved]:
+        """The message as it is stored, and how it was saved. Raises Rejected for other words under its id."""
         said = _within(recent, draft.message_id)
         if said is None:
             return await self._store_message(draft.model_copy(update={"kind": _kind_of(draft, recent)}))
         if draft.content not in (None, said.content):
             raise Rejected(Code.CONFLICT, f"{said.message_id} was said with other words; mint a new id")
-        return said, False
+        return said, Saved(message_id=said.message_id, is_new=False)
 
     async def _remembered(
-        self, record: ExchangeRecord, present: Present
+        self, record: ExchangeRecord, present: Present, talk: OpenTalk
     ) -> tuple[RetrievedMemory, Sequence[MemorySnippet]]:
         """Memory on the message but for what the window shows, with the snippets of it that fit."""
-        talk = record.talk
-        budget = self.agent.prompt_budget(talk, present, self.subagents.tools)
-        window = fit_window(talk, budget.window)
-        memory = await self.memory.about(record.said, record.last_ids(len(window)), budget.memory)
+        spoken = record.talk
+        budget = self.agent.prompt_budget(spoken, present, self.subagents.tools)
+        window = fit_window(spoken, budget.window)
+        memory = await self.memory.about(record.said, record.last_ids(len(window)), budget.memory, talk.picture)
         return memory, fitting_memory(memory.snippets, budget)
 
-    async def _store_message(self, said: DialogueMessage) -> tuple[DialogueMessage, bool]:
+    async def _store_message(self, said: DialogueMessage) -> tuple[DialogueMessage, Saved]:
         try:
-            return said, (await self.conversations.keep(said)).is_new
+            return said, await self.conversations.keep(said)
         except Rejected as error:
             # Said again long afterwards, it need not come right after a notification any more.
             known = (
@@ -134,7 +172,7 @@ class ExchangeProcessor:
             )
             if known is None or (known.role, known.content, known.ref) != (said.role, said.content, said.ref):
                 raise
-            return known, False
+            return known, Saved(message_id=known.message_id, is_new=False)
 
     async def _thought(
         self, record: ExchangeRecord, remembered: Sequence[MemorySnippet], present: Present, on_piece: OnPiece
@@ -156,9 +194,22 @@ class ExchangeProcessor:
             return None
         return DelegationRounds(self.subagents, self.histories, record, present, self.most_rounds)
 
-    async def _store_answer(self, said: DialogueMessage, answer: DialogueMessage) -> DialogueExchange:
+    async def _keep(self, record: ExchangeRecord, answer: DialogueMessage) -> tuple[DialogueMessage, Saved | None]:
+        """Append to the history and store the answer at once, the history first on the wire; wait for both.
+
+        So whoever finds the answer stored after a crash finds it appended, or appends it.
+        """
+        appended, stored = await asyncio.gather(
+            record.conclude(answer), self._store_answer(answer), return_exceptions=True
+        )
+        for outcome in (appended, stored):
+            if isinstance(outcome, BaseException):
+                raise outcome
+        return cast("tuple[DialogueMessage, Saved | None]", stored)
+
+    async def _store_answer(self, answer: DialogueMessage) -> tuple[DialogueMessage, Saved | None]:
         try:
-            return DialogueExchange(said, answer, (await self.conversations.keep(answer)).buffered)
+            return answer, await self.conversations.keep(answer)
         except Rejected as error:
             # An instance that died meanwhile had other words on their way: those are what was answered.
             other = (
@@ -168,7 +219,7 @@ class ExchangeProcessor:
             )
             if other is None:
                 raise
-            return DialogueExchange(said, other)
+            return other, None
 
 
 def _within(talk: Sequence[DialogueMessage], message_id: str) -> DialogueMessage | None:

@@ -13,7 +13,7 @@ from agents.models.prompt import memory_materials, uncertain_materials
 from bus_schema.dialogue import DialogueMessage, MemoryAbsence, MessageKind, RecalledEpisode
 from bus_schema.glm import FoundKem
 from language.words import small_talk_stems, stem, terms, words
-from mindbus.sdk.recall import ContextItem, EpisodeRecall, KemRecall, RecalledText, Recollection, UserContexts
+from mindbus.sdk.recall import ContextItem, EpisodeRecall, KemRecall, RecalledText, Recollection
 
 # Leaves room for the picture.
 _RECALLED_WORDS, _UNCERTAIN_WORDS = 250, 100
@@ -76,27 +76,30 @@ def _recalled(episode_id: str, texts: Sequence[RecalledText], used: Sequence[str
 
 @dataclass(frozen=True, slots=True)
 class MemoryLookup:
-    """Retrieves memory on a message; memory that is unavailable is no failure. Raises what UserContexts raises."""
+    """Retrieves memory on a message; memory that is unavailable is no failure."""
 
-    contexts: UserContexts
     kems: KemRecall
     episodes: EpisodeRecall
 
     async def about(
-        self, message: DialogueMessage, window_ids: Sequence[str] = (), budget_tokens: int = 1000
+        self,
+        message: DialogueMessage,
+        window_ids: Sequence[str] = (),
+        budget_tokens: int = 1000,
+        picture: Sequence[ContextItem] = (),
     ) -> RetrievedMemory:
-        """Memory of everything but the messages that the model is shown anyway."""
+        """Memory of everything but the messages that the model is shown anyway, with the items about the user."""
         user_id, text = message.user_id, message.content
         # An instruction is self-contained.
         if message.kind is MessageKind.HIDDEN or text is None:
-            return _remembered(Recollection(), Recollection(), await self.contexts.of(user_id))
-        budget_words = 0 if _COURTESY.fullmatch(text) else int(_WORDS_A_TOKEN * budget_tokens)
-        kems, episodes, summary = await asyncio.gather(
-            self.kems.recall(text, f"user.{user_id}"),
+            return _remembered(Recollection(), Recollection(), picture)
+        is_courtesy = _COURTESY.fullmatch(text) is not None
+        budget_words = 0 if is_courtesy else int(_WORDS_A_TOKEN * budget_tokens)
+        kems, episodes = await asyncio.gather(
+            self.kems.recall("" if is_courtesy else text, f"user.{user_id}"),
             self.episodes.about(text, user_id, (*window_ids, message.message_id), budget_words),
-            self.contexts.of(user_id),
         )
-        return _remembered(kems, episodes, summary)
+        return _remembered(kems, episodes, picture)
 
     async def report(self, memory: RetrievedMemory, user_id: str, used: Sequence[str]) -> None:
         """Report the turns of the search that an answer has used, for their episodes to count as accessed."""

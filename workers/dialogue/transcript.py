@@ -9,8 +9,9 @@ from agents.dialogue.delegation import readable_task, subagent_of
 from agents.models.conversation import history_calls, last_complete, model_messages
 from agents.models.language_model import ModelMessage
 from bus_schema.dialogue import HIDDEN_MARK, DelegatedTask, DialogueMessage, MessageKind
-from bus_schema.history import ChatHistory, ChatMessage, HistoryMessage, chat_key
+from bus_schema.history import ChatMessage, HistoryMessage, chat_key
 from mindbus.sdk.conversations import HistoryClient
+from workers.dialogue.open_talks import HistoryWindow
 
 _CONTEXT_MESSAGES = 10
 
@@ -27,19 +28,22 @@ class ExchangeRecord:
         said: DialogueMessage,
         answer_id: str,
         clock: Callable[[], datetime],
-        earlier: ChatHistory,
+        window: HistoryWindow,
     ) -> None:
         self.said, self.answer_id = said, answer_id
-        self.earlier: Sequence[ChatMessage] = earlier.messages
-        self._earlier_ids: Sequence[str] = earlier.message_ids or ()
+        self.earlier: Sequence[ChatMessage] = window.messages
+        self._earlier_ids: Sequence[str] = window.ids
         self._histories, self._clock = histories, clock
+        # What this exchange has appended, and the history's version after it; None once somebody else has written.
+        self.appended: list[HistoryMessage] = []
+        self.version = window.version
         self.rounds: list[DelegationRound] = []
         self.answered: str | None = None
         self.is_resumed = False
 
     async def resume(self) -> None:
         """See what was kept before a crash."""
-        self.is_resumed = True
+        self.is_resumed, self.version = True, None
         stored = await self._histories.stored_messages(chat_key(self.said.user_id))
         own = [each for each in stored if each.id.startswith((f"{self.answer_id}.", self.answer_id))]
         before = takewhile(lambda each: each.id != self.said.message_id, stored)
@@ -110,8 +114,10 @@ class ExchangeRecord:
 
     async def _append(self, messages: Sequence[HistoryMessage]) -> None:
         """Append to the history, after the user's message where nothing of the exchange is there yet."""
-        first = () if self.rounds else (self._user_message(),)
-        await self._histories.append(chat_key(self.said.user_id), [*first, *messages])
+        added = [*(() if self.rounds else (self._user_message(),)), *messages]
+        done = await self._histories.append(chat_key(self.said.user_id), added)
+        self.version = done.version if done.preceding == self.version and self.version is not None else None
+        self.appended += added
 
     def _user_message(self) -> HistoryMessage:
         said, text = self.said, self.said.content or ""

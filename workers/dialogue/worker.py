@@ -34,6 +34,7 @@ from bus_schema.dialogue import (
     conversation_trace,
 )
 from bus_schema.envelope import Envelope
+from bus_schema.history import RefreshDialogue
 from bus_schema.ids import derived
 from bus_schema.messages import Message
 from bus_schema.notification import NotificationSent
@@ -52,8 +53,10 @@ from mindbus.sdk.users import UserDirectory
 from workers.dialogue.delegation import Subagents, known_subagents
 from workers.dialogue.exchange import DialogueExchange, ExchangeProcessor, OnPiece
 from workers.dialogue.memory import MemoryLookup
+from workers.dialogue.open_talks import OpenTalks
 from workers.dialogue.running_answers import AskerLeft, RunningAnswers
 
+_OF_USER = Invoke | DeliverNotification | EndDialogue | RefreshDialogue
 _TICK_S = 0.5
 # Silence is longer than the timeout, not as long (spec 004 §4.2).
 _LONGER = timedelta(microseconds=1)
@@ -62,8 +65,8 @@ _LONGER = timedelta(microseconds=1)
 class DialogueWorker(Worker):
     """Leads every user's dialogue: what one user says in its order, users side by side.
 
-    It keeps nothing to itself: what was said is storage's, and so is what no fragment has been made of yet; what models
-    are shown of it is history's. It delegates to the sub-agents that are given.
+    What was said is storage's, and so is what no fragment has been made of yet; what models are shown of it is
+    history's: it keeps copies alone. It delegates to the sub-agents that are given.
     """
 
     name = "dialogue"
@@ -82,29 +85,33 @@ class DialogueWorker(Worker):
         self._artifacts = open_artifacts(context.bus, settings, context.clock)
         self._talks = Conversations(context.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
         self._running = RunningAnswers()
+        histories, within_s = HistoryClient(context.bus), settings.recall_timeout_s
+        self._open_talks = OpenTalks(
+            self._talks, histories, UserContexts(context.bus), settings.llm_context_tokens, settings.max_history
+        )
         self._exchanges = ExchangeProcessor(
             self._talks,
-            HistoryClient(context.bus),
+            histories,
+            self._open_talks,
             DialogueAgent(ExplicitRequestModel(self._model), context_tokens=settings.llm_context_tokens),
-            MemoryLookup(
-                UserContexts(context.bus),
-                KemRecall(context.bus, settings.recall_timeout_s),
-                EpisodeRecall(context.bus, settings.recall_timeout_s),
-            ),
+            MemoryLookup(KemRecall(context.bus, within_s), EpisodeRecall(context.bus, within_s)),
             UserDirectory(context.bus, open_preferences(settings.habits).zone_of),
             Subagents(known_subagents or {}, context.bus, context.clock, settings.subagent_timeout_s),
             settings.delegation_rounds,
             context.clock,
             self._running,
         )
+        self._most_messages = settings.dialogue_max_messages
         self._timeout = timedelta(minutes=settings.dialogue_timeout_minutes)
         self._check = timedelta(seconds=settings.dialogue_check_s)
-        self._most_messages = settings.dialogue_max_messages
         self._next_check = context.clock() + self._check
 
     def order_key(self, message: Message | Envelope) -> str | None:
         """One user's matters one after the other."""
-        return message.user_id if isinstance(message, Invoke | DeliverNotification | EndDialogue) else None
+        return message.user_id if isinstance(message, _OF_USER) else None
+
+    def on_consuming(self) -> None:
+        self._open_talks.forget()
 
     async def start(self) -> None:
         await self._artifacts.start()
@@ -153,20 +160,21 @@ class DialogueWorker(Worker):
             time=self._clock(),
         )
         exchange = await self._exchanges.process(draft, _nobody, _nobody)
-        message_id = exchange.answer.message_id
-        sent = NotificationSent(
-            notification_id=command.notification_id,
-            to_user=command.user_id,
-            message_id=message_id,
-            merged=command.merged,
-        )
+        delivered = Delivered(message_id=exchange.answer.message_id)
+        about = {"notification_id": command.notification_id, "to_user": command.user_id, "merged": command.merged}
+        sent = NotificationSent.model_validate(about | delivered.model_dump())
         trace = conversation_trace(command.user_id)
-        return Delivered(message_id=message_id), Publish(sent, trace), *await self._ending(exchange, context)
+        return delivered, Publish(sent, trace), *await self._ending(exchange, context)
 
     @on_command
     async def cancel(self, command: CancelAnswer) -> AnswerCancelled:
         """Stop the answer to a message; what came of it is kept."""
         return AnswerCancelled(cancelled=self._running.cancel(command.message_id))
+
+    @on_command
+    async def refresh(self, command: RefreshDialogue) -> None:
+        """Read a talk anew before the next message, since somebody has changed what is kept of it."""
+        self._open_talks.forget(command.user_id)
 
     @on_command
     async def end(self, command: EndDialogue, context: MessageContext) -> tuple[Ended | Publish, ...]:

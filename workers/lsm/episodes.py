@@ -85,7 +85,11 @@ class EpisodeSearchHandlers:
         """The answer, which waits for no write."""
         at = query.at or self._memory.clock()
         search_id = f"srch_{derived(context.message_id, 'search')}"
-        return await self._search.find(query, at, search_id, context.requester)
+        found = await self._search.find(query, at, search_id, context.requester)
+        if query.hot_words is None:
+            return found
+        current = GetHotEpisodes(chat_id=query.chat_id, budget_words=query.hot_words, exclude=query.exclude)
+        return found.model_copy(update={"hot": (await self._memory.queries.hot(current)).episodes})
 
     @on_command
     async def feedback(self, command: Feedback, context: MessageContext) -> tuple[Nothing | Publish, ...]:

@@ -130,6 +130,8 @@ class MessageLogHandlers:
             return ()
         whole = await self._conversations.whole(fragment)
         said = [Utterance.from_storage(message) for message in whole.messages]
+        # A fragment is read again from its rows, which is no short work: all of it in a session.
+        _session = self._memory.database.session
         outcome = await self._memory.recorder.take_over(chat_id, said, note)
         if not outcome.raw_log_ids:
             return ()

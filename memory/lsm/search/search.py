@@ -60,7 +60,7 @@ class EpisodeSearch:
     def __init__(
         self, memory: LongTermMemory, settings: FleetSettings, opening: Callable[[], Awaitable[Embedder]]
     ) -> None:
-        database, self.opening = memory.database, opening
+        database, self.opening, self.queries = memory.database, opening, memory.queries
         self.indexes = ChatIndexCache(database, memory.recorder.limits.gap, settings.lsm_index_mib * _MIB)
         self.embeddings = QueryEmbeddings()
         self.backlog = TurnBacklog(database, self.embeddings, self.indexes)
@@ -71,7 +71,12 @@ class EpisodeSearch:
             memory.listeners.add(listener)
 
     async def find(self, query: SearchEpisodes, at: datetime, search_id: str, requester: str) -> FoundEpisodes:
-        """Search with the weights in use and queue the search for the log. Raises DatabaseAway."""
+        """Search with the weights in use and queue the search for the log. Raises DatabaseAway.
+
+        Where every turn is excluded nothing is searched for, nothing logged.
+        """
+        if query.exclude and not await self.queries.has_turns(query.chat_id, query.exclude):
+            return FoundEpisodes(confidence="nothing", unpacked=False, words=0, episodes=())
         search = await self.finder.find(query, at, search_id, requester, await self.tuning.weights())
         self.log.put(search)
         return search.answer

@@ -126,7 +126,8 @@ async def test_a_model_is_shown_neither_times_nor_ids(place: Place) -> None:
     histories = await place.histories()
     await histories.append(KEY, exchange(1, results=1))
 
-    shown, length = await histories.end(KEY, None)
+    found = await histories.end(KEY, None)
+    shown, length = found.messages, found.length
 
     assert length == 4
     assert [as_shown(message).model_dump(exclude_none=True) for message in shown][1:3] == [
@@ -144,7 +145,7 @@ async def test_the_first_load_finds_what_is_in_the_store(place: Place) -> None:
 
     fresh = await place.histories()
 
-    assert len((await fresh.end(KEY, None))[0]) == 2
+    assert len((await fresh.end(KEY, None)).messages) == 2
     assert (await (await place.histories()).append(KEY, [said("3")])).length == 3
 
 
@@ -248,7 +249,7 @@ async def test_an_array_that_was_written_before_messages_had_ids_is_gone_on_with
     await place.put(KEY, '[{"role": "user", "content": "Меня зовут Алия", "timestamp": 1761305174.5}]')
     histories = await place.histories()
 
-    assert [message.content for message in (await histories.end(KEY, None))[0]] == ["Меня зовут Алия"]
+    assert [message.content for message in (await histories.end(KEY, None)).messages] == ["Меня зовут Алия"]
     await histories.append(KEY, [said("1", "Запомнила.", role="assistant")])
 
     assert ids(await histories.whole(KEY)) == ["old-0", "1"]

@@ -89,6 +89,15 @@ def test_a_turn_without_a_vector_adds_nothing_to_those_around_it() -> None:
     assert (near.standard_scores[0][sorted(without)] == 0).all()
 
 
+def test_the_only_turn_with_a_vector_is_as_near_as_those_without() -> None:
+    rows = topics(14)
+    found = vectors_of(rows, without=frozenset(range(1, 14))).similarities(rows[5].tobytes())
+
+    assert found is not None
+    assert not found.alone.any()
+    assert found.maximum(np.ones(14, dtype=np.bool_)) == 0
+
+
 def test_of_a_large_chat_the_best_are_compared_as_of_a_small_one() -> None:
     rows = topics(6000)
     found, book = vectors_of(rows), Book(rows)

@@ -16,7 +16,7 @@ from mindbus.sql.database import Database
 from mindbus.sql.inbox import KEPT, SqlInbox
 from mindbus.sql.migrations import upgrade
 from mindbus.testing.wait import until
-from storage_service.rows import next_number
+from storage_service.rows import draw_numbers
 from storage_service.tables import MIGRATIONS, SequenceRow, inbox_tables
 from tests.postgres import DatabaseOf
 from tests.query_work import statements, work_of
@@ -70,7 +70,7 @@ def said(number: int, kind: Kind = Kind.EVENT) -> Outgoing:
 async def handle(instance: SqlInbox, message_id: str | None, *outgoing: Outgoing) -> None:
     """Count the message, say something about it."""
     async with instance.unit_of_work("storage") as unit:
-        await next_number(instance.database.session, "handled")
+        await instance.database.run(lambda connection: draw_numbers(connection, "handled"))
         await (unit.publish(outgoing) if message_id is None else unit.record({message_id: outgoing}))
 
 
@@ -109,7 +109,7 @@ async def test_a_message_that_failed_leaves_nothing(open_inbox: OpenInbox) -> No
 
     async def fail() -> None:
         async with instance.unit_of_work("storage") as unit:
-            await next_number(instance.database.session, "handled")
+            await instance.database.run(lambda connection: draw_numbers(connection, "handled"))
             await unit.record({"msg_a": [said(1)]})
             raise ValueError("a bug")
 
