@@ -3,21 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import GetLineage, Lineage, LineageEdge, ManifestPage, SearchArtifacts, Versions
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from retrieval.cursors import position_of, split_page
-from storage_service.acl import not_found, readable_by
+from storage_service.acl import not_found, readable_as, readable_by
 from storage_service.errors import LineageTooLarge
 from storage_service.rows import as_manifest
 from storage_service.search import DEFAULT_TUNING, ManifestSearch, SearchTuning
 from storage_service.tables import InputRow, ManifestRow
 
 MAX_EDGES = 2000
-_MANIFESTS = select(ManifestRow.__table__)
+_SEEN = select(ManifestRow.__table__).where(
+    ManifestRow.id.in_(bindparam("ids", expanding=True)), readable_as(bindparam("owner"), bindparam("trace"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,8 @@ class Catalog:
 
     async def get_many(self, artifact_ids: Sequence[str], principal: Principal) -> tuple[Manifest, ...]:
         """Those manifests that the principal may see, in the order of the ids."""
-        query = _MANIFESTS.where(ManifestRow.id.in_(set(artifact_ids)), readable_by(principal))
-        rows = await self.database.read(lambda connection: connection.execute(query).all())
+        asked = {"ids": sorted(set(artifact_ids)), "owner": principal.owner, "trace": principal.trace_id}
+        rows = await self.database.read(lambda connection: connection.execute(_SEEN, asked).all())
         found = {row.id: as_manifest(row) for row in rows}
         return tuple(found[artifact_id] for artifact_id in dict.fromkeys(artifact_ids) if artifact_id in found)
 

@@ -14,7 +14,7 @@ from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.files.keys import object_key
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
-from storage_service.acl import not_found, readable_by, supersedable_by
+from storage_service.acl import not_found, readable_as, readable_by, supersedable_by
 from storage_service.blobs import Blobs, Declared, Labels
 from storage_service.errors import (
     ArtifactTooLarge,
@@ -172,6 +172,10 @@ class ArtifactRegistrar:
 
 _MANIFESTS, _BLOBS = ManifestRow.__table__, BlobRow.__table__
 _MANIFEST = select(_MANIFESTS).where(_MANIFESTS.c.id == bindparam("artifact_id"))
+_MEMBERS = select(TraceMemberRow.member).where(TraceMemberRow.trace_id == bindparam("trace_id"))
+_SEEN_INPUTS = select(_MANIFESTS.c.id).where(
+    ManifestRow.id.in_(bindparam("input_ids", expanding=True)), readable_as(bindparam("owner"), bindparam("trace"))
+)
 _IS_CONTENT = _BLOBS.c.sha256 == bindparam("content")
 _BLOB = select(_BLOBS).where(_IS_CONTENT).with_for_update()
 _ENLIVENING = update(BlobRow).where(_IS_CONTENT).values(state=LIVE, size_bytes=bindparam("size_bytes"))
@@ -211,8 +215,8 @@ class SqlRegistry:
     async def require_inputs(self, manifest: Manifest, principal: Principal) -> None:
         if not (inputs := inputs_of(manifest)):
             return
-        query = select(_MANIFESTS.c.id).where(ManifestRow.id.in_(inputs), readable_by(principal))
-        known_inputs = await self.database.read(lambda connection: set(connection.execute(query).scalars()))
+        asked = {"input_ids": sorted(inputs), "owner": principal.owner, "trace": principal.trace_id}
+        known_inputs = await self.database.read(lambda connection: {*connection.execute(_SEEN_INPUTS, asked).scalars()})
         if missing := sorted(inputs - known_inputs):
             raise NoSuchInput(missing=missing)
 
@@ -257,25 +261,26 @@ class SqlRegistry:
         return row is not None and row.expired_at is not None
 
     async def spent_uploads(self, limit: int) -> Sequence[SpentUpload]:
-        query = select(SpentUploadRow).order_by(SpentUploadRow.spent_at).limit(limit)
-        async with self.database.reading() as session:
-            return [SpentUpload(row.upload_key, row.artifact_id) for row in await session.scalars(query)]
+        query = select(SpentUploadRow.__table__).order_by(SpentUploadRow.spent_at).limit(limit)
+        rows = await self.database.read(lambda connection: connection.execute(query).all())
+        return [SpentUpload(row.upload_key, row.artifact_id) for row in rows]
 
     async def copy_of(self, artifact_id: str) -> ManifestCopy:
-        async with self.database.reading() as session:
-            row = await session.get(ManifestRow, artifact_id)
+        def read(connection: Connection) -> ManifestCopy:
+            row = connection.execute(_MANIFEST, {"artifact_id": artifact_id}).first()
             if row is None:
                 raise LookupError(artifact_id)
-            members = select(TraceMemberRow.member).where(TraceMemberRow.trace_id == row.trace_id)
             return ManifestCopy(
                 manifest=as_manifest(row),
                 logical_id=row.logical_id,
                 generation=row.generation,
                 committed_at=row.committed_at,
                 expired_at=row.expired_at,
-                members=tuple(sorted(await session.scalars(members))),
+                members=tuple(sorted(connection.execute(_MEMBERS, {"trace_id": row.trace_id}).scalars())),
             )
 
+        return await self.database.read(read)
+
     async def forget_uploads(self, uploads: Sequence[str]) -> None:
-        async with self.database.transaction() as session:
-            await session.execute(delete(SpentUploadRow).where(SpentUploadRow.upload_key.in_(uploads)))
+        removal = delete(SpentUploadRow).where(SpentUploadRow.upload_key.in_(uploads))
+        await self.database.write(lambda connection: connection.execute(removal))

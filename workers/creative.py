@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -13,6 +13,7 @@ from agents.creative.assignment import LARGEST_INPUT_BYTES, Assignment, Input, U
 from agents.creative.loop import CreativeLoop, LoopState
 from agents.models.errors import ModelFailure, ModelUnavailable
 from agents.models.language_model import LanguageModel
+from agents.models.offline.model import OfflineModel
 from agents.models.prompt import Material, PresentModel, memory_materials
 from agents.present import Present
 from bus_schema.artifacts import AIContext, Manifest
@@ -20,7 +21,7 @@ from bus_schema.identities import Identity
 from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed, StepPendingStorage, StepProgress
 from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext
-from mindbus.bus.handlers import on_command
+from mindbus.bus.handlers import every, on_command
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import BusUnavailable, TemporaryFailure
 from mindbus.logs import logger
@@ -35,13 +36,14 @@ from workers.chat_priority import ChatPriority
 from workers.checkpoints import KEPT, open_checkpoints
 
 _RECALLED_WORDS = 400
+_OFFLINE_AT_ONCE = 2
 _FINAL = (ModelFailure, UnusableInput, UnsupportedArtifactType, ArtifactError)
 
 
 class CreativeWorker(Worker):
     """One member of the team; what it is comes from its role's file alone."""
 
-    concurrency = 2
+    concurrency = 8
     attempts = 4
 
     def __init__(self, context: WorkerContext, role: Role, model: LanguageModel | None = None) -> None:
@@ -56,6 +58,10 @@ class CreativeWorker(Worker):
         self._recall = KemRecall(self._bus, settings.recall_timeout_s)
         self._users = UserDirectory(context.bus, open_preferences(settings.habits).zone_of)
         self._opened = AsyncExitStack()
+        self._done: list[Assignment] = []
+        # An endpoint bounds its calls itself; the offline model computes in this process.
+        is_offline = isinstance(self._model, OfflineModel)
+        self._thinking = asyncio.Semaphore(_OFFLINE_AT_ONCE) if is_offline else nullcontext()
 
     @property
     def identity(self) -> str:
@@ -74,6 +80,8 @@ class CreativeWorker(Worker):
         self._loop = CreativeLoop(self.role, self._model, memory)
 
     async def stop(self) -> None:
+        with suppress(DatabaseAway):
+            await self.forget_done()
         await self._opened.aclose()
 
     @on_command
@@ -106,12 +114,19 @@ class CreativeWorker(Worker):
         assignment = Assignment(order, inputs)
         assignment = replace(assignment, memory=await self._recalled(assignment))
         model = await self._model_in_present(order.started_by)
-        state = await self._loop.run(assignment, lambda note: self._report(order, note), model)
+        async with self._thinking:
+            state = await self._loop.run(assignment, lambda note: self._report(order, note), model)
         text = f"{state['text'].strip()}\n"
         made = await hands.put(text.encode(), "text/markdown", self._context(assignment, state))
         logger().info("step made", role=self.name, run=order.run_id, step=order.step_id, **_cost_of(state))
-        await self._loop.forget(assignment)
+        self._done.append(replace(assignment, inputs=(), memory=()))
         return hands.ending(made)
+
+    @every(seconds=2)
+    async def forget_done(self) -> None:
+        """Delete the checkpoints of steps whose artifacts are safe, in one commit."""
+        done, self._done = self._done, []
+        await asyncio.gather(*map(self._loop.forget, done))
 
     async def _model_in_present(self, started_by: Identity | None) -> LanguageModel:
         """The model, told the date and who has started the run, where that is a person."""

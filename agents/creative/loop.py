@@ -1,5 +1,6 @@
 """The loop of a creative role: draft, self-critique, revision, each checkpointed before the next."""
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -66,8 +67,8 @@ class CreativeLoop:
 
     async def forget(self, assignment: Assignment) -> None:
         """The artifact is safe: its checkpoints are needed no more."""
-        for attempt in range(1, assignment.order.attempt + 1):
-            await self.memory.adelete_thread(_thread_id(assignment, attempt))
+        attempts = range(1, assignment.order.attempt + 1)
+        await asyncio.gather(*(self.memory.adelete_thread(_thread_id(assignment, attempt)) for attempt in attempts))
 
     @cached_property
     def _graph(self) -> "_Graph":
