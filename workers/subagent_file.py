@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import Guide
 from agents.configuration.validation import InvalidFile
+from agents.models.explicit_calls import ARTIFACT_ID
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import memory_materials
 from agents.subagents.files import open_subagent
@@ -85,12 +86,13 @@ class FileSubagent(ThinkingSubagent):
             BoundTool(
                 "search_memory", "Look up what the team knows: facts, decisions, documents.", SearchArguments, search
             ),
-            BoundTool("read_artifact", "Read a document by the id of its artifact.", ReadArguments, read),
+            BoundTool("read_artifact", "Read a document by the id of its artifact.", ReadArguments, read, ARTIFACT_ID),
             BoundTool(
                 "compute",
                 "Reckon with a table in an artifact: filter, group, sum, mean, min, max, count.",
                 ComputeArguments,
                 compute,
+                ARTIFACT_ID,
             ),
         )
 

@@ -29,6 +29,7 @@ TASK = "reply"
 TALK = "talk"
 _TAG = re.compile(r"<(?=\s*/?\s*(?:material|instruction|present)\b)", re.IGNORECASE)
 _INSTRUCTION = re.compile(r"^<instruction>\n(.*?)\n</instruction>$", re.DOTALL | re.MULTILINE)
+_WRITTEN_CALL = re.compile(r'"name"\s*:\s*"\w+"\s*,\s*"arguments"')
 # What else a model calls in one breath is left out.
 MOST_AT_ONCE = 16
 _LONGEST_ID = 64
@@ -178,6 +179,11 @@ def _message_tokens(message: ModelMessage) -> int:
 def sanitise_text(text: str) -> str:
     """A model's text without NUL and lone surrogates, which no database stores."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def is_written_call(text: str) -> bool:
+    """Whether a text has a call that a small model has written instead of making it."""
+    return _WRITTEN_CALL.search(text) is not None
 
 
 def normalise_calls(calls: Sequence[ToolCall], prefix: str) -> tuple[ToolCall, ...]:

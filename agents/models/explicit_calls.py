@@ -12,7 +12,7 @@ from language.sentences import sentences
 from language.words import Language
 
 SEARCH = "search_memory"
-_ARTIFACT = re.compile(r"\bart_[A-Za-z0-9_-]{1,64}")
+ARTIFACT_ID = re.compile(r"\bart_[A-Za-z0-9_-]{1,64}")
 _OPERATIONS = {
     "sum": r"sum|total|сумм\w*|итог\w*",
     "mean": r"mean|average|средн\w*",
@@ -124,7 +124,7 @@ def next_tool(task: str, since: Sequence[ModelMessage], tools: Sequence[Tool], i
     names = {tool.name for tool in tools}
     if any(message.tool_calls for message in since):
         return None
-    artifact = _ARTIFACT.search(task)
+    artifact = ARTIFACT_ID.search(task)
     if artifact and "compute" in names and (arguments := _computation(task.replace(artifact[0], " "))):
         return tool_call("compute", artifact_id=artifact[0], **arguments)
     if artifact and "read_artifact" in names:

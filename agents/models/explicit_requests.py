@@ -4,15 +4,19 @@ Small models answer such a request in words, repeat a call without end, or write
 """
 
 import json
-import re
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 
 from pydantic import BaseModel
 
-from agents.models.conversation import parse_conversation, since_user
+from agents.models.conversation import is_written_call, parse_conversation, since_user
 from agents.models.errors import AnswerCutOff
-from agents.models.explicit_calls import explicit_task_call, planned_delegations, with_plain_results
+from agents.models.explicit_calls import (
+    NOT_FOUND,
+    explicit_task_call,
+    planned_delegations,
+    with_plain_results,
+)
 from agents.models.language_model import (
     DEFAULTS,
     Chunk,
@@ -26,8 +30,6 @@ from agents.models.language_model import (
 from language.words import words
 
 _NONE = timedelta(0)
-# A call that is written as text.
-_CALL = re.compile(r'"name"\s*:\s*"\w+"\s*,\s*"arguments"')
 
 
 class ExplicitRequestModel:
@@ -66,8 +68,9 @@ class ExplicitRequestModel:
         done = sum(len(message.tool_calls) for message in since)
         if task_call and not since:
             return self._calling((task_call,))
-        # After the user's task a small model that has tools goes on to complete the next one.
-        if task_call or (done and not tools):
+        if task_call:
+            return self._after_task(messages, params, since)
+        if done and not tools:
             return self._last_round(messages, params, since)
         if done < len(plan):
             return self._planned_round(messages, tools, params, plan, done)
@@ -89,13 +92,34 @@ class ExplicitRequestModel:
         params: ModelParams,
         since: Sequence[ModelMessage],
     ) -> AsyncIterator[Chunk]:
-        """The model's answer, or more calls; a repeated one ends the tools."""
-        async for chunk in self._model.stream(messages, tools=tools, params=params):
-            if chunk.completion and _is_repeated(chunk.completion.tool_calls, since):
-                async for last in self._last_round(messages, params, since):
-                    yield last
+        """The model's answer, or more calls; one that is repeated, or written as text, ends the tools."""
+        try:
+            async for chunk in _spoken(self._model.stream(messages, tools=tools, params=params)):
+                if chunk.completion and _is_repeated(chunk.completion.tool_calls, since):
+                    break
+                yield chunk
+            else:
                 return
+        except _WrittenCall:
+            pass
+        async for chunk in self._last_round(messages, params, since):
             yield chunk
+
+    def _after_task(
+        self, messages: Sequence[ModelMessage], params: ModelParams, since: Sequence[ModelMessage]
+    ) -> AsyncIterator[Chunk]:
+        """The result of the user's task: a small model would ask for what has just been done, or complete the next one.
+
+        Where no task fits, the model answers, without tools: the user may have spoken of something else.
+        """
+        result = with_plain_results(since)[-1].content
+        if result.startswith(tuple(NOT_FOUND.values())):
+            return self._last_round(messages, params, since)
+        return self._saying(result)
+
+    async def _saying(self, text: str) -> AsyncIterator[Chunk]:
+        yield Chunk(text=text)
+        yield Chunk(completion=Completion(text=text, finish_reason="stop", model_name=self.name, took=_NONE))
 
     async def aclose(self) -> None:
         await self._model.aclose()
@@ -130,25 +154,38 @@ class ExplicitRequestModel:
         self, messages: Sequence[ModelMessage], params: ModelParams, since: Sequence[ModelMessage]
     ) -> AsyncIterator[Chunk]:
         """The answer without tools; a call written as text is replaced by the last result."""
-        held: list[Chunk] = []
-        is_held, start = True, ""
-        async for chunk in self._model.stream(with_plain_results(messages), params=params):
-            start += chunk.text
-            is_held = is_held and (not start.strip() or start.lstrip()[0] in "`{")
-            if is_held:
-                held.append(chunk)
-                continue
-            for each in (*held, chunk):
+        try:
+            async for chunk in _spoken(self._model.stream(with_plain_results(messages), params=params)):
+                yield chunk
+        except _WrittenCall as written:
+            results = [message.content for message in with_plain_results(since) if message.role == "tool"]
+            async for chunk in self._saying(results[-1] if results else written.text):
+                yield chunk
+
+
+class _WrittenCall(Exception):  # an answer, not a failure of the model
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+async def _spoken(chunks: AsyncIterator[Chunk]) -> AsyncIterator[Chunk]:
+    """The chunks of an answer, held back while it may be a call written as text. Raises _WrittenCall if it is one."""
+    held: list[Chunk] = []
+    is_held, start = True, ""
+    async for chunk in chunks:
+        start += chunk.text
+        is_held = is_held and (not start.strip() or start.lstrip()[0] in "`{")
+        held.append(chunk)
+        if not is_held:
+            for each in held:
                 yield each
             held.clear()
-        if not held:
-            return
-        completion = held[-1].completion
-        results = [message.content for message in with_plain_results(since) if message.role == "tool"]
-        if completion and results and _CALL.search(completion.text):
-            held = [Chunk(text=results[-1]), Chunk(completion=completion.model_copy(update={"text": results[-1]}))]
-        for each in held:
-            yield each
+    text = held[-1].completion.text if held and held[-1].completion else ""
+    if is_written_call(text):
+        raise _WrittenCall(text)
+    for each in held:
+        yield each
 
 
 def _is_repeated(calls: Sequence[ToolCall], since: Sequence[ModelMessage]) -> bool:

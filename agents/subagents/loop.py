@@ -1,6 +1,7 @@
 """The tool loop of a sub-agent: ask the model, run the tools that it calls, ask again."""
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -10,7 +11,7 @@ import structlog
 from pydantic import BaseModel, ValidationError
 
 from agents.configuration.prompts import Guide
-from agents.models.conversation import chat_prompt, normalise_calls
+from agents.models.conversation import chat_prompt, is_written_call, normalise_calls
 from agents.models.errors import EmptyAnswer
 from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
 from agents.models.prompt import Material
@@ -31,12 +32,20 @@ class ToolFailed(Exception):
 
 @dataclass(frozen=True)
 class BoundTool:
-    """A tool at hand: its arguments as a model of ours, what is done with them."""
+    """A tool at hand: its arguments as a model of ours, what is done with them.
+
+    It is offered once something in the talk matches `needs`: a small model calls whatever it is offered.
+    """
 
     name: str
     description: str
     arguments: type[BaseModel]
     use: Callable[[Any], Awaitable[str]]
+    needs: re.Pattern[str] | None = None
+
+    def fits(self, messages: Sequence[ModelMessage]) -> bool:
+        """Whether the talk, without its system message, has what the tool needs."""
+        return self.needs is None or any(self.needs.search(message.content) for message in messages[1:])
 
     @property
     def tool(self) -> Tool:
@@ -50,9 +59,9 @@ class Toolbox:
     def __init__(self, instruments: Sequence[BoundTool]) -> None:
         self._by_name: Mapping[str, BoundTool] = {each.name: each for each in instruments}
 
-    @property
-    def tools(self) -> tuple[Tool, ...]:
-        return tuple(each.tool for each in self._by_name.values())
+    def tools_for(self, messages: Sequence[ModelMessage]) -> tuple[Tool, ...]:
+        """The tools that these messages have a use for."""
+        return tuple(each.tool for each in self._by_name.values() if each.fits(messages))
 
     async def use(self, call: ToolCall) -> str:
         """Result of a tool. Raises ToolFailed."""
@@ -98,15 +107,25 @@ class ToolLoop:
     ) -> str:
         """The answer to the task, which is the last message. Raises ModelFailure."""
         messages = chat_prompt(self.guide.system, said, materials)
+        made: dict[tuple[str, str], str] = {}
+        is_plain = False
         for number in count():
-            is_last = number >= self.most_rounds or not witness.has_room
-            tools = () if is_last else toolbox.tools
+            is_last = is_plain or number >= self.most_rounds or not witness.has_room
+            tools = () if is_last else toolbox.tools_for(messages)
             completion = await self.model.complete(messages, tools=tools, params=self.guide.model)
-            if is_last or not completion.tool_calls:
-                return completion.text.strip() or _inconclusive(messages[-1], number)
             calls = normalise_calls(completion.tool_calls, prefix=f"call_{number}")
+            is_answer = is_last or not calls
+            if is_answer and (is_plain or not is_written_call(completion.text)):
+                return _answer(completion.text, [*made.values()], number)
+            if is_answer or all((call.name, call.arguments) in made for call in calls):
+                # A small model imitates its calls to no end: it is shown what they have found instead.
+                is_plain = True
+                found = [Material(f"result_{place}", "result", text) for place, text in enumerate(made.values())]
+                messages = chat_prompt(self.guide.system, said, [*materials, *found])
+                continue
             await witness.called(completion.text, calls)
             results = [await _result(call, toolbox, witness) for call in calls]
+            made |= {(call.name, call.arguments): each.content for call, each in zip(calls, results, strict=True)}
             turn = ModelMessage(role="assistant", content=completion.text, tool_calls=calls)
             messages = (*messages, turn, *results)
         raise AssertionError("unreachable: the last round returns")
@@ -122,11 +141,13 @@ async def _result(call: ToolCall, toolbox: Toolbox, witness: TaskObserver) -> Mo
     return ModelMessage(role="tool", content=shown, tool_call_id=call.id, name=call.name)
 
 
-def _inconclusive(last: ModelMessage, rounds: int) -> str:
-    """The answer where the model gives none after so many rounds. Raises EmptyAnswer where no tool was used."""
-    if last.role != "tool":
+def _answer(text: str, results: Sequence[str], rounds: int) -> str:
+    """The text, or the last result where there is none after so many rounds. Raises EmptyAnswer without either."""
+    if text.strip() and not is_written_call(text):
+        return text.strip()
+    if not results:
         raise EmptyAnswer
-    return _NO_MORE[language_of(last.content)].format(n=rounds, last=last.content[:_LAST_CHARS])
+    return _NO_MORE[language_of(results[-1])].format(n=rounds, last=results[-1][:_LAST_CHARS])
 
 
 def read_arguments(call: ToolCall, model: type[BaseModel]) -> BaseModel:

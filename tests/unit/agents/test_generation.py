@@ -180,22 +180,28 @@ async def test_a_model_that_talks_about_a_task_calls_its_tool_all_the_same(quest
     assert await called("It is done.", question) == [(name, task)]
 
 
-async def test_after_the_task_that_the_user_asked_for_the_model_only_tells_of_it() -> None:
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ("Moved: “Call with the client”.", "Moved: “Call with the client”."),
+        ("No open task fits “call”.", "There is no such task."),
+    ],
+)
+async def test_what_became_of_a_task_that_the_user_asked_for_is_told_as_it_is(result: str, said: str) -> None:
     question = ModelMessage(role="user", content="Move the call to Thursday")
     moved = [
         ModelMessage(role="assistant", content="", tool_calls=(tool_call("move_task", task="call", due="Thursday"),)),
-        ModelMessage(
-            role="tool", content="Moved: “Call with the client”.", tool_call_id="call_move_task", name="move_task"
-        ),
+        ModelMessage(role="tool", content=result, tool_call_id="call_move_task", name="move_task"),
     ]
     prompt = chat_prompt(with_present("Help.", NOW, Language.ENGLISH), [question, *moved])
-    written = '```json\n{"name": "complete_task", "arguments": {"task": "report"}}\n```'
-    for answer, said in (("It is on Thursday now.", "It is on Thursday now."), (written, moved[1].content)):
-        model = ExplicitRequestModel(ScriptedModel(answer))
-        chunks = [chunk async for chunk in model.stream(prompt, tools=TASK_TOOLS)]
-        completion = chunks[-1].completion
-        assert completion is not None
-        assert (completion.text, completion.tool_calls) == (said, ())
+    model = ExplicitRequestModel(ScriptedModel("There is no such task."))
+
+    chunks = [chunk async for chunk in model.stream(prompt, tools=TASK_TOOLS)]
+
+    completion = chunks[-1].completion
+    assert completion is not None
+    assert (completion.text, completion.tool_calls) == (said, ())
+    assert "".join(chunk.text for chunk in chunks).strip() == said
 
 
 @pytest.mark.parametrize(

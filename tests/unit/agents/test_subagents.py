@@ -1,18 +1,24 @@
 """What sub-agents reckon and use; what the offline model makes of words that ask for one."""
 
 import json
+import re
+from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
+from agents.configuration.prompts import shipped_guide
 from agents.models.conversation import MOST_AT_ONCE, normalise_calls
+from agents.models.errors import EmptyAnswer
 from agents.models.explicit_calls import next_tool
 from agents.models.explicit_delegation import content_for, delegations
-from agents.models.language_model import ModelMessage, Tool, ToolCall
+from agents.models.language_model import Completion, ModelMessage, Tool, ToolCall
 from agents.models.offline.replies import asks_name, introduced_name
-from agents.subagents.loop import BoundTool, Toolbox, ToolFailed
+from agents.subagents.loop import BoundTool, Toolbox, ToolFailed, ToolLoop
 from agents.subagents.tables import InvalidTable, TableQuery, number_of, read_table, run_query
+from tests.scripted_model import ScriptedModel
 
 CSV = "регион;сумма;дата\nюг;1 200,50;2026-01-02\nсевер;800;2026-02-03\nюг;—;2026-03-01\n"
 JSON = json.dumps([{"region": "south", "amount": 10}, {"region": "north", "amount": 2.5}, {"region": "south"}])
@@ -92,6 +98,65 @@ async def test_whatever_goes_wrong_with_a_tool_is_said_in_words(call: tuple[str,
     toolbox = Toolbox([BoundTool("stumble", "Fails.", Question, stumble)])
     with pytest.raises(ToolFailed, match=why):
         await toolbox.use(ToolCall(id="1", name=call[0], arguments=call[1]))
+
+
+async def look_up(question: Question) -> str:
+    return f"{question.about}: 12 tables"
+
+
+class Silent:
+    """Sees the work of a loop, and has room for all of it."""
+
+    has_room = True
+
+    async def called(self, _text: str, _calls: Sequence[ToolCall]) -> None: ...
+
+    async def working(self, _call: ToolCall) -> None: ...
+
+    async def answered(self, _call: ToolCall, content: str, *, is_error: bool) -> str:
+        return f"no: {content}" if is_error else content
+
+
+TOOLS = [
+    BoundTool("look_up", "Looks it up.", Question, look_up),
+    BoundTool("read", "Reads it.", Question, look_up, re.compile(r"\bart_\w+")),
+]
+WRITTEN = '```json\n{"name": "look_up", "arguments": {"about": "hall"}}\n```'
+
+
+def call_for(about: str) -> Completion:
+    calls = (ToolCall(id="1", name="look_up", arguments=json.dumps({"about": about})),)
+    return Completion(text="", tool_calls=calls, finish_reason="tool_calls", model_name="m", took=timedelta())
+
+
+async def answer_of(model: ScriptedModel, task: str = "What is in the hall?") -> str:
+    loop = ToolLoop(shipped_guide("dialogue"), model)
+    return await loop.answer([ModelMessage(role="user", content=task)], [], Toolbox(TOOLS), Silent())
+
+
+@pytest.mark.parametrize("lost", [call_for("hall"), WRITTEN])
+async def test_a_model_that_goes_on_calling_is_shown_what_its_calls_have_found(lost: Completion | str) -> None:
+    model = ScriptedModel(call_for("hall"), lost, "Twelve tables.")
+
+    assert await answer_of(model) == "Twelve tables."
+    last = model.asked[-1]
+    assert [message.role for message in last] == ["system", "user"]
+    assert "hall: 12 tables" in last[-1].content
+
+
+async def test_a_call_written_as_text_is_no_answer() -> None:
+    assert "hall: 12 tables" in await answer_of(ScriptedModel(call_for("hall"), WRITTEN))
+    with pytest.raises(EmptyAnswer):
+        await answer_of(ScriptedModel(WRITTEN))
+
+
+@pytest.mark.parametrize(
+    ("talk", "names"), [("What is in the hall?", ["look_up"]), ("Read art_1.", ["look_up", "read"])]
+)
+def test_a_tool_is_offered_once_the_talk_has_what_it_needs(talk: str, names: list[str]) -> None:
+    messages = [ModelMessage(role="system", content="Such as art_0."), ModelMessage(role="user", content=talk)]
+
+    assert [tool.name for tool in Toolbox(TOOLS).tools_for(messages)] == names
 
 
 def test_calls_without_ids_of_their_own_get_some() -> None:
