@@ -112,7 +112,16 @@ def first_words(text: str, limit: int) -> str:
 
 def estimated_tokens(text: str) -> int:
     """Number of tokens of a text, without a tokenizer; scripts other than Latin and Cyrillic count a token a letter."""
+    return _known_tokens(text) if len(text) <= _KNOWN_CHARS else _count_tokens(text)
+
+
+def _count_tokens(text: str) -> int:
     return round(sum(map(_tokens_of, _PIECE.findall(text))))
+
+
+# The messages of a talk are weighed for each of its answers.
+_KNOWN_CHARS = 4096
+_known_tokens = lru_cache(maxsize=4096)(_count_tokens)
 
 
 def _tokens_of(piece: str) -> float:

@@ -110,7 +110,8 @@ class EpisodeSearchHandlers:
 
     @background(pause_s=0.05)
     async def embed(self) -> None:
-        """Embed what was recorded; while the embedder is unavailable, search is by words alone."""
+        """Embed what was recorded, when nobody talks; while the embedder is unavailable, search is by words alone."""
+        await self._search.backlog.until_due()
         try:
             await self._search.embed()
         except EmbedderFailure as error:

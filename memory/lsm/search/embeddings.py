@@ -1,6 +1,7 @@
 """Embeddings for the search: vectors of questions at once, vectors of recorded turns in the background."""
 
 import asyncio
+import math
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
@@ -23,6 +24,7 @@ _TIMEOUT_S = 1.0
 # After so many failures in a row, no embedding is attempted for a while.
 _MAX_FAILURES, _PAUSE_S = 2, 5.0
 _BATCH = 16
+_QUIET_S, _LONGEST_WAIT_S = 1.0, 30.0
 # Turns without a vector are selected in larger portions: the query scans all that have one.
 _SELECTED = 512
 
@@ -76,16 +78,43 @@ class _PendingTurn(NamedTuple):
 
 
 class TurnBacklog(LogListener):
-    """Turns that have no vector yet, embedded in batches."""
+    """Turns that have no vector yet, embedded in batches; whoever talks or searches comes first."""
 
-    def __init__(self, database: Database, embeddings: QueryEmbeddings, indexes: ChatIndexCache) -> None:
+    def __init__(
+        self,
+        database: Database,
+        embeddings: QueryEmbeddings,
+        indexes: ChatIndexCache,
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.database, self.embeddings, self.indexes = database, embeddings, indexes
+        self._seconds = seconds
+        self._used_at = self._waits_since = -math.inf
         self._has_work = asyncio.Event()
         self._has_work.set()
         self._pending: deque[_PendingTurn] = deque()
 
+    def note_use(self) -> None:
+        """Give way to somebody who talks or searches."""
+        self._used_at = self._seconds()
+
+    async def until_due(self) -> None:
+        """Wait for turns without a vector, then for a second in which nobody talks or searches, half a minute at most.
+
+        Until then they are found by their words; the latest ones, the model is shown anyway.
+        """
+        await self._has_work.wait()
+        while True:
+            due_at = min(self._used_at + _QUIET_S, self._waits_since + _LONGEST_WAIT_S)
+            if (now := self._seconds()) >= due_at:
+                return
+            await asyncio.sleep(due_at - now)
+
     def on_recorded(self, chat_id: str) -> None:
         """Select the pending turns anew where none of this chat is among them."""
+        self.note_use()
+        if not self._has_work.is_set():
+            self._waits_since = self._used_at
         self._has_work.set()
         if all(each.chat_id != chat_id for each in self._pending):
             self._pending.clear()

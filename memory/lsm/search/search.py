@@ -75,6 +75,7 @@ class EpisodeSearch:
 
         Where every turn is excluded nothing is searched for, nothing logged.
         """
+        self.backlog.note_use()
         if query.exclude and not await self.queries.has_turns(query.chat_id, query.exclude):
             return FoundEpisodes(confidence="nothing", unpacked=False, words=0, episodes=())
         search = await self.finder.find(query, at, search_id, requester, await self.tuning.weights())
