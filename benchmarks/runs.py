@@ -72,14 +72,13 @@ class Runs:
         self._ended: dict[str, asyncio.Event] = {}
 
     async def listen(self) -> None:
-        async with self._bus.subscribe("process.*") as events:
+        async with self._bus.subscribe(ProcessCompleted) as events:
             async for event in events:
-                ended = self._ended.get(event.mbtraceid or "")
-                if ended is not None and event.type == ProcessCompleted.wire.type:
+                if (ended := self._ended.get(event.run_id)) is not None:
                     ended.set()
 
     async def one(self) -> None:
-        """From the start to the event of the end. Raises Unsound."""
+        """From the start to the event of the end."""
         run_id = mint("run")
         ended = self._ended[run_id] = asyncio.Event()
         await self._bus.request(
@@ -87,7 +86,12 @@ class Runs:
         )
         async with asyncio.timeout(_WITHIN_S):
             await ended.wait()
-        await self._check(run_id)
+
+    async def check(self) -> None:
+        """Read back the runs so far. Raises Unsound."""
+        for run_id in self._ended:
+            await self._check(run_id)
+        self._ended.clear()
 
     async def _check(self, run_id: str) -> None:
         run = await self._bus.request(GetProcess(run_id=run_id))
@@ -138,7 +142,9 @@ async def mindbus_round(runs: Runs, pids: dict[str, int], extent: Extent) -> tup
     before = {name: cpu_s(pid) for name, pid in pids.items()}
     found = await measure_runs(runs.one, extent.runs)
     steps = sum(extent.runs.values()) * STEPS
-    return found, {name: 1000 * (cpu_s(pid) - before[name]) / steps for name, pid in pids.items()}
+    spent = {name: 1000 * (cpu_s(pid) - before[name]) / steps for name, pid in pids.items()}
+    await runs.check()
+    return found, spent
 
 
 async def peer_round(name: str, folder: Path, extent: Extent) -> Found:

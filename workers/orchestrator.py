@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -69,7 +70,7 @@ class OrchestratorWorker(Worker):
         settle: timedelta = _SETTLE,
     ) -> None:
         self.database = database
-        self.inbox = self.remembered = SqlInbox(database)
+        self.inbox = self.remembered = SqlInbox(database, only_rows=True)
         self._bus, self._roles, self._clock, self._settle = bus, frozenset(roles), clock, settle
         self._deadlines_from = clock() + settle
         self._started: asyncio.Queue[Run] = asyncio.Queue()
@@ -101,7 +102,7 @@ class OrchestratorWorker(Worker):
         with _one_after_another():
             new = await self.database.run(add)
         if new is not None:
-            self._started.put_nowait(new)
+            self.database.after_commit(partial(self._started.put_nowait, new))
         return Started(run_id=command.run_id)
 
     @on_command
@@ -153,8 +154,8 @@ class OrchestratorWorker(Worker):
         run_id, artifact = event.trace_id, event.artifact
         if not run_id.startswith("run_"):
             return ()
-        # Nearly always its step has told of it already.
-        if not await self.database.run(lambda connection: runs.is_awaited(connection, run_id, artifact)):
+        # Nearly always its step has told of it already; if it is about to, `find_artifacts` finds it.
+        if not await self.database.read(lambda connection: runs.is_awaited(connection, run_id, artifact)):
             return ()
         return await self._advance(run_id, saga.ArtifactFound(artifact), context)
 

@@ -96,6 +96,11 @@ class AmbientTransaction:
         self.after_commit: list[Callable[[], object]] = []
 
     @property
+    def has_begun(self) -> bool:
+        """Whether anything has used it."""
+        return self._session is not None or self._connection is not None
+
+    @property
     def session(self) -> AsyncSession:
         """Raises JobsOnly."""
         if self._connection is not None:
@@ -261,14 +266,14 @@ class Database:
     def run_on_admin_connection(self, work: Any) -> None:
         """Run `work(connection)` on a plain synchronous connection, for migrations."""
         url = self.url.set(drivername="sqlite") if self.is_sqlite else self.url
-        options = (
-            {} if self.is_sqlite else CONNECT_OPTIONS | {"options": session_options(self.schema, without_limits=True)}
-        )
-        engine = create_engine(url, connect_args=options)
+        own = {} if self.is_sqlite else CONNECT_OPTIONS | {"options": session_options(self.schema, without_limits=True)}
+        engine = create_engine(url, connect_args=own)
         try:
             with engine.begin() as connection:
                 if not self.is_sqlite:
-                    _create_schema(connection, self.schema)
+                    # Two instances that start together must not both create it.
+                    connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('mindbus migrations'))"))
+                    connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{self.schema}"'))
                 work(connection)
         finally:
             engine.dispose()
@@ -292,9 +297,3 @@ def _begin_sqlite(connection: Connection, turns: WriteQueue) -> None:
     else:
         turns.wait(connection)
         connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-
-def _create_schema(connection: Connection, schema: str) -> None:
-    # Two instances that start together must not both create it.
-    connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('mindbus migrations'))"))
-    connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{schema}"'))

@@ -50,13 +50,14 @@ class SqlInbox:
 
     The outcome of a message is published by the runtime once it is committed; its row is marked when that is done. The
     relay publishes what a process that died has left unmarked, whether or not the message comes again, and the outbox,
-    in order.
+    in order. With `only_rows`, whatever the handlers do is in their transaction and in what they return: a message that
+    has led to neither leaves no row either, since a second handling does nothing again.
     """
 
     publishes = True
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
+    def __init__(self, database: Database, *, only_rows: bool = False) -> None:
+        self.database, self._only_rows = database, only_rows
         self._tables = tables = add_inbox_tables(MetaData())
         inbox = tables.inbox
         self._outcomes = select(inbox.c.message_id, inbox.c.outcome).where(
@@ -95,7 +96,7 @@ class SqlInbox:
         """Give the handlers their transaction; it commits on leaving. Raises DatabaseAway."""
         # Away after a COMMIT of unknown outcome, too: the next attempt finds its inbox row, or begins anew.
         async with self.database.at_hand() as transaction:
-            unit = _SqlUnit(self._tables, transaction, consumer)
+            unit = _SqlUnit(self._tables, transaction, consumer, only_rows=self._only_rows)
             yield unit
         if unit.has_left:
             self._wake.set()
@@ -230,12 +231,14 @@ class SqlInbox:
 
 
 class _SqlUnit:
-    def __init__(self, tables: InboxTables, transaction: AmbientTransaction, consumer: str) -> None:
-        self._tables, self._transaction, self._consumer = tables, transaction, consumer
+    def __init__(self, tables: InboxTables, transaction: AmbientTransaction, consumer: str, *, only_rows: bool) -> None:
+        self._tables, self._transaction, self._consumer, self._only_rows = tables, transaction, consumer, only_rows
         self.has_left = False
 
     async def record(self, outcomes: Outcomes) -> None:
         """Write the rows; a message handled twice at once fails on the inbox's key, so one of the two stands."""
+        if self._only_rows and not self._transaction.has_begun and not any(outcomes.values()):
+            return
         row = {"consumer": self._consumer, "handled_at": datetime.now(UTC)}
         rows = [
             row | {"message_id": message_id, "outcome": [_dump(message) for message in caused], "published": not caused}

@@ -104,6 +104,20 @@ async def test_what_a_message_caused_is_known_to_every_instance(open_inbox: Open
     assert await outcome_of(open_inbox(), "msg_b") is None
 
 
+async def test_of_only_rows_what_leads_to_nothing_leaves_no_row(database_of: DatabaseOf) -> None:
+    instance = SqlInbox(Database(database_of("storage"), "storage"), only_rows=True)
+    async with instance.unit_of_work("storage") as unit:
+        await unit.record({"msg_idle": []})
+    async with instance.unit_of_work("storage") as unit:
+        await unit.record({"msg_said": [said(1)]})
+    await handle(instance, "msg_written")
+
+    found = await instance.outcomes_of("storage", ["msg_idle", "msg_said", "msg_written"])
+
+    assert {message_id: len(outcome) for message_id, outcome in found.items()} == {"msg_said": 1, "msg_written": 0}
+    await instance.database.dispose()
+
+
 async def test_a_message_that_failed_leaves_nothing(open_inbox: OpenInbox) -> None:
     instance = open_inbox()
 
