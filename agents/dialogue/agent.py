@@ -104,8 +104,8 @@ class DialogueAgent:
         budget: Callable[[], RetryBudget] = RetryBudget,
     ) -> None:
         self._model, self._budget = model, budget
-        self._own_guide = guide
-        shipped_guide(AGENT)  # a broken file is known at the start
+        # A broken file is known at the start; where the files lie is not looked up for every answer.
+        self._guides = {language: guide or shipped_guide(AGENT, language) for language in Language}
         self.context_tokens = context_tokens
 
     async def answer(
@@ -177,7 +177,7 @@ class DialogueAgent:
         return with_present(self._guide(language).system, present, language)
 
     def _guide(self, language: Language) -> Guide:
-        return self._own_guide or shipped_guide(AGENT, language)
+        return self._guides[language]
 
 
 def fitting_memory(memory: Sequence[MemorySnippet], budget: PromptBudget) -> Sequence[MemorySnippet]:

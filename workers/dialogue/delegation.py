@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from itertools import chain, groupby
 from pathlib import Path
 
@@ -77,7 +78,7 @@ class Subagents:
     clock: Callable[[], datetime]
     timeout_s: float
 
-    @property
+    @cached_property
     def tools(self) -> Sequence[Tool]:
         """Tools of the master: one for each sub-agent, then those of the user's tasks."""
         return [*(delegation_tool(name, about) for name, about in self.known.items()), *TASK_TOOLS]

@@ -3,8 +3,9 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
+from typing import TypeVar
 
 from pydantic import BaseModel
 
@@ -33,6 +34,9 @@ NAME = "offline-extractive-1"
 # Streamed a few words at a time.
 _PIECE = re.compile(r"(?:\S+\s*){1,3}|\s+")
 _DIGEST_QUOTES = 3
+_SHORT_CHARS = 8000
+GivenT = TypeVar("GivenT")
+ResultT = TypeVar("ResultT")
 
 
 class OfflineModel:
@@ -55,9 +59,8 @@ class OfflineModel:
         params: ModelParams = DEFAULTS,
     ) -> Completion:
         began = time.monotonic()
-        # A long brief takes a second of computing.
-        call = await asyncio.to_thread(next_call, messages, tools) if tools and schema is None else None
-        text = "" if call else await asyncio.to_thread(answer, messages, schema)
+        call = await _computed(next_call, messages, tools) if tools and schema is None else None
+        text = "" if call else await _computed(answer, messages, schema)
         return Completion(
             text=text,
             tool_calls=(call,) if call else (),
@@ -92,6 +95,14 @@ def next_call(messages: Sequence[ModelMessage], tools: Sequence[Tool]) -> ToolCa
     delegation = next(iter(planned_delegations(asked.words, tools)[called:]), None)
     task_call = next_task_call(asked.words, asked.present, since, tools)
     return delegation or task_call or next_tool(asked.words, since, tools, is_known=knows_answer(asked))
+
+
+async def _computed(
+    work: Callable[[Sequence[ModelMessage], GivenT], ResultT], messages: Sequence[ModelMessage], given: GivenT
+) -> ResultT:
+    """The result of the work, on a thread where it is long: a brief takes a second, a short talk a millisecond."""
+    is_short = sum(len(message.content) for message in messages) <= _SHORT_CHARS
+    return work(messages, given) if is_short else await asyncio.to_thread(work, messages, given)
 
 
 def answer(messages: Sequence[ModelMessage], schema: type[BaseModel] | None = None) -> str:
