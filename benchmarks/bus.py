@@ -31,6 +31,7 @@ class Extent:
 
 
 FULL = Extent(rounds=9, messages=2000, requests=500)
+BAR = Extent(rounds=1, messages=20_000, requests=500)
 QUICK = Extent(rounds=1, messages=150, requests=50)
 
 
@@ -75,12 +76,14 @@ async def _broker() -> AsyncIterator[tuple[str, Path]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bus", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one small round: shows that it runs, measures nothing")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="one small round: shows that it runs, measures nothing")
+    size.add_argument("--bar", action="store_true", help="one round of 20,000 messages")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--rounds", type=int, help=f"instead of {FULL.rounds}")
     arguments = parser.parse_args()
     configure_logs("ERROR", "console")
-    extent = QUICK if arguments.quick else FULL
+    extent = QUICK if arguments.quick else BAR if arguments.bar else FULL
     if arguments.rounds:
         extent = Extent(arguments.rounds, extent.messages, extent.requests)
     report = asyncio.run(measure(extent))

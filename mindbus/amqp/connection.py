@@ -8,7 +8,7 @@ import asyncio
 import base64
 import platform
 import ssl
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pamqp.frame
 from pamqp import commands
@@ -116,10 +116,10 @@ class Connection(asyncio.Protocol):
             self._beating = asyncio.get_running_loop().call_later(self._heartbeat_s / 2, self._beat)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.set_write_buffer_limits(high=1 << 20)
-        self._transport = transport
-        self._output.open(transport)
+        # uvloop's transports are no subclass.
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=1 << 20)
+        self._output.open(self._transport)
 
     def data_received(self, data: bytes) -> None:
         self._has_heard = True

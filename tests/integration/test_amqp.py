@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 from pamqp import commands
 from yarl import URL
 
@@ -17,6 +18,7 @@ from mindbus.amqp.connection import Connection, ConnectionLost, connect
 from mindbus.amqp.frames import Content, pack_properties
 from mindbus.testing.wait import until
 from mindbus_fleet.node.private import PrivateNode
+from tests.brokers import Broker
 
 pytestmark = pytest.mark.rabbit
 
@@ -233,6 +235,16 @@ async def test_a_connection_that_is_idle_stays(vhost_url: str) -> None:
 
     await declare(channel)
     await connection.close()
+
+
+def test_an_event_loop_of_uvloop_will_do(broker: Broker) -> None:
+    async def send() -> None:
+        async with connected(broker.amqp_url) as connection:
+            channel = await connection.open_channel(PublishingChannel)
+            await publish(channel, b"x" * 1_000_000, "nowhere", mandatory=False)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(send())
 
 
 @pytest.fixture(scope="module")
