@@ -56,7 +56,7 @@ class Answer:
     database: str
     corpus: str
     question: str
-    principal: str
+    asker: str
     depth: float
     items: int
     p50_ms: float
@@ -155,7 +155,7 @@ def as_text(answers: list[Answer]) -> str:
     """A line for each question, p50 (p95) at each depth."""
     lines: dict[tuple[str, str, str, str], list[str]] = {}
     for each in answers:
-        key = (each.database, each.corpus, each.principal, each.question)
+        key = (each.database, each.corpus, each.asker, each.question)
         lines.setdefault(key, []).append(f"{each.p50_ms:6.1f} ({each.p95_ms:5.1f})")
     head = f"{'p50 (p95) in ms, at depth':64}" + "".join(f"{depth:>15.0%}" for depth in DEPTHS)
     body = [f"{d:11}{c:10}{a:20}{q:23}" + " ".join(cells) for (d, c, a, q), cells in lines.items()]
