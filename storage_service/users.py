@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, String, select
+from sqlalchemy import BigInteger, Row, String, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from bus_schema.replies import Code
@@ -75,13 +75,12 @@ class Users:
 
     async def page(self, query: ListUsers) -> UserPage:
         """Users in order of ids; of one project, the page may be short although there are more."""
-        rows_after = select(UserRow).order_by(UserRow.user_id).limit(query.limit + 1)
+        rows_after = select(UserRow.__table__).order_by(UserRow.user_id).limit(query.limit + 1)
         if query.user_ids:
             rows_after = rows_after.where(UserRow.user_id.in_(query.user_ids))
         if query.cursor is not None:
             rows_after = rows_after.where(UserRow.user_id > query.cursor)
-        async with self.database.reading() as session:
-            rows = (await session.scalars(rows_after)).all()
+        rows = await self.database.read(lambda connection: connection.execute(rows_after).all())
         page = rows[: query.limit]
         items = tuple(map(_as_user, page))
         if query.project is not None:
@@ -90,5 +89,5 @@ class Users:
         return UserPage(items=items, next_cursor=page[-1].user_id if len(rows) > query.limit else None)
 
 
-def _as_user(row: UserRow) -> UserRecord:
+def _as_user(row: UserRow | Row[Any]) -> UserRecord:
     return UserRecord.model_validate({name: getattr(row, name) for name in UserRecord.model_fields})
