@@ -1,8 +1,15 @@
-"""Rejections of shared memory and of the working memory."""
+"""Errors of the memories."""
 
 from bus_schema.replies import Code
-from memory.redis_link import RedisAway
-from mindbus.errors import Rejected
+from mindbus.errors import MindBusError, Rejected
+
+
+class RedisAway(MindBusError, code=Code.UNAVAILABLE):
+    """Redis does not answer; start it, or wait for it."""
+
+
+class WrongRedis(Exception):
+    """This Redis is set up for something else; see what it says, then change its settings, or name another."""
 
 
 class NoSuchKem(Rejected, code=Code.NOT_FOUND):

@@ -12,8 +12,7 @@ from redis.exceptions import ConnectionError as NotConnected
 from redis.exceptions import OutOfMemoryError, ReadOnlyError, ResponseError
 from redis.exceptions import TimeoutError as NoAnswer
 
-from bus_schema.replies import Code
-from mindbus.errors import MindBusError
+from memory.errors import RedisAway, WrongRedis
 from mindbus.logs import logger
 
 T = TypeVar("T")
@@ -22,14 +21,6 @@ _CONNECT_WITHIN_S = 1.0
 _ANSWER_WITHIN_S = 2.0
 _ASK_AGAIN_S = 1.0
 _CONNECTIONS = 32
-
-
-class RedisAway(MindBusError, code=Code.UNAVAILABLE):
-    """Redis does not answer; start it, or wait for it."""
-
-
-class WrongRedis(Exception):
-    """This Redis is set up for something else; see what it says, then change its settings, or name another."""
 
 
 class RedisLink:

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from bus_schema.history import HistoryMessage
 from bus_schema.replies import Code
-from memory.redis_link import RedisAway
+from memory.errors import RedisAway
 from mindbus.errors import Rejected, TemporaryFailure
 
 

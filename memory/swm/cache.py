@@ -6,7 +6,7 @@ from typing import Protocol
 
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
-from memory.redis_link import RedisAway
+from memory.errors import RedisAway
 from memory.swm.write_queue import KemWriteQueue, QueuedWrite
 from mindbus.logs import logger
 from mindbus.sdk.local_memory import IndexedKems, Policy

@@ -13,7 +13,8 @@ from bus_schema.embeddings import Embedding
 from bus_schema.kem import Kem
 from bus_schema.kem_match import indexable_texts, required_texts
 from bus_schema.kem_query import KemQuery
-from memory.redis_link import RedisLink, WrongRedis
+from memory.errors import WrongRedis
+from memory.redis_link import RedisLink
 from memory.swm.cache import CacheAway
 from mindbus.logs import logger
 from mindbus.sdk.local_memory import Policy

@@ -10,8 +10,7 @@ import pytest
 from redis.asyncio import Redis
 
 from bus_schema.swm import Lock
-from memory.errors import CoordinationAway, CounterFull, LockNotFree, LockNotHeld
-from memory.redis_link import WrongRedis
+from memory.errors import CoordinationAway, CounterFull, LockNotFree, LockNotHeld, WrongRedis
 from memory.swm.coordination import MAX_VALUE, CoordinationStore, LockQueue, LockRequest
 from memory.swm.redis_coordination import RedisCoordination
 from memory.swm.sql_coordination import SqlCoordination

@@ -11,11 +11,11 @@ from redis.asyncio import Redis
 from sqlalchemy import text
 
 from bus_schema.history import HistoryMessage, chat_key, subagent_key
+from memory.errors import WrongRedis
 from memory.history.histories import HistoryLimits, HistoryRepository, as_shown
 from memory.history.redis_store import RedisStore
 from memory.history.sql_store import SqlStore
 from memory.history.store import KNOWN_FOR, BrokenHistory, HistoriesAway, HistoryStore, digest_of
-from memory.redis_link import WrongRedis
 from mindbus.sql.database import Database
 from mindbus.testing.wait import until
 from tests.clocks import Clock
