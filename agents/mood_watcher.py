@@ -236,7 +236,9 @@ class MoodWatcher:
         if read is None:
             return by_rules
         evidence = tuple(each for each in read.evidence if quotes_message(each, messages))
-        return ToneAnalysis(round(read.tone, 3), evidence) if evidence or abs(read.tone) < _PLAIN else by_rules
+        # A small model hears a plain tone, or joy, where others are angry.
+        adds = evidence and abs(read.tone) >= _PLAIN and read.tone * by_rules.value >= 0
+        return ToneAnalysis(round(read.tone, 3), evidence) if adds else by_rules
 
 
 def _notice(mood: Mood, messages: Sequence[DialogueMessage]) -> NotificationGenerated:

@@ -16,7 +16,7 @@ from agents.keywords import most_relevant
 from agents.models.prompt import Material
 from agents.people import KnownPeople
 from agents.present import Present
-from agents.sentence_kinds import sentence_kind
+from agents.sentence_kinds import LIKELY, may_be, sentence_kind
 from agents.syntax.clauses import Sentence, read_sentence, without_spans
 from agents.task_manager.extraction import find_tasks
 from agents.task_manager.status_reports import find_reports
@@ -95,14 +95,12 @@ def statement_kind(read: Sentence, language: Language) -> FactKind | None:
     if _PREFERRED.search(bare) and not _PAST_TASTE.search(bare):
         return FactKind.PREFERENCE
     statements = russian_statements if is_russian else english_statements
-    if not words or not (statements.holds(read, words) or sentence_kind(read.text).fact >= _LIKELY):
+    if not words or not (statements.holds(read, words) or sentence_kind(read.text).fact >= LIKELY):
         return None
     is_titled = russian_statements.is_titled(words) if is_russian else english_statements.is_titled(read, words)
     return FactKind.ROLE if is_titled or _IN_CHARGE.search(bare) else FactKind.FACT
 
 
-# Probability from which a sentence that fits no grammar of ours is taken for a fact.
-_LIKELY = 0.6
 _LONGEST_WORDS = 60
 _FEWEST_TERMS = 2
 # Known facts that a model is shown.
@@ -197,7 +195,8 @@ async def extract_by_model(
     read = await reader.read(part, messages, present)
     for item in read.items if read else ():
         message = quoted_message(item.quote, messages, item.message_id)
-        if message and is_supported(item.text, item.quote) and not _is_read(item, message, recorder):
+        is_new = message and is_supported(item.text, item.quote) and not _is_read(item, message, recorder)
+        if message and is_new and may_be("fact", message):
             old = next((fact for fact in recorder.knowledge.current if fact.fact_id == item.supersedes), None)
             recorder.record(item.text, item.kind, message, project=None, old=old)
 
