@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,13 +47,13 @@ def sentence_kind(sentence: str) -> SentenceKind:
     return SentenceKind(task=work["task"], fact=work["fact"], glad=mood["glad"], upset=mood["upset"])
 
 
-def may_be(kind: Literal["task", "fact"], message: DialogueMessage) -> bool:
-    """Whether a sentence of a message has half the probability at which it is taken for such by itself.
+def may_state(message: DialogueMessage) -> bool:
+    """Whether a sentence of a message has half the probability at which it is taken for a fact by itself.
 
     A small language model takes nearly every message for a fact: its reading counts where this does not speak against.
     """
     kinds = [sentence_kind(sentence.text) for sentence in message_sentences(message.content or "")]
-    return any((each.task if kind == "task" else each.fact) >= LIKELY / 2 for each in kinds)
+    return any(kind.fact >= LIKELY / 2 for kind in kinds)
 
 
 async def prepare_kinds(messages: Iterable[DialogueMessage]) -> None:

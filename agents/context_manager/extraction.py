@@ -16,7 +16,7 @@ from agents.keywords import most_relevant
 from agents.models.prompt import Material
 from agents.people import KnownPeople
 from agents.present import Present
-from agents.sentence_kinds import LIKELY, may_be, sentence_kind
+from agents.sentence_kinds import LIKELY, may_state, sentence_kind
 from agents.syntax.clauses import Sentence, read_sentence, without_spans
 from agents.task_manager.extraction import find_tasks
 from agents.task_manager.status_reports import find_reports
@@ -196,7 +196,7 @@ async def extract_by_model(
     for item in read.items if read else ():
         message = quoted_message(item.quote, messages, item.message_id)
         is_new = message and is_supported(item.text, item.quote) and not _is_read(item, message, recorder)
-        if message and is_new and may_be("fact", message):
+        if message and is_new and may_state(message):
             old = next((fact for fact in recorder.knowledge.current if fact.fact_id == item.supersedes), None)
             recorder.record(item.text, item.kind, message, project=None, old=old)
 

@@ -12,7 +12,6 @@ from agents.keywords import most_relevant
 from agents.models.prompt import Material
 from agents.people import Mention, same_name
 from agents.present import Present
-from agents.sentence_kinds import may_be
 from agents.syntax.clauses import ImpliedOwner
 from agents.task_manager.extraction import TaskCandidate
 from agents.task_manager.tasks import TaskRecorder
@@ -87,8 +86,7 @@ def _known(known: Sequence[Task]) -> Material:
 def _enter(item: ReadTask, message: DialogueMessage, recorder: TaskRecorder) -> None:
     if item.change == "found":
         # A quote that the rules have read as well would make a second task of the same words.
-        is_new = not _is_read(item, message, recorder) and is_supported(item.text, item.quote)
-        if is_new and may_be("task", message):
+        if not _is_read(item, message, recorder) and is_supported(item.text, item.quote):
             recorder.record(
                 TaskCandidate(
                     item.text[:200], _doer(item, message, recorder), _due(item, message, recorder), item.quote
