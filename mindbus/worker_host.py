@@ -40,7 +40,6 @@ async def host(
     try:
         async with _monitored(settings), _running(makers, settings, health.report):
             logger().info("workers ready", workers=sorted(makers))
-            _spare_collections()
             await stop.wait()
             logger().info("workers stopping", workers=sorted(makers))
     finally:
@@ -48,8 +47,8 @@ async def host(
             health.forget(name)
 
 
-def _spare_collections() -> None:
-    """Collect garbage less often, and not among what was imported: messages leave little of it in cycles."""
+def spare_collections() -> None:
+    """Collect this process's garbage less often, and not among what is imported: messages leave little in cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_ALLOCATIONS, 20, 20)

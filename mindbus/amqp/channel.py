@@ -102,8 +102,10 @@ class Channel:
         match frame:
             case commands.Channel.Close():
                 self.output.write(pamqp.frame.marshal(commands.Channel.CloseOk(), self.number))
-                self._release(self.number)
-                self.fail(ChannelClosed(f"{frame.reply_code} {frame.reply_text}"))
+                # Where both close at once, ours is answered as well: the number is not free before that.
+                if self.error is None:
+                    self._release(self.number)
+                    self.fail(ChannelClosed(f"{frame.reply_code} {frame.reply_text}"))
             case commands.Channel.CloseOk():
                 self._release(self.number)
                 self.fail(ChannelClosed("closed"))

@@ -9,7 +9,7 @@ from mindbus.cli.errors import read_settings
 from mindbus.cli.session import run
 from mindbus.registry import Factory, installed_workers, workers_at
 from mindbus.settings import Settings
-from mindbus.worker_host import die_with_parent, host, stop_on_signals, wait_for_broker
+from mindbus.worker_host import die_with_parent, host, spare_collections, stop_on_signals, wait_for_broker
 
 app = typer.Typer()
 
@@ -41,6 +41,7 @@ def worker(
     if supervised:
         die_with_parent(settings.drain_s + _ORPHAN_MARGIN_S)
     makers = {name: factory for target in names for name, factory in _factories(target).items()}
+    spare_collections()
     run(_run_workers(makers, settings, supervised=supervised))
 
 
