@@ -61,7 +61,7 @@ async def smoke(stack: Stack) -> None:
     async with Management(url, "mindbus", "mindbus") as management:
         print(f"         RabbitMQ {(await management.overview())['rabbitmq_version']} at {url}")
         await an_article_while_writers_die(stack, management)
-        await an_article_while_storage_dies(stack)
+        await an_article_while_storage_dies(stack, management)
         await require_calm(management)
 
 
@@ -99,7 +99,7 @@ async def an_article_while_writers_die(stack: Stack, management: Management) -> 
         await until(lambda: _is_back(stack, critic["Id"]), 90, "the critic was restarted")
 
 
-async def an_article_while_storage_dies(stack: Stack) -> None:
+async def an_article_while_storage_dies(stack: Stack, management: Management) -> None:
     """A second storage stands by; the first one dies in the middle of a run in Russian, its brief on standard input."""
     async with timed("--scale storage=2: the second one stands by"):
         await stack.compose("up", "-d", "--no-recreate", "--no-deps", "--wait", "--scale", "storage=2", "storage")
@@ -108,12 +108,16 @@ async def an_article_while_storage_dies(stack: Stack) -> None:
             raise Wrong(f"one storage leads, another stands by; here they are {states}")
     (leader,) = [container for container, state in states.items() if state == "ready"]
     brief = (await asyncio.to_thread(_read, RUSSIAN)).encode()
+    # A run takes seconds: its writers are frozen, so that it is still under way when storage dies.
+    writers = [each["Id"] for each in (await stack.containers("pushkin")).values() if each["State"]["Running"]]
+    await call("docker", "kill", "--signal", "STOP", *writers)
     running = asyncio.create_task(stack.cli("process", "run", "article", "--input", "/dev/stdin", stdin=brief))
     try:
         async with timed("storage is killed in the middle of a run, the other one takes over"):
-            await until(lambda: _has_begun(stack), 60, "a run is under way")
+            await until(lambda: _has_order(management), 60, "an order for pushkin is in hand")
             await stack.die((await stack.containers("storage"))[leader])
             await until(lambda: _has_taken_over(stack, leader), 60, "the standby takes over")
+            await call("docker", "kill", "--signal", "CONT", *writers)
         run = await running
     finally:
         running.cancel()
@@ -195,11 +199,6 @@ async def _states_of_storage(stack: Stack) -> dict[str, str]:
 async def _has_taken_over(stack: Stack, before: str) -> bool:
     states = await _states_of_storage(stack)
     return any(state == "ready" for container, state in states.items() if container != before)
-
-
-async def _has_begun(stack: Stack) -> bool:
-    runs = await stack.cli("process", "ls", "--status", "running")
-    return bool(runs)
 
 
 def _read(path: str) -> str:
