@@ -147,7 +147,7 @@ CRASHER = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from mindbus import WorkerContext, Worker, on_command
-from mindbus.testing.workers import running
+from mindbus.testing.deliver import running
 from tests.brokers import registered
 from tests.fleets import settings_for
 from tests.greetings import Greet, Greeting

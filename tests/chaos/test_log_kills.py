@@ -27,7 +27,7 @@ async def say(bus: Client, number: int) -> None:
     time = NOON + timedelta(minutes=number)
     message = SaidMessage(message_id=f"msg_{number}", role="user", content=f"Told {number}", time=time)
     stored = SaveMessage(message_id=f"msg_{number}", user_id=HEARD, role="user", content=f"Heard {number}", time=time)
-    await bus.request(stored)
+    await bus.acting_as("svc.dialogue").request(stored)
     while True:
         with contextlib.suppress(ReplyError, BusUnavailable):
             await bus.request(RecordExchange(chat_id=TOLD, messages=(message,)), timeout_s=5)

@@ -1,0 +1,16 @@
+"""What participants send does not arrive; they hear the broker all the time."""
+
+from tests.chaos.faults.fault import Fault
+from tests.chaos.testbed import Testbed
+
+
+async def inflict(bed: Testbed) -> int:
+    for link in bed.links:
+        link.withhold(to_client=False)
+    await bed.silence()
+    for link in bed.links:
+        link.heal()
+    return 1
+
+
+FAULT = Fault(inflict, detection="link")
