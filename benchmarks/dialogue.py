@@ -94,8 +94,8 @@ async def measure(extent: Extent, *, is_fleet: bool) -> Report:
     with tempfile.TemporaryDirectory(prefix="mindbus-bench-") as folder:
         async with (_fleet if is_fleet else _services)(Path(folder)) as stage:
             idle = await _load(stage.workers)
-            await _talk(stage.bus, "warm-up", len(_TEXTS))
-            await asyncio.gather(*(_talk(stage.bus, f"warm-up-{user}", 2) for user in range(extent.users)))
+            await talk(stage.bus, "warm-up", len(_TEXTS))
+            await asyncio.gather(*(talk(stage.bus, f"warm-up-{user}", 2) for user in range(extent.users)))
             for number in range(extent.rounds):
                 await _round(stage, extent, number, report, idle)
                 print(f"round {number + 1} of {extent.rounds} done", file=sys.stderr)
@@ -107,12 +107,12 @@ async def _round(stage: Stage, extent: Extent, number: int, report: Report, idle
     if stage.is_fleet:
         await _until_idle(stage.workers, idle)
     report.model_p50_ms.append(median(await _model_alone(each)))
-    p50, p99 = _percentiles(await _talk(bus, f"alone-{number}", each))
+    p50, p99 = _percentiles(await talk(bus, f"alone-{number}", each))
     report.alone_p50_ms.append(p50)
     report.alone_p99_ms.append(p99)
     in_workers, in_broker = cpu_s(stage.workers), cpu_s([stage.broker])
     began = time.perf_counter()
-    took = await asyncio.gather(*(_talk(bus, f"u{number}-{user}", each) for user in range(extent.users)))
+    took = await asyncio.gather(*(talk(bus, f"u{number}-{user}", each) for user in range(extent.users)))
     report.together_per_second.append(extent.users * each / (time.perf_counter() - began))
     answers, answered = extent.users * each, cpu_s(stage.workers)
     report.cpu_ms_per_answer.append(1000 * (answered - in_workers) / answers)
@@ -125,7 +125,7 @@ async def _round(stage: Stage, extent: Extent, number: int, report: Report, idle
     report.together_p99_ms.append(p99)
 
 
-async def _talk(bus: Client, user_id: str, messages: int) -> list[float]:
+async def talk(bus: Client, user_id: str, messages: int) -> list[float]:
     """One user, who waits for each answer."""
     took = []
     for number in range(messages):

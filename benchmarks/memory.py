@@ -19,6 +19,7 @@ from benchmarks.memory_units import BATCH, SPACE, Question, asked_vectors, batch
 from benchmarks.servers.workers import workers_of
 from bus_schema.embeddings import Embedding
 from bus_schema.glm import BatchReport, BatchStoreKems, CheckMemory, MemoryReport, RetrieveKems
+from bus_schema.identities import Principal
 from config.settings import FleetSettings
 from memory.glm.index_sync import VectorRelay
 from memory.glm.service import GlobalMemory, database_of, open_memory
@@ -29,7 +30,6 @@ from mindbus.bus.connection import connect
 from mindbus.bus.worker import utc_now
 from mindbus.health import HealthFolder
 from mindbus.logs import configure_logs
-from mindbus.principal import Principal
 from mindbus_fleet.node.private import PrivateNode
 
 HITS = 10

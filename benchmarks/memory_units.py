@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from bus_schema.embeddings import Embedding
 from bus_schema.kem import KemDraft
 from bus_schema.kem_query import KemQuery
+from retrieval.embedding.e5 import MODEL
 from retrieval.embedding.embedder import EmbeddingSpace
-from retrieval.embedding.local import MODEL
 
 SPACE = EmbeddingSpace(MODEL, 384)
 BATCH = 500

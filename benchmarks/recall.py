@@ -5,6 +5,7 @@ The chats are a year old and packed away; the window of the talk holds none of t
 
 import argparse
 import asyncio
+import gzip
 import json
 import os
 import sys
@@ -23,7 +24,7 @@ from agents.models.language_model import ModelMessage
 from agents.models.offline.model import OfflineModel
 from benchmarks.locomo import long_term_memory, pack, record
 from benchmarks.locomo_data import Conversation, DatasetMissing, Question
-from bus_schema.dialogue import DialogueMessage
+from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueMessage
 from bus_schema.episodes import raw_log_id_of
 from bus_schema.history import DEFAULT_CONTEXT_TOKENS
 from bus_schema.ids import derived
@@ -128,10 +129,11 @@ def chats_of(path: Path, chosen: Sequence[int]) -> tuple[list[Conversation], dic
     Raises DatasetMissing.
     """
     if not path.is_file():
-        raise DatasetMissing(f"there is no {path}; name the file by --data or MINDBUS_CHATS")
-    raw = json.loads(path.read_text())
+        raise DatasetMissing(f"there is no {path}; name the file by --data")
+    content = path.read_bytes()
+    raw = json.loads(gzip.decompress(content) if path.suffix == ".gz" else content)
     chats = [raw[place] for place in chosen] if chosen else raw
-    return [_chat(each) for each in chats], {_user(each["chat_id"]): each["lang"] for each in chats}
+    return [_chat(each) for each in chats], {_user(each["chat_id"]): each.get("lang", "") for each in chats}
 
 
 def _user(chat_id: str) -> str:
@@ -145,7 +147,7 @@ def _chat(raw: dict[str, Any]) -> Conversation:
             SaidMessage(
                 message_id=_message_id(chat_id, message["id"]),
                 role=message["role"],
-                content=message["content"],
+                content=message["content"][:MAX_MESSAGE_CHARS],
                 time=datetime.fromisoformat(session["time"]) + place * _PAUSE,
             )
             for place, message in enumerate(session["messages"])

@@ -26,11 +26,11 @@ from mindbus.bus.client import Client
 from mindbus.bus.connection import connect
 from mindbus.logs import configure_logs
 from mindbus.registry import installed_workers
-from mindbus.sdk.artifacts import open_artifacts
+from mindbus.sdk.artifacts import Artifacts, open_artifacts
 from mindbus_fleet.cli.fleet import groups_of
 from mindbus_fleet.node.private import PrivateNode
 
-_ECHO = "benchmarks.echo_role:EchoWorker"
+ECHO = "benchmarks.echo_role:EchoWorker"
 # What a run needs besides its role.
 _SERVICES = ("storage", "orchestrator", "tracker")
 _WITHIN_S = 300.0
@@ -101,6 +101,14 @@ class Runs:
             raise Unsound(f"{Unsound.__doc__} ({run_id}: {outcome})")
 
 
+async def put_brief(artifacts: Artifacts) -> ArtifactRef:
+    """The text that all runs begin with."""
+    put = await artifacts.put(
+        TEXT.encode(), artifact_type=BRIEF, trace="run_briefs", content_type="text/markdown", visibility="public"
+    )
+    return put.ref
+
+
 @asynccontextmanager
 async def fleet(folder: Path, *, whole: bool) -> AsyncIterator[tuple[Runs, dict[str, int]]]:
     """Runs on a fleet of its own, with the process ids of its parts."""
@@ -111,14 +119,11 @@ async def fleet(folder: Path, *, whole: bool) -> AsyncIterator[tuple[Runs, dict[
         settings = FleetSettings(amqp_url=node.amqp_url, data_dir=folder / "data", log_level="ERROR")
         workers = stack.enter_context(workers_of(settings))
         for group in _groups(whole=whole):
-            own = {ROLE: _ECHO} if ROLE in group else {}
+            own = {ROLE: ECHO} if ROLE in group else {}
             await workers.start_together(*(name for name in group if name != ROLE), **own)
         bus = await stack.enter_async_context(connect("user.local", settings=settings))
         artifacts = await stack.enter_async_context(open_artifacts(bus, settings))
-        put = await artifacts.put(
-            TEXT.encode(), artifact_type=BRIEF, trace="run_briefs", content_type="text/markdown", visibility="public"
-        )
-        runs = Runs(bus, put.ref)
+        runs = Runs(bus, await put_brief(artifacts))
         listening = asyncio.create_task(runs.listen())
         stack.callback(listening.cancel)
         yield runs, {"broker": node.pid, "workers": workers.pid_of(ROLE), "client": os.getpid()}

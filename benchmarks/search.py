@@ -16,9 +16,9 @@ from typing import Any
 
 from benchmarks.catalogue import BEGIN, fill, hidden_manifests, manifests, members, trace_of
 from benchmarks.servers.postgres import PostgresMissing, PrivatePostgres, create_database
+from bus_schema.identities import Principal
 from bus_schema.storage import SearchArtifacts
 from mindbus.logs import configure_logs
-from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
 from storage_service.catalog import Catalog

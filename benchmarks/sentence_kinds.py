@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.sentence_kinds import WEIGHTS, softmax
-from retrieval.embedding.local import NanoModel
+from retrieval.embedding.e5 import e5_model
 
 DATA = Path(__file__).parents[1] / "agents" / "data"
 # What each classifier tells apart: the sentences of every other kind are its last class.
@@ -70,7 +70,7 @@ def cross_validate(vectors: Matrix, classes: Matrix) -> float:
 
 def main() -> None:
     sentences = read_sentences()
-    model = NanoModel(threads=1)
+    model = e5_model()
     vectors = np.array([model.query(text).ravel() for text, _ in sentences], dtype=np.float64)
     arrays: dict[str, NDArray[np.generic]] = {"digest": np.array(digest_of(sentences))}
     for head, kinds in HEADS.items():

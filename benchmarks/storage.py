@@ -10,15 +10,17 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from benchmarks.servers.cpu_time import cpu_s
+from benchmarks.servers.postgres import PrivatePostgres, create_database
 from benchmarks.servers.seaweed import BUCKET, PrivateSeaweed
 from benchmarks.storage_children import Child, child
 from benchmarks.storage_peers import CopyAndHash, CopyAndSum
 from benchmarks.storage_report import Rates, StorageReport, StoreReport, as_text
-from benchmarks.storage_tasks import STORES, Large, Small, Store, Took, TookEach
+from benchmarks.storage_tasks import DATABASES, STORES, Database, Large, Small, Store, Took, TookEach
 from config.settings import FleetSettings
 from mindbus.health import HealthFolder, WorkerUnhealthy
 from mindbus.logs import configure_logs
@@ -28,6 +30,10 @@ _SEED = 20261121
 _MIB = 1024 * 1024
 _LOOKS = 600
 _SMALL_ROUNDS = 3
+_FEWER = 5
+_REQUIREMENTS = str(Path(__file__).with_name("mlflow-requirements.txt"))
+_UV = str(Path(sys.executable).with_name("uv"))
+_MLFLOW = (_UV, "run", "-q", "--no-project", "--isolated", "--with-requirements", _REQUIREMENTS, "python")
 
 Carry = Callable[[Large], Awaitable[Took]]
 # What the settings say of a store, with whom MindBus is measured beside there.
@@ -40,16 +46,18 @@ class Unsound(Exception):
 
 @dataclass(frozen=True)
 class Extent:
-    """How much to measure."""
+    """How much to measure; `at_once` are put together by an agent in the batched part."""
 
     rounds: int
     size_mib: int
     artifacts: int
     agents: int
+    at_once: int
 
 
-FULL = Extent(rounds=5, size_mib=1024, artifacts=2000, agents=20)
-QUICK = Extent(rounds=1, size_mib=16, artifacts=40, agents=4)
+FULL = Extent(rounds=5, size_mib=1024, artifacts=2000, agents=20, at_once=100)
+BAR = replace(FULL, rounds=1, size_mib=256)
+QUICK = Extent(rounds=1, size_mib=16, artifacts=40, agents=4, at_once=10)
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,7 @@ class Bench:
     agents: Child
     worker: Child
     peers: dict[str, Carry]
+    mlflow: Child | None
 
     async def measure(self, extent: Extent, order: random.Random) -> StoreReport:
         """Everybody in another order each round, so that noise falls on all alike."""
@@ -78,7 +87,12 @@ class Bench:
             self._weigh(report)
             print(f"round {number} of {extent.rounds} done", file=sys.stderr)
         for _ in range(min(extent.rounds, _SMALL_ROUNDS)):
-            report.small.append(await self._small(extent.artifacts, extent.agents))
+            report.small.append(await self._small(Small(artifacts=extent.artifacts, agents=extent.agents)))
+            order_of_many = Small(artifacts=extent.artifacts, agents=extent.agents, at_once=extent.at_once)
+            report.batched.append(await self._small(order_of_many))
+            if self.mlflow is not None:
+                await self._log_with_mlflow(self.mlflow, extent, report)
+            print("small artifacts done", file=sys.stderr)
         return report
 
     def _carriers(self) -> dict[str, Carry]:
@@ -87,12 +101,23 @@ class Bench:
     async def _mindbus(self, order: Large) -> Took:
         return Took.model_validate_json(await self.agent.ask(order))
 
-    async def _small(self, artifacts: int, agents: int) -> TookEach:
-        return TookEach.model_validate_json(await self.agents.ask(Small(artifacts=artifacts, agents=agents)))
+    async def _small(self, order: Small) -> TookEach:
+        processes = {"agents": self.agents, "storage": self.worker}
+        before = {name: cpu_s([process.pid]) for name, process in processes.items()}
+        took = TookEach.model_validate_json(await self.agents.ask(order))
+        took.cpu_s = {name: cpu_s([process.pid]) - before[name] for name, process in processes.items()}
+        return took
+
+    async def _log_with_mlflow(self, mlflow: Child, extent: Extent, report: StoreReport) -> None:
+        """Fewer: the rate is what is compared."""
+        for name, a_run_each in (("mlflow", False), ("mlflow_run_each", True)):
+            artifacts = max(extent.agents, extent.artifacts // _FEWER)
+            order = Small(artifacts=artifacts, agents=extent.agents, a_run_each=a_run_each)
+            report.others.setdefault(name, []).append(TookEach.model_validate_json(await mlflow.ask(order)))
 
     async def _warm_up(self) -> None:
         """Whatever the first ones set up is none of the growth."""
-        await self._small(20, 2)
+        await self._small(Small(artifacts=20, agents=2))
         source = self.folder / "first"
         source.write_bytes(b"first")
         digest = hashlib.sha256(b"first").hexdigest()
@@ -131,10 +156,15 @@ class Bench:
 
 
 @asynccontextmanager
-async def _bench(store: Store, amqp_url: str, folder: Path) -> AsyncIterator[Bench]:
+async def _bench(store: Store, amqp_url: str, folder: Path, database: Database = "sqlite") -> AsyncIterator[Bench]:
     async with AsyncExitStack() as stack:
         where, peers = await stack.enter_async_context(_WORLDS[store](folder))
-        given = {"amqp_url": amqp_url, "data_dir": folder / "data", "log_level": "ERROR"}
+        given: dict[str, object] = {"amqp_url": amqp_url, "data_dir": folder / "data", "log_level": "ERROR"}
+        if database == "postgresql":
+            server = PrivatePostgres()
+            stack.push_async_callback(server.remove)
+            await server.start()
+            given["storage_database_url"] = await asyncio.to_thread(create_database, server.url)
         settings = FleetSettings.model_validate(given | where)
         environment = settings.environment()
         worker = await stack.enter_async_context(
@@ -149,7 +179,12 @@ async def _bench(store: Store, amqp_url: str, folder: Path) -> AsyncIterator[Ben
         )
         for ready in (agent, agents):
             await ready.wait_ready()
-        yield Bench(folder, agent, agents, worker, peers)
+        mlflow = None
+        if store == "files":
+            mlflow = await stack.enter_async_context(child("mlflow", "-m", "benchmarks.storage_mlflow", python=_MLFLOW))
+            await mlflow.tell(json.dumps(str(folder / "mlflow")))
+            await mlflow.wait_ready()
+        yield Bench(folder, agent, agents, worker, peers, mlflow)
 
 
 @asynccontextmanager
@@ -197,29 +232,35 @@ async def _until_ready(settings: FleetSettings) -> None:
     health.require("storage")
 
 
-async def measure(extent: Extent, stores: tuple[Store, ...], where: Path | None) -> StorageReport:
+async def measure(extent: Extent, stores: tuple[Store, ...], where: Path | None, database: Database) -> StorageReport:
     report, order = StorageReport(), random.Random(_SEED)
     with tempfile.TemporaryDirectory(prefix="mindbus-bench-", dir=where) as name:
         async with PrivateNode(Path(name) / "rabbitmq") as node:
             for store in stores:
-                async with _bench(store, node.amqp_url, Path(name) / store) as bench:
+                async with _bench(store, node.amqp_url, Path(name) / store, database) as bench:
                     report.stores[store] = await bench.measure(extent, order)
     return report
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.storage", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one small round: shows that it runs, measures nothing")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="one small round: shows that it runs, measures nothing")
+    size.add_argument("--bar", action="store_true", help="one round with files: all small artifacts, less of the large")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--rounds", type=int, help=f"instead of {FULL.rounds}")
     parser.add_argument("--store", choices=STORES, help="one of them alone")
+    parser.add_argument(
+        "--database", choices=DATABASES, default="sqlite", help="of storage; PostgreSQL is a private one"
+    )
     parser.add_argument("--folder", type=Path, help="where to work; default: the folder for temporary files")
     given = parser.parse_args()
     configure_logs("ERROR", "console")
-    extent = QUICK if given.quick else FULL
+    extent = QUICK if given.quick else BAR if given.bar else FULL
     if given.rounds:
-        extent = Extent(given.rounds, extent.size_mib, extent.artifacts, extent.agents)
-    report = asyncio.run(measure(extent, (given.store,) if given.store else STORES, given.folder))
+        extent = replace(extent, rounds=given.rounds)
+    stores: tuple[Store, ...] = (given.store,) if given.store else ("files",) if given.bar else STORES
+    report = asyncio.run(measure(extent, stores, given.folder, given.database))
     print(json.dumps(report.as_json(), indent=2) if given.json else as_text(report))
     return 0
 

@@ -17,8 +17,10 @@ from bus_schema.storage import Registration
 from config.settings import FleetSettings
 from mindbus import connect
 from mindbus.logs import configure_logs
-from mindbus.sdk.artifacts import Artifacts, Put, open_artifacts
+from mindbus.sdk.artifacts import Artifacts, open_artifacts
+from mindbus.sdk.errors import ArtifactRejected
 from mindbus.sdk.storage_link import StorageClient
+from mindbus.sdk.transfers import NewArtifact, Put
 
 TRACE = "bench"
 _ORDER: TypeAdapter[Large | Small] = TypeAdapter(Annotated[Large | Small, Field(discriminator="do")])
@@ -59,16 +61,21 @@ async def small(settings: FleetSettings, order: Small) -> TookEach:
         ]
         began = time.perf_counter()
         share = order.artifacts // order.agents
-        await asyncio.gather(*(_put_each(agent, share, order.content_bytes, took.put_ms) for agent in agents))
-        took.seconds = time.perf_counter() - began
+        await asyncio.gather(*(_put_each(agent, share, order, took.put_ms) for agent in agents))
+        took.seconds, took.artifacts = time.perf_counter() - began, share * order.agents
     return took
 
 
-async def _put_each(artifacts: Artifacts, count: int, content_bytes: int, took_ms: list[float]) -> None:
-    for _ in range(count):
-        content = os.urandom(content_bytes)
+async def _put_each(artifacts: Artifacts, count: int, order: Small, took_ms: list[float]) -> None:
+    for _ in range(0, count, order.at_once):
+        contents = [os.urandom(order.content_bytes) for _ in range(order.at_once)]
         began = time.perf_counter()
-        _registered(await artifacts.put(content, artifact_type="note", trace=TRACE))
+        if order.at_once == 1:
+            _registered(await artifacts.put(contents[0], artifact_type="note", trace=TRACE))
+        else:
+            new: list[NewArtifact] = [{"source": each, "artifact_type": "note", "trace": TRACE} for each in contents]
+            for put in await artifacts.put_all(new):
+                _registered(put)
         took_ms.append((time.perf_counter() - began) * 1000)
 
 
@@ -81,7 +88,9 @@ async def _agent(settings: FleetSettings, identity: str, took_ms: list[float]) -
             yield artifacts
 
 
-def _registered(put: Put) -> Put:
+def _registered(put: Put | ArtifactRejected) -> Put:
+    if isinstance(put, ArtifactRejected):
+        raise put
     if put.is_pending:
         raise NotRegistered(NotRegistered.__doc__)
     return put

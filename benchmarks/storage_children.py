@@ -39,6 +39,11 @@ class Child:
         self._process.stdin.write(line.encode() + b"\n")
         await self._process.stdin.drain()
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
     def weigh_idle(self) -> None:
         """From here on its growth is counted, its peak so far forgotten."""
         self._idle_kib = self._status("VmRSS")
@@ -73,11 +78,13 @@ class Child:
 
 
 @asynccontextmanager
-async def child(name: str, *arguments: str, environment: dict[str, str] | None = None) -> AsyncIterator[Child]:
+async def child(
+    name: str, *arguments: str, environment: dict[str, str] | None = None, python: tuple[str, ...] = (sys.executable,)
+) -> AsyncIterator[Child]:
     """A Python process; what it complains of goes to standard error."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        sys.executable, *arguments, cwd=_ROOT, env=environment, stdin=pipe, stdout=pipe, limit=16 * 2**20
+        *python, *arguments, cwd=_ROOT, env=environment, stdin=pipe, stdout=pipe, limit=16 * 2**20
     )
     made = Child(name, process)
     try:

@@ -16,6 +16,8 @@ class StoreReport:
 
     rounds: list[dict[str, Rates]] = field(default_factory=list)
     small: list[TookEach] = field(default_factory=list)
+    batched: list[TookEach] = field(default_factory=list)
+    others: dict[str, list[TookEach]] = field(default_factory=dict)
     growth_mib: dict[str, float] = field(default_factory=dict)
 
     def grew(self, name: str, mib: float) -> None:
@@ -24,7 +26,9 @@ class StoreReport:
     def as_json(self) -> dict[str, Any]:
         return {
             **{way: self._way(way) for way in ("put", "get")},
-            "small": self._small(),
+            "small": _small(self.small) | _registering(self.small),
+            "batched": _small(self.batched),
+            "peers": {name: _small(rounds) | {"durability": _DURABILITY} for name, rounds in self.others.items()},
             "growth_mib": {name: round(mib, 1) for name, mib in self.growth_mib.items()},
             "rounds": len(self.rounds),
         }
@@ -38,15 +42,6 @@ class StoreReport:
                 for name in names
                 if name != "mindbus"
             },
-        }
-
-    def _small(self) -> dict[str, float]:
-        return {
-            "registered_per_s": _median([len(each.put_ms) / each.seconds for each in self.small]),
-            "put_p50_ms": _median([_part(each.put_ms, 0.5) for each in self.small]),
-            "put_p99_ms": _median([_part(each.put_ms, 0.99) for each in self.small]),
-            "register_p50_ms": _median([_part(each.register_ms, 0.5) for each in self.small]),
-            "register_p99_ms": _median([_part(each.register_ms, 0.99) for each in self.small]),
         }
 
 
@@ -67,9 +62,32 @@ def as_text(report: StorageReport) -> str:
             rates = ", ".join(f"{name} {rate} MiB/s" for name, rate in found[way]["mib_per_s"].items())
             ratios = ", ".join(f"{name} {ratio}" for name, ratio in found[way]["ratios"].items())
             lines.append(f"  {way:5} {rates}; {ratios}")
-        lines.append("  small " + ", ".join(f"{name} {value}" for name, value in found["small"].items()))
+        for part, values in {"small": found["small"], "batched": found["batched"], **found["peers"]}.items():
+            lines.append(f"  {part:7} " + ", ".join(f"{name} {value}" for name, value in values.items()))
         lines.append("  grew  " + ", ".join(f"{name} {mib} MiB" for name, mib in found["growth_mib"].items()))
     return "\n".join(lines)
+
+
+_DURABILITY = "rows synced, files not"
+
+
+def _small(rounds: list[TookEach]) -> dict[str, Any]:
+    return {
+        "registered_per_s": _median([each.artifacts / each.seconds for each in rounds]),
+        "put_p50_ms": _median([_part(each.put_ms, 0.5) for each in rounds]),
+        "put_p99_ms": _median([_part(each.put_ms, 0.99) for each in rounds]),
+        **{
+            f"{name}_cpu_ms": _median([each.cpu_s[name] / each.artifacts * 1000 for each in rounds])
+            for name in rounds[0].cpu_s
+        },
+    }
+
+
+def _registering(rounds: list[TookEach]) -> dict[str, float]:
+    return {
+        "register_p50_ms": _median([_part(each.register_ms, 0.5) for each in rounds]),
+        "register_p99_ms": _median([_part(each.register_ms, 0.99) for each in rounds]),
+    }
 
 
 def _part(values: list[float], part: float) -> float:

@@ -6,6 +6,8 @@ from typing import Literal
 from pydantic import BaseModel
 
 Store = Literal["files", "s3"]
+Database = Literal["sqlite", "postgresql"]
+DATABASES: tuple[Database, ...] = ("sqlite", "postgresql")
 STORES: tuple[Store, ...] = ("files", "s3")
 
 
@@ -18,11 +20,16 @@ class Large(BaseModel):
 
 
 class Small(BaseModel):
-    """Put many small artifacts, some agents side by side, each one after the other."""
+    """Put many small artifacts, some agents side by side, each one after the other, or as many at once.
+
+    `a_run_each` is for MLflow.
+    """
 
     do: Literal["small"] = "small"
     artifacts: int
     agents: int
+    at_once: int = 1
+    a_run_each: bool = False
     content_bytes: int = 2048
 
 
@@ -34,8 +41,13 @@ class Took(BaseModel):
 
 
 class TookEach(BaseModel):
-    """How long all took together; how long each `put` took, and its registration within it."""
+    """How long all took together; how long each `put` took, and its registration within it.
+
+    `cpu_s` is the CPU time of the agents and of storage meanwhile.
+    """
 
     seconds: float
+    artifacts: int = 0
+    cpu_s: dict[str, float] = {}
     put_ms: list[float]
     register_ms: list[float]

@@ -1,4 +1,4 @@
-"""CPU time of processes with all their descendants, from /proc."""
+"""CPU time and memory of processes with all their descendants, from /proc."""
 
 import os
 from collections import defaultdict
@@ -13,6 +13,11 @@ _PPID, _UTIME, _STIME = 1, 11, 12
 
 def cpu_s(roots: Iterable[int]) -> float:
     """User and system time of the processes and their living descendants so far, in seconds."""
+    return sum(ticks for _pid, ticks in descent(roots)) / _TICKS_PER_S
+
+
+def descent(roots: Iterable[int]) -> list[tuple[int, int]]:
+    """The processes and their living descendants, each with its CPU time in ticks."""
     children: defaultdict[int, list[int]] = defaultdict(list)
     ticks: dict[int, int] = {}
     for folder in Path("/proc").iterdir():
@@ -23,10 +28,18 @@ def cpu_s(roots: Iterable[int]) -> float:
             pid = int(folder.name)
             children[int(fields[_PPID])].append(pid)
             ticks[pid] = int(fields[_UTIME]) + int(fields[_STIME])
-    found, waiting = set[int](), list(roots)
+    found, waiting = dict[int, int](), list(roots)
     while waiting:
         pid = waiting.pop()
-        if pid not in found:
-            found.add(pid)
+        if pid not in found and pid in ticks:
+            found[pid] = ticks[pid]
             waiting += children[pid]
-    return sum(ticks.get(pid, 0) for pid in found) / _TICKS_PER_S
+    return list(found.items())
+
+
+def pss_mb(pid: int) -> float:
+    """Proportional set size of a process in MB: pages that it shares with others count in equal parts."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise ValueError(f"process {pid} has no memory of its own")
