@@ -6,7 +6,7 @@ BRIEF ?=
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests demo test check check-code check-tests up down compose-smoke proof bench dist
+.PHONY: help setup setup-to-run setup-tests demo test check check-code check-tests up down compose-smoke proof chaos floors bench profile dist
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,10 +14,13 @@ help: ## List the targets
 setup: ## Make .venv and install RabbitMQ; a second time it only looks
 	@.ci/setup
 
+setup-to-run: ## The same without the tools of development, unless they are there
+	@.ci/setup --run
+
 setup-tests: ## The same with PostgreSQL and a browser, which the whole suite needs besides
 	@.ci/setup --tests
 
-demo: setup ## A team of agents turns a brief into an article: make demo [BRIEF=file.md]
+demo: setup-to-run ## A team of agents turns a brief into an article: make demo [BRIEF=file.md]
 	@$(BIN)/mindbus demo $(if $(BRIEF),--brief "$(BRIEF)")
 
 test: setup-tests ## The whole suite, on a real RabbitMQ, PostgreSQL and S3
@@ -38,11 +41,25 @@ check-code:
 check-tests:
 	$(BIN)/pytest -m "not (proof or backends or rabbit or slow)" --numprocesses 2 $(SIDE_BY_SIDE) tests/unit tests/contract
 
-up: setup ## Start RabbitMQ and the workers in the background
+up: setup-to-run ## Start RabbitMQ and the workers in the background
 	@$(BIN)/mindbus up -d
 
-down: setup ## Stop them
+down: setup-to-run ## Stop them
 	@$(BIN)/mindbus down
+
+bench: setup-tests ## Every benchmark beside its peers, and their chart; an hour, or a quarter of it with SIZE=--bar
+	$(BIN)/python -m benchmarks.suite $(SIZE)
+
+# The name as a word of its own, too: make profile runs
+NAME ?= $(word 2,$(MAKECMDGOALS))
+profile: setup-tests ## Flame graph of all processes of a benchmark as SVG: make profile runs
+	@mkdir -p .data/profiles
+	$(BIN)/py-spy record --subprocesses --gil --format flamegraph --output .data/profiles/$(NAME).svg -- \
+		$(BIN)/python -m benchmarks.$(NAME) $(or $(SIZE),--bar)
+ifeq (profile,$(firstword $(MAKECMDGOALS)))
+$(wordlist 2,9,$(MAKECMDGOALS)):
+	@:
+endif
 
 dist: setup ## Build both wheels into dist/, without a network
 	rm -rf dist
@@ -55,12 +72,11 @@ compose-smoke: setup ## Bring the containers up, run an article through them, ta
 
 proof: setup-tests ## The long form of the proofs
 	$(BIN)/pytest -m proof
+	$(BIN)/python -m tests.chaos
 
-bench: setup-tests ## Every benchmark, beside its peers; takes an hour
-	$(BIN)/python -m benchmarks.bus
-	$(BIN)/python -m benchmarks.storage
-	$(BIN)/python -m benchmarks.runs
-	$(BIN)/python -m benchmarks.search
-	$(BIN)/python -m benchmarks.dialogue
-	$(BIN)/python -m benchmarks.first_token
-	$(BIN)/python -m benchmarks.memory
+chaos: setup-tests ## Break everything under a fleet, whether anything is lost, doubled or stuck: make chaos [ONLY=faults]
+	$(BIN)/python -m tests.chaos --quick $(if $(ONLY),--only $(ONLY))
+
+floors: setup-tests ## Whether anything has become many times as slow, in a minute
+	$(BIN)/python -m benchmarks.floors
+

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any, Generic, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-import structlog
 from pydantic import BaseModel, ConfigDict, create_model
 
 from agents.configuration.prompts import Guide
@@ -16,9 +15,9 @@ from agents.models.language_model import LanguageModel, ModelMessage, ModelParam
 from agents.models.prompt import Material, PresentModel, build_prompt
 from agents.present import Present
 from bus_schema.dialogue import DialogueMessage
+from mindbus.logs import logger
 
 S = TypeVar("S", bound=BaseModel)
-log = structlog.get_logger()
 # Every agent receives every fragment, though one may be busy with another fragment still.
 _GATHER_S = 10.0
 # Chats may interrupt a reading again and again; what the rules have read waits for it.
@@ -88,7 +87,9 @@ class JointReadings:
                     return await _read_alone(parts[0], gathering)
                 return await _read_together(parts, gathering)
         except TimeoutError:
-            log.warning("fragment not read by the model", parts=[part.key for part in parts], within_s=_READ_WITHIN_S)
+            logger().warning(
+                "fragment not read by the model", parts=[part.key for part in parts], within_s=_READ_WITHIN_S
+            )
             return {}
 
 

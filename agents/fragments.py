@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from agents.keywords import weighted_overlap
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
-from bus_schema.links import Link
-from bus_schema.messages import Event
+from bus_schema.messages import Event, Link
 from bus_schema.notification import NotificationGenerated
 from language.sentences import sentences
 from language.words import Language, language_of, terms, words

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.validation import InvalidFile, read_file
@@ -12,6 +11,7 @@ from agents.people import KnownPeople, Person
 from agents.sim.scenarios import SimLibrary, usable_teams
 from bus_schema.identities import UserId
 from bus_schema.users import User
+from mindbus.logs import logger
 
 _DEPRECATED = "MINDBUS_PEOPLE is deprecated: add people with `mindbus users add`, then leave the file out"
 
@@ -55,6 +55,10 @@ class PeopleDirectory:
         """Whether a user belongs to a simulated team."""
         return user_id in self._simulated
 
+    def teammates(self, user_id: str) -> list[str]:
+        """Ids of the others of a simulated team; none for real users."""
+        return [person.user_id for person in self._simulated.get(user_id, ()) if person.user_id != user_id]
+
     def with_speaker(self, heard: tuple[str, ...], user_id: str) -> tuple[str, ...]:
         """Simulated users who have spoken, including this one."""
         is_news = user_id in self._simulated and user_id not in heard
@@ -74,7 +78,7 @@ def open_people_directory(file: str | None, sim_dir: Path | None = None) -> Peop
     """
     known: Iterable[Person] = ()
     if file is not None:
-        structlog.get_logger().warning(_DEPRECATED)
+        logger().warning(_DEPRECATED)
         read = read_file(Path(file).read_bytes(), file, PeopleFile, InvalidPeopleFile)
         known = [Person(person.user_id, person.names) for person in read.people]
     taken = {person.user_id for person in known}

@@ -1,6 +1,6 @@
-"""The present, for prompts: date with weekday, clock time, time zone, and who the user is.
+"""The present, for prompts: date with weekday, clock time, time zone, and who the user is; clocks of simulated users.
 
-A block at the end of the system message, in the user's language:
+In a prompt it is a block at the end of the system message, in the user's language:
 
     <present>
     Now: Monday, 23 November 2026, 08:45 (2026-11-23T08:45+03:00, Europe/Moscow)
@@ -12,7 +12,7 @@ A block at the end of the system message, in the user's language:
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from bus_schema.users import User
@@ -102,3 +102,33 @@ def day_text(day: datetime, language: Language) -> str:
     weekdays, months = _NAMES[language]
     year = f"{day.year} г." if language is Language.RUSSIAN else str(day.year)
     return f"{weekdays[day.weekday()]}, {day.day} {months[day.month - 1]} {year}"
+
+
+_MORNING = time(9)
+
+
+@dataclass(frozen=True)
+class SimulatedClock:
+    """Affine map of real time: at the real moment `started_at` it shows `begins_at`, then goes `speed` times faster."""
+
+    started_at: datetime
+    begins_at: datetime
+    speed: float
+
+    @classmethod
+    def of(cls, started_at: datetime, speed: float, begins_at: datetime | None, zone: str) -> "SimulatedClock":
+        """Without `begins_at` it begins at nine in the morning of that day in the zone."""
+        here = started_at.astimezone(ZoneInfo(zone))
+        return cls(started_at, begins_at or datetime.combine(here.date(), _MORNING, here.tzinfo), speed)
+
+    def simulated(self, moment: datetime) -> datetime:
+        """Simulated time at a real moment."""
+        return self.begins_at + (moment - self.started_at) * self.speed
+
+    def real(self, moment: datetime) -> datetime:
+        """Real moment of a simulated time."""
+        return self.started_at + (moment - self.begins_at) / self.speed
+
+    def real_span(self, span: timedelta) -> timedelta:
+        """Real length of a simulated span."""
+        return span / self.speed

@@ -14,8 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from bus_schema.identities import Identity, owner_of
-from bus_schema.links import KemId
+from bus_schema.identities import Identity, KemId, owner_of
 from bus_schema.messages import StrictValue
 
 ArtifactId = Annotated[str, StringConstraints(pattern=r"^art_[A-Za-z0-9_-]{1,64}$")]
@@ -34,7 +33,7 @@ _ARTIFACT_TYPE: TypeAdapter[str] = TypeAdapter(ArtifactType)
 class ArtifactRef(BaseModel):
     """A pointer with a digest: the only part of an artifact that travels on the bus."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
     artifact_id: ArtifactId
     version: int = Field(ge=1)
     sha256: Sha256

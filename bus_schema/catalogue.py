@@ -13,7 +13,6 @@ from bus_schema import (  # noqa: F401
     kps,
     lsm,
     lsm_events,
-    lsm_packing,
     lsm_search,
     lsm_statistics,
     notification,

@@ -8,8 +8,7 @@ from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, mo
 from bus_schema.artifacts import ArtifactRef, TraceId
 from bus_schema.episodes import EpisodeId, RawLogIds
 from bus_schema.history import SubagentName
-from bus_schema.identities import UserId
-from bus_schema.links import KemId
+from bus_schema.identities import KemId, UserId
 from bus_schema.messages import Command, Event, Value
 
 MAX_MESSAGE_CHARS = 32_000

@@ -36,10 +36,11 @@ class NotAnEnvelope(ValueError):
 class Envelope(BaseModel):
     """CloudEvents attributes, our `mb…` extensions, and `data`, or `dataref` where the data is large.
 
-    `mbtraceid` is the business trace (a run, a conversation), never the W3C trace id, which travels in `traceparent`.
+    `mbrequester` is who sends it, `mbonbehalfof` for whom, where that is somebody else. `mbtraceid` is the business
+    trace (a run, a conversation), never the W3C trace id, which travels in `traceparent`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
     specversion: Literal["1.0"] = "1.0"
     id: MessageId
     source: str = Field(pattern=rf"^/mb/{SERVICE_NAME}/[A-Za-z0-9_-]{{1,64}}$")
@@ -64,6 +65,11 @@ class Envelope(BaseModel):
     mbidempotencykey: str | None = Field(default=None, max_length=256)
     mbhops: int = Field(default=0, ge=0, le=MAX_HOPS)
     data: dict[str, Any] | None = None
+
+    @property
+    def requester(self) -> str:
+        """Identity for whom it is asked: of `mbonbehalfof`, where its sender asks for somebody else."""
+        return self.mbonbehalfof or self.mbrequester
 
     @property
     def service(self) -> str:

@@ -35,7 +35,7 @@ class RankedFacts(Value):
 
 
 class FindFacts(Query[RankedFacts], domain="fact", action="find", service="context_manager"):
-    """Current facts that bear on a text: those of the user, and of others as far as they share a project.
+    """Current facts that bear on a text: those of the user, and those that others have shared with their projects.
 
     Facts that share no word with the text follow by kind, the user's own first, the newest first.
     """
@@ -52,11 +52,15 @@ class SaveFacts(Command[Nothing], domain="storage", action="save_facts"):
 
 
 class ListFactRecords(Query[FactPage], domain="storage", action="list_facts"):
-    """Page through facts, the newest first; all conditions hold together. `users` have stated them; none: anybody."""
+    """Page through facts, the newest first; all conditions hold together. `users` have stated them; none: anybody.
+
+    `shared`: only those that their speaker has shared with a project.
+    """
 
     users: tuple[UserId, ...] = Field(default=(), max_length=MAX_USERS)
     fact_ids: tuple[FactId, ...] = Field(default=(), max_length=MAX_SAVED)
     kind: FactKind | None = None
     superseded: bool = False
+    shared: bool = False
     cursor: str | None = Field(default=None, max_length=256)
     limit: int = Field(default=50, ge=1, le=200)

@@ -1,20 +1,12 @@
 """Events in which workers report their state."""
 
-from enum import StrEnum
 from typing import Literal
 
 from pydantic import Field
 
+from bus_schema.codes import State as State
 from bus_schema.identities import ServiceName
 from bus_schema.messages import Event
-
-
-class State(StrEnum):
-    """State of a worker's consumers; `standing_by` becomes ready when the leading instance is gone."""
-
-    READY = "ready"
-    STANDING_BY = "standing_by"
-    UNREADY = "unready"
 
 
 class Heartbeat(Event, topic="fleet", name="heartbeat"):

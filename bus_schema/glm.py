@@ -6,9 +6,9 @@ from pydantic import AwareDatetime, Field, model_validator
 
 from bus_schema.artifacts import ArtifactRef, ContentType
 from bus_schema.embeddings import Embedding, ModelName
+from bus_schema.identities import KemId
 from bus_schema.kem import Content, Kem, KemDraft, KemNotice, KemSource, KemVisibility, Metadata, People
 from bus_schema.kem_query import KemQuery
-from bus_schema.links import KemId
 from bus_schema.messages import Command, Event, Nothing, Page, Query, StrictValue, Value
 from bus_schema.replies import Code
 

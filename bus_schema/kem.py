@@ -8,9 +8,8 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from bus_schema.artifacts import ArtifactRef, ContentType
 from bus_schema.embeddings import Embedding
-from bus_schema.identities import Identity, owner_of
-from bus_schema.links import KemId, Link
-from bus_schema.messages import Event, StrictValue
+from bus_schema.identities import Identity, KemId, owner_of
+from bus_schema.messages import Event, Link, StrictValue
 
 MAX_CONTENT_BYTES = 64 * 1024
 MAX_METADATA_BYTES = 16 * 1024
@@ -112,7 +111,7 @@ class Kem(KemBody):
     """A stored unit; `version` counts its changes."""
 
     # A newer service may say more of it.
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
     id: KemId
     owner: Owner
     created_at: AwareDatetime

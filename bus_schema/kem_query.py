@@ -17,8 +17,8 @@ from pydantic import (
 from typing_extensions import TypeAliasType
 
 from bus_schema.embeddings import Embedding
+from bus_schema.identities import KemId
 from bus_schema.kem import MetadataKey
-from bus_schema.links import KemId
 from bus_schema.messages import StrictValue
 
 MAX_DEPTH = 8
@@ -41,7 +41,7 @@ class OneOf(StrictValue):
 class Between(BaseModel):
     """The value is a number within these bounds, both included."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
     gt: float | None = None
     gte: float | None = None
     lt: float | None = None

@@ -5,9 +5,9 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from bus_schema.artifacts import ArtifactRef, ContentType
+from bus_schema.identities import KemId
 from bus_schema.kem import Content, KemRights, Metadata
-from bus_schema.links import KemId, Link
-from bus_schema.messages import Command, Event, StrictValue, Value
+from bus_schema.messages import Command, Event, Link, StrictValue, Value
 
 
 def _sayable(content: str) -> str:

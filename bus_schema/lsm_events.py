@@ -3,9 +3,9 @@
 from bus_schema.dialogue import FragmentId
 from bus_schema.episodes import AnchorReason, EpisodeId, Layer, RawLogIds
 from bus_schema.identities import UserId
-from bus_schema.lsm_packing import PackReport
 from bus_schema.lsm_search import SearchId
 from bus_schema.messages import Event
+from bus_schema.packer import PackReport
 
 
 class EpisodeEvent(Event):

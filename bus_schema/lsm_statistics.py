@@ -5,8 +5,8 @@ from pydantic import AwareDatetime, Field
 from bus_schema.episodes import Episode, EpisodeId, Layer, RawTurn
 from bus_schema.identities import UserId
 from bus_schema.lsm import Moment
-from bus_schema.lsm_packing import PackReport
 from bus_schema.messages import Query, Value
+from bus_schema.packer import PackReport
 
 # Largest value of each term of an episode's priority (spec 002 §4.4).
 RECENCY_WEIGHT = 0.3

@@ -6,8 +6,7 @@ from pydantic import AwareDatetime, Field
 
 from bus_schema.dialogue import DialogueMessageId, NotificationId
 from bus_schema.identities import ServiceName, UserId
-from bus_schema.links import Link
-from bus_schema.messages import Command, Event, Nothing
+from bus_schema.messages import Command, Event, Link, Nothing
 
 
 class Urgency(StrEnum):

@@ -1,12 +1,72 @@
-"""Commands of the packer (spec 002 F3, F5)."""
+"""Messages of the packer: its own commands, and those between it and long-term memory (spec 002 F3, F5)."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from bus_schema.episodes import EpisodeId, Layer
-from bus_schema.lsm import Moment
-from bus_schema.messages import Command, Value
+from bus_schema.episodes import ColdContent, EpisodeHead, EpisodeId, Layer, WarmContent
+from bus_schema.lsm import MAX_PAGE, Moment
+from bus_schema.messages import Command, Query, Value
+
+
+class PackReport(Value):
+    """Report of a pack: words before and after, items restored and items removed by the check."""
+
+    maker: str = Field(min_length=1, max_length=120)
+    words_before: int = Field(ge=0)
+    words_after: int = Field(ge=0)
+    verified: bool
+    put_back: tuple[str, ...] = ()
+    struck_out: tuple[str, ...] = ()
+
+    @property
+    def compression(self) -> float:
+        """Ratio of the words before to the words after."""
+        return self.words_before / max(1, self.words_after)
+
+
+class ApplyPack(Command[EpisodeHead], domain="lsm", action="apply_pack"):
+    """Apply a pack; a conflict if the episode has changed since it was read, invalid if verification fails.
+
+    A pack of the same version again changes nothing.
+    """
+
+    episode_id: EpisodeId
+    expected_version: int = Field(ge=1)
+    to: Literal[Layer.WARM, Layer.COLD]
+    content: WarmContent | ColdContent = Field(discriminator="layer")
+    report: PackReport
+    at: Moment | None = None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.content.layer != self.to.value:
+            raise ValueError(f"the content is {self.content.layer}, the episode is to be {self.to}")
+        return self
+
+
+class DueEpisode(Value):
+    """An episode that is to be packed: its time trigger has fired and its priority allows it."""
+
+    episode_id: EpisodeId
+    version: int
+    layer: Layer
+    to: Layer
+    trigger: Literal["age", "tokens"]
+
+
+class DueEpisodes(Value):
+    """Episodes due for packing, longest overdue first; ask again once these are packed."""
+
+    items: tuple[DueEpisode, ...]
+
+
+class GetDueEpisodes(Query[DueEpisodes], domain="lsm", action="get_due"):
+    """Ask which episodes are due as of `at`; `after` skips everything up to this one."""
+
+    at: Moment | None = None
+    after: EpisodeId | None = None
+    limit: int = Field(default=50, ge=1, le=MAX_PAGE)
 
 
 class Packed(Value):

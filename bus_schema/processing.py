@@ -1,5 +1,6 @@
 """Results of the processing agents: tasks, facts, moods."""
 
+from collections.abc import Iterable
 from datetime import date
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -8,8 +9,7 @@ from pydantic import AwareDatetime, Field, StringConstraints
 
 from bus_schema.dialogue import DialogueMessageId, FragmentId
 from bus_schema.identities import ServiceName, UserId
-from bus_schema.links import Link
-from bus_schema.messages import Event, Value
+from bus_schema.messages import Event, Link, Value
 
 TaskId = Annotated[str, StringConstraints(pattern=r"^task_[A-Za-z0-9_-]{1,64}$")]
 FactId = Annotated[str, StringConstraints(pattern=r"^fact_[A-Za-z0-9_-]{1,64}$")]
@@ -64,7 +64,10 @@ class FactKind(StrEnum):
 
 
 class Fact(Value):
-    """A fact in the words in which it was stated, valid until another fact supersedes it."""
+    """A fact in the words in which it was stated, valid until another fact supersedes it.
+
+    It is the speaker's alone, unless its sentence names a project of theirs: members of `shared_with` may be told.
+    """
 
     fact_id: FactId
     kind: FactKind
@@ -75,6 +78,11 @@ class Fact(Value):
     supersedes: FactId | None = None
     superseded_by: FactId | None = None
     message_ids: tuple[DialogueMessageId, ...] = Field(min_length=1)
+    shared_with: str | None = Field(default=None, max_length=100)
+
+    def is_shared_with(self, projects: Iterable[str]) -> bool:
+        """Whether members of these projects may be told; names are compared without regard to case."""
+        return self.shared_with is not None and self.shared_with.casefold() in map(str.casefold, projects)
 
 
 class FactUpdate(Value):

@@ -1,29 +1,10 @@
 """Replies to commands: a result, or an error with a code."""
 
-from enum import StrEnum
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
-
-class Code(StrEnum):
-    """Machine-readable reason why a command was not carried out."""
-
-    INVALID = "invalid"
-    UNAUTHORIZED = "unauthorized"
-    NOT_FOUND = "not_found"
-    CONFLICT = "conflict"
-    CHECKSUM_MISMATCH = "checksum_mismatch"
-    FILE_NOT_FOUND = "file_not_found"
-    TOO_LARGE = "too_large"
-    EXPIRED = "expired"
-    UNAVAILABLE = "unavailable"
-    INTERNAL = "internal"
-
-    @property
-    def retryable(self) -> bool:
-        """Whether the same command may succeed later, unchanged."""
-        return self in (Code.UNAVAILABLE, Code.INTERNAL)
+from bus_schema.codes import Code as Code
 
 
 class Reply(BaseModel):
@@ -33,7 +14,7 @@ class Reply(BaseModel):
     begins the text again: what came before it is void.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
     status: Literal["ok", "error", "partial"]
     code: Code | None = None
     retryable: bool = False

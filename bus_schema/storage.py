@@ -1,13 +1,15 @@
 """Commands and events of storage: artifacts."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, model_validator
 
 from bus_schema.artifacts import ArtifactId, ArtifactRef, ArtifactType, Manifest, Retention, StepId, TraceId, Visibility
 from bus_schema.identities import Identity
 from bus_schema.messages import Command, Event, Nothing, Page, Query, Value
-from bus_schema.uploads import FoundManifest
+from bus_schema.replies import Code
+from bus_schema.uploads import FoundManifest, PackPlace
 
 
 class Registration(Value):
@@ -25,6 +27,42 @@ class RegisterArtifact(Command[Registration], domain="storage", action="register
     manifest: Manifest
 
 
+class RegistrationItem(Value):
+    """Result of one artifact of a batch; `failed` may be tried again, `refused` is final."""
+
+    artifact_id: ArtifactId
+    status: Literal["registered", "already_exists", "refused", "failed"]
+    version: int | None = None
+    sha256: str | None = None
+    code: Code | None = None
+    error: str | None = None
+    details: dict[str, Any] = Field(default={})
+
+
+class RegistrationReport(Value):
+    """One item per manifest, in the order in which they were sent."""
+
+    items: tuple[RegistrationItem, ...]
+
+
+MAX_REGISTERED = 100
+
+
+class RegisterArtifacts(Command[RegistrationReport], domain="storage", action="register_artifacts"):
+    """Register staged files independently of one another, as `register_artifact` does, in one transaction.
+
+    What supersedes another or is made from it comes in a later message than that one.
+    """
+
+    manifests: tuple[Manifest, ...] = Field(min_length=1, max_length=MAX_REGISTERED)
+
+    @model_validator(mode="after")
+    def _names_each_once(self) -> Self:
+        if len({manifest.id for manifest in self.manifests}) < len(self.manifests):
+            raise ValueError("an artifact is registered once in a message")
+        return self
+
+
 class GetArtifact(Query[FoundManifest], domain="storage", action="get_artifact"):
     """Read one manifest, if the requester may see it; denied looks like `not_found`.
 
@@ -36,9 +74,13 @@ class GetArtifact(Query[FoundManifest], domain="storage", action="get_artifact")
 
 
 class FoundManifests(Value):
-    """Those of the requested manifests that the requester may see, in the order of the request."""
+    """Those of the requested manifests that the requester may see, in the order of the request.
+
+    `packed` has the places of those whose bytes are in a pack, by artifact.
+    """
 
     items: tuple[Manifest, ...]
+    packed: Mapping[ArtifactId, PackPlace] | None = Field(default=None, exclude_if=lambda packed: not packed)
 
 
 class GetArtifacts(Query[FoundManifests], domain="storage", action="get_artifacts"):

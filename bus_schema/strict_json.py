@@ -31,6 +31,11 @@ def parse_object(text: bytes | str) -> dict[str, Any]:
     return value
 
 
+def has_nul(raw: bytes) -> bool:
+    """Whether JSON has a NUL character in any of its strings; PostgreSQL cannot store one."""
+    return _NUL in raw and any(_NUL in text for text in _ESCAPED_BACKSLASH.split(raw))
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
@@ -47,6 +52,8 @@ def _no_constant(name: str) -> NoReturn:
 _decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
 
 
+_NUL = rb"\u0000"
+_ESCAPED_BACKSLASH = re.compile(rb"\\\\")
 # A string that does not end takes all that is left, so that no text is looked at twice.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))

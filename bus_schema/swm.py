@@ -5,10 +5,9 @@ from typing import Annotated, Literal, Self
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from bus_schema.glm import MAX_PAGE, BatchReport, KemBatch, KemPage
-from bus_schema.identities import Identity
+from bus_schema.identities import Identity, KemId
 from bus_schema.kem import Kem, KemDraft, KemNotice
 from bus_schema.kem_query import KemQuery
-from bus_schema.links import KemId
 from bus_schema.messages import Command, Event, Nothing, Query, StrictValue, Value
 
 MAX_LEASE_MS = 60 * 60 * 1000

@@ -1,13 +1,15 @@
 """Commands of storage: the timeline of everything that has happened, in order."""
 
-from typing import Annotated, Any, Self
+from datetime import timedelta
+from typing import Annotated, Any, Final, Self
 
-from pydantic import AwareDatetime, Field, StringConstraints
+from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from bus_schema.artifacts import TraceId
 from bus_schema.envelope import Envelope, MessageId
 from bus_schema.identities import UserId, is_user_id
 from bus_schema.messages import Command, Page, Query, Value
+from bus_schema.process import ProcessFailed, StepFailed
 
 Topic = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 
@@ -28,6 +30,15 @@ _NAMES = {
     "sim.started": "sim_start",
     "sim.stopped": "sim_stop",
 }
+
+_SHORTEST: Final = timedelta(milliseconds=1)
+_FAILURES: Final = frozenset({StepFailed.wire.type, ProcessFailed.wire.type})
+
+
+def is_failure(envelope: Envelope) -> bool:
+    """True for a failed step or run, and for an event whose `outcome` or `is_error` says so."""
+    data = envelope.data or {}
+    return envelope.type in _FAILURES or data.get("outcome") == "failed" or data.get("is_error") is True
 
 
 class TimelineEvent(Value):
@@ -91,6 +102,44 @@ class GetTimeline(Query[TimelinePage], domain="storage", action="get_timeline"):
     cursor: str | None = Field(default=None, max_length=256)
     limit: int = Field(default=100, ge=1, le=500)
     newest_first: bool = False
+    event_id: MessageId | None = None
+    failures_only: bool = False
+
+
+class TimelineSeries(Value):
+    """Numbers of the events of one service and topic by bucket, and of the failures among them, shape (buckets,)."""
+
+    service: str
+    topic: Topic
+    events: tuple[int, ...]
+    failures: tuple[int, ...]
+
+
+class TimelineBuckets(Value):
+    """Series of the services and topics that have events."""
+
+    series: tuple[TimelineSeries, ...]
+
+
+class GetTimelineBuckets(Query[TimelineBuckets], domain="storage", action="get_timeline_buckets"):
+    """Count events by service, topic and time, in buckets of equal width; conditions are combined with AND.
+
+    `through` is the sequence number of the last event that is counted.
+    """
+
+    since: AwareDatetime
+    until: AwareDatetime
+    buckets: int = Field(default=120, ge=1, le=500)
+    user_id: UserId | None = None
+    trace_id: TraceId | None = None
+    topics: tuple[Topic, ...] = Field(default=(), max_length=20)
+    through: int | None = Field(default=None, ge=0)
+
+    @model_validator(mode="after")
+    def _require_time(self) -> Self:
+        if self.until - self.since < _SHORTEST:
+            raise ValueError("until must be later than since")
+        return self
 
 
 def _user_of(data: dict[str, Any]) -> str | None:

@@ -24,10 +24,22 @@ class PresignedGet(Value):
     expires: AwareDatetime
 
 
+class PackPlace(Value):
+    """Place of a small object of a store on disk: a pack, which holds many, and the offset of its record."""
+
+    pack: str = Field(pattern=r"^[A-Za-z0-9_-]{1,64}\.pack$")
+    offset: int = Field(ge=0)
+
+
 class FoundManifest(Manifest):
-    """A manifest, with a signed address where one was requested and the store can sign."""
+    """A manifest, with an address of its bytes where one was requested.
+
+    The address is a signed one of an object store; on disk, the place in a pack, unless the bytes are a file of their
+    own at the manifest's `uri`.
+    """
 
     presigned_url: PresignedGet | None = Field(default=None, exclude_if=lambda url: url is None)
+    packed: PackPlace | None = Field(default=None, exclude_if=lambda packed: packed is None)
 
 
 class Upload(Value):

@@ -1,1 +1,0 @@
-"""Cards, roles and defaults, shipped as package data."""

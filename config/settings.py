@@ -43,6 +43,12 @@ class FleetSettings(Settings):
         default=None, description="OpenAI-compatible endpoint for vectors; default: the model runs here."
     )
     embedding_api_key: str | None = Field(default=None, repr=False, description="Key of that endpoint.")
+    embedding_device: str = Field(
+        default="cpu", description="Device of a model of sentence-transformers: cpu, cuda, cuda:1, mps."
+    )
+    embedding_backend: Literal["torch", "onnx", "openvino"] = Field(
+        default="torch", description="Library that computes a model of sentence-transformers."
+    )
     embedding_dim: int | None = Field(
         default=None, ge=1, le=4096, description="How many numbers a vector of the model has; default: it is asked."
     )
@@ -223,9 +229,12 @@ class FleetSettings(Settings):
 
     # HTTP gateway.
     gateway_host: str = Field(
-        default="127.0.0.1",
-        min_length=1,
-        description="Address that the HTTP gateway listens on; on any but a loopback one it asks for a token.",
+        default="127.0.0.1", min_length=1, description="Address that the HTTP gateway listens on."
+    )
+    gateway_access: Literal["token", "open"] = Field(
+        default="token",
+        description="token: the HTTP gateway asks for one; open: on a loopback address it lets in everybody who can "
+        "use this machine.",
     )
     gateway_port: int | None = Field(
         default=None,
@@ -237,8 +246,8 @@ class FleetSettings(Settings):
         default=None,
         min_length=16,
         repr=False,
-        description="What the HTTP gateway asks for; default: nothing on a loopback address, elsewhere a token that is "
-        "made at the first start, then kept in the data folder.",
+        description="What the HTTP gateway asks for; default: a token that is made at the first start, kept in the "
+        "data folder.",
     )
     gateway_max_body_bytes: int = Field(
         default=512 * 1024, ge=1024, description="Largest body of a request to the HTTP gateway."

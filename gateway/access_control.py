@@ -8,11 +8,11 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bus_schema.replies import Code
-from gateway.access_tokens import AccessKeys, LoginThrottle
+from gateway.access_tokens import LOGIN, AccessKeys, LoginThrottle
 from gateway.problems import problem_response
 
 COOKIE = "mindbus_session"
-HEALTH, LOGIN = "/healthz", "/login"
+HEALTH = "/healthz"
 _OPEN_PATHS = frozenset({HEALTH, LOGIN})
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _OWN_SITE = frozenset({"same-origin", "none"})

@@ -8,7 +8,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cachetools import LRUCache
@@ -16,7 +16,11 @@ from cachetools import LRUCache
 from config.settings import FleetSettings
 from mindbus.files.disk import write_private
 
+LOGIN = "/login"
 SESSION_FOR = timedelta(days=30)
+TICKET_FOR = timedelta(minutes=10)
+# More than can be used within their time by people; a forgotten one has expired.
+_MAX_TICKETS = 100_000
 _MAX_ADDRESSES = 10_000
 
 
@@ -29,10 +33,10 @@ class Token:
 
 
 def token_of(settings: FleetSettings) -> Token | None:
-    """The token to ask for, created if it is needed and absent; None if access is open (on a loopback address)."""
+    """The token to ask for, created if it is needed and absent; None if access is open, on a loopback address."""
     if settings.gateway_token is not None:
         return Token(settings.gateway_token)
-    if is_loopback(settings.gateway_host):
+    if settings.gateway_access == "open" and is_loopback(settings.gateway_host):
         return None
     file = token_file(settings)
     return Token(file.read_text().strip()) if file.exists() else _create(file)
@@ -40,6 +44,11 @@ def token_of(settings: FleetSettings) -> Token | None:
 
 def token_file(settings: FleetSettings) -> Path:
     return settings.data_dir / "gateway_token"
+
+
+def login_path(token: Token) -> str:
+    """Path that signs a browser in once, within ten minutes, made by whoever knows the token."""
+    return f"{LOGIN}?ticket={AccessKeys(token.text, lambda: datetime.now(UTC)).ticket()}"
 
 
 def is_loopback(host: str) -> bool:
@@ -55,6 +64,7 @@ class AccessKeys:
 
     def __init__(self, token: str | None, clock: Callable[[], datetime]) -> None:
         self._token, self._clock = token, clock
+        self._used: LRUCache[str, None] = LRUCache(_MAX_TICKETS)
 
     @property
     def is_open(self) -> bool:
@@ -67,18 +77,34 @@ class AccessKeys:
     def session(self) -> str:
         """A signed session for a cookie; changing the token invalidates it."""
         expires = int((self._clock() + SESSION_FOR).timestamp())
-        return f"{expires}.{self._signature(str(expires))}"
+        return f"{expires}.{self._signature('session', str(expires))}"
 
     def is_session(self, session: str | None) -> bool:
         """True for a session that was signed here and has not expired."""
         expires, _, signature = (session or "").partition(".")
+        return self._is_signed("session", expires, expires, signature)
+
+    def ticket(self) -> str:
+        """A signed ticket that is worth one session, for ten minutes."""
+        signed = f"{int((self._clock() + TICKET_FOR).timestamp())}.{secrets.token_urlsafe(12)}"
+        return f"{signed}.{self._signature('ticket', signed)}"
+
+    def take_ticket(self, ticket: str) -> bool:
+        """True for a ticket that was made with the token, has not expired, and is taken for the first time."""
+        signed, _, signature = ticket.rpartition(".")
+        if signed in self._used or not self._is_signed("ticket", signed.partition(".")[0], signed, signature):
+            return False
+        self._used[signed] = None
+        return True
+
+    def _is_signed(self, kind: str, expires: str, signed: str, signature: str) -> bool:
         if self._token is None or not (expires.isascii() and expires.isdecimal() and len(expires) <= 12):
             return False
-        is_ours = hmac.compare_digest(signature.encode(), self._signature(expires).encode())
+        is_ours = hmac.compare_digest(signature.encode(), self._signature(kind, signed).encode())
         return is_ours and self._clock().timestamp() < int(expires)
 
-    def _signature(self, expires: str) -> str:
-        return hmac.new((self._token or "").encode(), f"mindbus session {expires}".encode(), hashlib.sha256).hexdigest()
+    def _signature(self, kind: str, signed: str) -> str:
+        return hmac.new((self._token or "").encode(), f"mindbus {kind} {signed}".encode(), hashlib.sha256).hexdigest()
 
 
 class LoginThrottle:

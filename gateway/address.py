@@ -3,10 +3,14 @@
 import socket
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from config.settings import FleetSettings
 from mindbus.errors import MindBusError
+from mindbus.run_dir import RunSettings
+
+if TYPE_CHECKING:
+    from config.settings import FleetSettings
 
 DEFAULT_PORT = 8040
 _LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -16,7 +20,7 @@ class CannotListen(MindBusError, OSError):
     """The gateway cannot listen there: set MINDBUS_GATEWAY_HOST, MINDBUS_GATEWAY_PORT to what is free here."""
 
 
-def bound_socket(settings: FleetSettings) -> socket.socket:
+def bound_socket(settings: "FleetSettings") -> socket.socket:
     """A listening socket at the set port; without one at the last, the default or any free port.
 
     Raises CannotListen.
@@ -37,12 +41,12 @@ def url_of(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def url_file(settings: FleetSettings) -> Path:
+def url_file(settings: RunSettings) -> Path:
     """The file in which a gateway records its URL, also for the next one."""
     return settings.run_dir / "gateway_url"
 
 
-def last_url(settings: FleetSettings) -> str | None:
+def last_url(settings: RunSettings) -> str | None:
     """URL of the running gateway of this data folder, or of the last one."""
     file = url_file(settings)
     return file.read_text().strip() if file.exists() else None

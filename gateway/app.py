@@ -1,9 +1,12 @@
 """The FastAPI application: routers, access control, error handlers."""
 
+import warnings
+
 from fastapi import FastAPI, Request, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.security import HTTPBearer
+from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.exceptions import HTTPException
 
 from bus_schema.replies import Code
@@ -16,6 +19,9 @@ from gateway.login import login_routes
 from gateway.problems import EXPECTED, Problem, field_errors, problem_for, problem_response, respond
 from mindbus.logs import logger
 from mindbus.version import __version__
+
+# FastAPI hushes it while it makes a field; the validators of our messages are built later, when a field is first used.
+warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)
 
 _DESCRIPTION = "The HTTP API of MindBus. Errors are `application/problem+json`; `code` is for programs."
 _CODES = {401: Code.UNAUTHORIZED, 403: Code.UNAUTHORIZED, 404: Code.NOT_FOUND}

@@ -45,8 +45,7 @@ class Backend:
 
     async def queues(self, prefix: str = "mb.") -> list[QueueState]:
         """All queues whose names begin so. Raises ManagementUnavailable."""
-        async with open_management(self.settings, find_broker(self.settings)) as management:
-            return await management.queues(prefix)
+        return await open_management(self.settings, find_broker(self.settings)).queues(prefix)
 
     async def dead_letter_counts(self) -> dict[str, int]:
         """Number of dead letters by service, of every service that can have some. Raises ManagementUnavailable."""

@@ -1,5 +1,6 @@
 """The login page: exchanges the token for a session cookie."""
 
+import re
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -9,23 +10,38 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from gateway.access_control import COOKIE, LOGIN, address_of, too_many_attempts
-from gateway.access_tokens import SESSION_FOR, AccessKeys, LoginThrottle
+from gateway.access_control import COOKIE, address_of, too_many_attempts
+from gateway.access_tokens import LOGIN, SESSION_FOR, AccessKeys, LoginThrottle
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 _MESSAGES = {
-    "en": ("Sign in", "Access token", "Sign in", "Wrong token.", "`mindbus up` showed it once; it is stored in"),
-    "ru": ("Вход", "Токен доступа", "Войти", "Неверный токен.", "`mindbus up` показал его один раз; он сохранён в"),
+    "en": (
+        *("Sign in", "Access token", "Sign in", "Wrong token, or a link that has been used."),
+        "`mindbus open` signs you in; `mindbus status --show-secrets` shows the token.",
+    ),
+    "ru": (
+        *("Вход", "Токен доступа", "Войти", "Неверный токен или ссылка уже использована."),
+        "Чтобы войти, наберите `mindbus open`; токен показывает `mindbus status --show-secrets`.",
+    ),
 }
-_TOKEN_FILE = "gateway_token"
 
 
 def login_routes(keys: AccessKeys, throttle: LoginThrottle) -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
     @router.get(LOGIN)
-    async def page(request: Request, next: str = "/") -> Response:  # the name in the query
-        return RedirectResponse(_safe(next), 303) if keys.is_open else _page(request, _safe(next))
+    async def page(request: Request, next: str = "/", ticket: str = "") -> Response:  # the names in the query
+        if keys.is_open:
+            return RedirectResponse(_safe(next), 303)
+        if not ticket:
+            return _page(request, _safe(next))
+        address = address_of(request)
+        if wait_s := throttle.wait_s(address):
+            return too_many_attempts(wait_s)
+        if not keys.take_ticket(ticket):
+            throttle.count(address)
+            return _page(request, _safe(next), is_wrong=True)
+        return _entered(request, _safe(next), keys)
 
     @router.post(LOGIN)
     async def enter(request: Request) -> Response:
@@ -37,11 +53,7 @@ def login_routes(keys: AccessKeys, throttle: LoginThrottle) -> APIRouter:
         if not keys.is_token(form.get("token", [""])[0].strip()):
             throttle.count(address)
             return _page(request, target, is_wrong=True)
-        entered = RedirectResponse(target, 303)
-        is_secure = request.url.scheme == "https"
-        lasts_s = int(SESSION_FOR.total_seconds())
-        entered.set_cookie(COOKIE, keys.session(), lasts_s, httponly=True, samesite="strict", secure=is_secure)
-        return entered
+        return _entered(request, target, keys)
 
     @router.post("/logout")
     async def leave() -> Response:
@@ -50,6 +62,14 @@ def login_routes(keys: AccessKeys, throttle: LoginThrottle) -> APIRouter:
         return response
 
     return router
+
+
+def _entered(request: Request, target: str, keys: AccessKeys) -> Response:
+    entered = RedirectResponse(target, 303)
+    is_secure = request.url.scheme == "https"
+    lasts_s = int(SESSION_FOR.total_seconds())
+    entered.set_cookie(COOKIE, keys.session(), lasts_s, httponly=True, samesite="strict", secure=is_secure)
+    return entered
 
 
 @cache
@@ -72,7 +92,7 @@ def _page(request: Request, target: str, *, is_wrong: bool = False) -> Response:
         label=label,
         button=button,
         wrong=f'<p role="alert">{error}</p>' if is_wrong else "",
-        where=escape(f"{where} {_TOKEN_FILE}.").replace("`mindbus up`", "<code>mindbus up</code>"),
+        where=re.sub("`(.*?)`", r"<code>\1</code>", escape(where)),
         target=escape(target),
     )
     headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store"}

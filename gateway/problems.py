@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 from bus_schema.envelope import explain
 from bus_schema.replies import Code
 from mindbus.errors import MindBusError, ReplyError
+from mindbus.redaction import without_secrets
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 5
@@ -56,7 +57,8 @@ class Problem(BaseModel):
             fields = field_errors(map(dict, error.errors(include_url=False)))
             return problem_for(Code.INVALID, explain(error), errors=fields)
         code = error.code if isinstance(error, MindBusError) else Code.INTERNAL
-        return problem_for(code, error.message if isinstance(error, ReplyError) else str(error))
+        text = error.message if isinstance(error, ReplyError) else str(error)
+        return problem_for(code, without_secrets(text))
 
 
 def problem_for(code: Code, detail: str, status: int | None = None, errors: list[FieldError] | None = None) -> Problem:

@@ -105,7 +105,7 @@ class MemoryChanges(Broadcast[KemChange]):
 
     def _change(self, envelope: Envelope, event: _ChangeEvent, readable: ReadableKems) -> KemChange | None:
         kem_id, kem = event.kem_id, readable.kems.get(event.kem_id)
-        fields: dict[str, Any] = {"kem_id": kem_id, "at": envelope.time, "by": envelope.mbrequester}
+        fields: dict[str, Any] = {"kem_id": kem_id, "at": envelope.time, "by": envelope.requester}
         kind = _EVENTS[envelope.type][0]
         if isinstance(event, KemNotice) and (kem is not None or event.visibility == "public"):
             self._seen[kem_id] = kem.metadata if kem is not None else event.metadata

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from bus_schema.envelope import Envelope
 from bus_schema.replies import Code
-from bus_schema.timeline import GetTimeline, TimelineEvent, TimelinePage
+from bus_schema.timeline import GetTimeline, TimelineEvent, TimelinePage, is_failure
 from gateway.event_feed import EventFeed, Listener
 from mindbus.errors import BusUnavailable, Rejected, ReplyError
 from mindbus.logs import logger
@@ -85,7 +85,8 @@ class TimelineTail:
                     later_events = [event for event in self._recent if sequence_of(event) > position]
                     events, is_complete = [event for event in later_events if fits(query, event)], True
                 else:
-                    page = await self._read_page(query.model_copy(update={"cursor": str(position)}))
+                    later = query.model_copy(update={"cursor": str(position), "newest_first": False})
+                    page = await self._read_page(later)
                     events, is_complete = list(page.items), len(page.items) < query.limit
                     position = int(page.next_cursor or position)
                 # The page was read after `reached` was: it has everything up to there.
@@ -137,23 +138,13 @@ class TimelineTail:
         self._grown = asyncio.Event()
 
     async def _end(self) -> int:
-        """The last sequence number, by bisection: pages go forward only. Raises ReplyError, BusUnavailable."""
-        low, high = 0, 1
-        while (sequence := await self._next(high)) is not None:
-            low, high = sequence, sequence * 2
-        while low < high:
-            middle = (low + high) // 2
-            sequence = await self._next(middle)
-            low, high = (low, middle) if sequence is None else (sequence, high)
-        return low
+        """The last sequence number, 0 without events. Raises ReplyError, BusUnavailable."""
+        page = await self._page(GetTimeline(limit=1, newest_first=True))
+        return sequence_of(page.items[0]) if page.items else 0
 
     async def _reaches(self, position: int) -> bool:
         """True if an event has this sequence number or a later one, or if the position is 0."""
-        return position == 0 or await self._next(position - 1) is not None
-
-    async def _next(self, position: int) -> int | None:
-        page = await self._page(GetTimeline(cursor=str(position), limit=1))
-        return sequence_of(page.items[0]) if page.items else None
+        return position == 0 or await self._end() >= position
 
     async def _read_page(self, query: GetTimeline) -> TimelinePage:
         return await _retry(lambda: self._page(query))
@@ -185,6 +176,8 @@ def fits(query: GetTimeline, event: TimelineEvent) -> bool:
         and (not query.topics or event.topic in query.topics)
         and (query.since is None or event.time >= query.since)
         and (query.until is None or event.time < query.until)
+        and query.event_id in (None, event.event_id)
+        and not (query.failures_only and not is_failure(event.envelope))
     )
 
 

@@ -2,12 +2,18 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextvars import Context
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
-from starlette.types import ASGIApp
+from fastapi.responses import RedirectResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from config.settings import FleetSettings
 from gateway.access_tokens import AccessKeys, token_file, token_of
@@ -19,6 +25,7 @@ from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import MindBusError
 from mindbus.files.disk import write_private
 from mindbus.logs import logger
+from mindbus.tasks import end
 
 _DRAIN_S = 3
 _MAX_CONNECTIONS = 1000
@@ -28,17 +35,18 @@ class ServerNotStarted(MindBusError):
     """The web server ended before it served; its log says why."""
 
 
-UserInterface = Callable[[Backend, FastAPI], AbstractAsyncContextManager[None]]
+ASSETS = "/assets"
 
 
 class GatewayWorker(Worker):
     """A worker without handlers: it turns HTTP requests into requests on the bus."""
 
     name = "gateway"
+    subscribes_to = ("#",)
 
-    def __init__(self, context: WorkerContext, ui: UserInterface | None = None) -> None:
-        """`ui` answers all paths that the API does not."""
-        self._context, self._ui = context, ui
+    def __init__(self, context: WorkerContext, *, has_screens: bool = False) -> None:
+        """With screens, they answer all paths that the API does not."""
+        self._context, self._has_screens = context, has_screens
         self.backend = Backend(context.bus, context.settings_as(FleetSettings), context.clock)
         self.streams = EventStreams(context.settings_as(FleetSettings).gateway_max_streams)
         self._running = AsyncExitStack()
@@ -54,8 +62,8 @@ class GatewayWorker(Worker):
         app = create_app(self.backend, AccessKeys(token.text if token else None, self._context.clock), self.streams)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.backend.running())
-            if self._ui is not None:
-                await stack.enter_async_context(self._ui(self.backend, app))
+            if self._has_screens:
+                stack.push_async_callback(_mount_screens(app, self.backend).close)
             await stack.enter_async_context(_serving(app, bound))
             self._running = stack.pop_all()
         write_private(url_file(settings), self.url)
@@ -65,6 +73,49 @@ class GatewayWorker(Worker):
         """End streams first, so that their clients reconnect, then the server, the UI and the backend."""
         self.streams.close()
         await self._running.aclose()
+
+
+class Screens:
+    """The screens as an ASGI application, imported when one of them is asked for: NiceGUI weighs 40 MB."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend, self._opened = backend, AsyncExitStack()
+        self._opening: asyncio.Task[ASGIApp] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._opening is None or (self._opening.done() and self._opening.exception()):
+            # Outside the context of the request, and whatever becomes of it.
+            self._opening = asyncio.create_task(self._open(), context=Context(), name="open screens")
+        app = await asyncio.shield(self._opening)
+        await app(scope, receive, send)
+
+    async def close(self) -> None:
+        """End the screens, if any was asked for."""
+        if self._opening is not None:
+            await end(self._opening)
+        await self._opened.aclose()
+
+    async def _open(self) -> ASGIApp:
+        # In a thread: it takes a second.
+        web_ui = await asyncio.to_thread(import_module, "gateway.ui.web_ui")
+        app: ASGIApp = await self._opened.enter_async_context(web_ui.open_screens(self._backend))
+        return app
+
+
+def _mount_screens(app: FastAPI, backend: Backend) -> Screens:
+    screens, assets = Screens(backend), Path(str(files("gateway.ui").joinpath("static")))
+    app.mount(ASSETS, StaticFiles(directory=assets), name="assets")
+    app.add_api_route("/", _to_timeline, include_in_schema=False)
+    app.mount("/", screens)
+    return screens
+
+
+async def _to_timeline() -> RedirectResponse:
+    return RedirectResponse("/timeline")
+
+
+def open_gateway(context: WorkerContext) -> GatewayWorker:
+    return GatewayWorker(context, has_screens=True)
 
 
 @asynccontextmanager

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from bus_schema.identities import Principal
 from bus_schema.kem import KemDraft, KemRights
 from memory.errors import KemIdTaken, NotTheOwner, NotYoursToShare
-from mindbus.principal import Principal
 
 RIGHTS = frozenset(KemRights.model_fields)
 

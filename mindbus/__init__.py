@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mindbus.bus.client import Client
     from mindbus.bus.connection import NoBroker, connect
     from mindbus.bus.context import MessageContext
-    from mindbus.bus.handlers import Publish, Send, background, every, on_command, on_event, on_topic
+    from mindbus.bus.handlers import Publish, Send, background, every, on_command, on_event, on_topic, time_limit
     from mindbus.bus.subscriptions import EventSubscription
     from mindbus.bus.worker import Worker, WorkerContext
     from mindbus.errors import (
@@ -46,7 +46,16 @@ _HOMES = {
         "TemporaryFailure",
         "Unroutable",
     ),
-    "mindbus.bus.handlers": ("Send", "Publish", "background", "every", "on_command", "on_event", "on_topic"),
+    "mindbus.bus.handlers": (
+        "Send",
+        "Publish",
+        "background",
+        "every",
+        "on_command",
+        "on_event",
+        "on_topic",
+        "time_limit",
+    ),
     "mindbus.bus.context": ("MessageContext",),
     "mindbus.bus.worker": ("WorkerContext", "Worker"),
     "bus_schema.dialogue": ("DialogueFragment",),
@@ -91,6 +100,7 @@ __all__ = [
     "on_command",
     "on_event",
     "on_topic",
+    "time_limit",
 ]
 
 

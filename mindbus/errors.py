@@ -6,7 +6,7 @@ from enum import StrEnum
 from inspect import cleandoc
 from typing import Any, ClassVar
 
-from bus_schema.replies import Code
+from bus_schema.codes import Code
 
 
 class Ending(StrEnum):
@@ -93,12 +93,28 @@ class PermanentFailure(MindBusError, code=Code.INTERNAL):
         super().__init__(message, code=code)
 
 
+class HandlerTooSlow(TemporaryFailure):
+    """The handler did not end within its time limit and was cancelled; the message is tried again within its budget."""
+
+
+class Damaged(MindBusError, code=Code.INTERNAL):
+    """Data of a worker are damaged: it stops consuming, and its messages stay in their queues until that is mended."""
+
+
 class BusUnavailable(TemporaryFailure):
     """RabbitMQ cannot be reached, or does not confirm; what was published may or may not arrive."""
 
 
 class Unroutable(BusUnavailable):
     """No queue takes this command: start its worker once, or check the service's name."""
+
+
+class NotPermitted(Unroutable, code=Code.UNAUTHORIZED):
+    """RabbitMQ does not take this from this user; a worker names the services that it commands in `sends_to`."""
+
+
+class TopologyMissing(BusUnavailable):
+    """The queues of this worker have not been made: an administrator runs `mindbus topology apply --worker` for it."""
 
 
 class ReplyError(MindBusError):

@@ -1,18 +1,19 @@
 """Health files: the state of each worker process, written with every heartbeat."""
 
+import json
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any, Self
 
-from pydantic import AwareDatetime, BaseModel, computed_field
-
-from bus_schema.fleet import State
-from bus_schema.replies import Code
+from bus_schema.codes import Code, State
 from mindbus.errors import MindBusError
 from mindbus.files.disk import write_private
-from mindbus.settings import Settings
+from mindbus.run_dir import RunSettings
 
 MISSED_HEARTBEATS = 3
 # Files of containers that are long gone: nobody else will ever remove them.
@@ -28,16 +29,47 @@ class WorkerUnhealthy(MindBusError, code=Code.UNAVAILABLE):
     """No worker of this name is ready on this host."""
 
 
-class Health(BaseModel):
+@dataclass(frozen=True)
+class Health:
     """One worker in one process."""
 
     name: str
     host: str
     pid: int
     state: State
-    time: AwareDatetime
+    time: datetime
+    # Messages that are being handled, as of a worker that drains.
+    at_work: int = 0
+    # Reason why it is not well, where it knows one; a warning of one that is.
+    note: str = ""
 
-    @computed_field  # type: ignore[prop-decorator]  # as pydantic documents it
+    @classmethod
+    def read(cls, text: bytes) -> Self:
+        """Raises ValueError, KeyError or TypeError where the text is not that of a health file."""
+        fields = json.loads(text)
+        time = datetime.fromisoformat(fields["time"])
+        if time.tzinfo is None:
+            raise ValueError(f"{time} has no time zone")
+        return cls(
+            str(fields["name"]),
+            str(fields["host"]),
+            int(fields["pid"]),
+            State(fields["state"]),
+            time,
+            fields.get("at_work", 0),
+            str(fields.get("note", "")),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Fields of the file."""
+        own = {"name": self.name, "host": self.host, "pid": self.pid, "state": self.state}
+        return own | {
+            "time": self.time.isoformat().replace("+00:00", "Z"),
+            "ready": self.ready,
+            "at_work": self.at_work,
+            "note": self.note,
+        }
+
     @property
     def ready(self) -> bool:
         """Whether it consumes from its queues just now."""
@@ -52,15 +84,31 @@ class Health(BaseModel):
 class HealthFolder:
     """One file per worker and process, replaced at every heartbeat."""
 
-    def __init__(self, settings: Settings, clock: Callable[[], datetime] = _utc_now) -> None:
+    def __init__(self, settings: RunSettings, clock: Callable[[], datetime] = _utc_now) -> None:
         self._folder = settings.run_dir / "health"
         self._stale_after = timedelta(seconds=settings.heartbeat_s * MISSED_HEARTBEATS)
         self._clock = clock
         self._host = socket.gethostname()
 
-    def report(self, name: str, state: State) -> None:
-        health = Health(name=name, host=self._host, pid=os.getpid(), state=state, time=self._clock())
-        write_private(self._file(name, os.getpid()), health.model_dump_json())
+    def report(self, name: str, state: State, note: str = "", *, at_work: int = 0) -> None:
+        """Write the file of a worker of this process; `at_work` is the number of messages that it handles.
+
+        Raises OSError; on a full disk the file of the report before is touched, so that the worker is not taken for a
+        frozen one.
+        """
+        health = Health(name, self._host, os.getpid(), state, self._clock(), at_work, note)
+        file = self._file(name, os.getpid())
+        try:
+            write_private(file, json.dumps(health.as_json(), separators=(",", ":")))
+        except OSError:
+            with suppress(OSError):
+                os.utime(file)
+            raise
+
+    def last_sign(self, pid: int) -> float:
+        """Modification time, in seconds since 1970, of the newest file of a process here; 0.0 where it has none."""
+        files = self._folder.glob(f"*@{self._host}.{pid}.json")
+        return max((mtime for file in files if (mtime := _modified(file)) is not None), default=0.0)
 
     def forget(self, name: str) -> None:
         """Remove the file of a worker of this process."""
@@ -92,7 +140,9 @@ class HealthFolder:
             return "has died"
         if silent > self._stale_after:
             return f"has been silent for {silent.total_seconds():.0f} s; it hangs or is frozen"
-        return None if health.is_well else "runs but does not consume from its queues; is RabbitMQ reachable?"
+        if health.is_well:
+            return None
+        return health.note or "runs but does not consume from its queues; is RabbitMQ reachable?"
 
     def sweep(self) -> None:
         """Remove the files of dead processes."""
@@ -109,9 +159,16 @@ class HealthFolder:
 
     def _read(self, file: Path) -> Health | None:
         try:
-            return Health.model_validate_json(file.read_bytes())
-        except (FileNotFoundError, ValueError):
+            return Health.read(file.read_bytes())
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
+
+
+def _modified(file: Path) -> float | None:
+    try:
+        return file.stat().st_mtime
+    except FileNotFoundError:
+        return None
 
 
 _ENDED = ("Z", "X")  # states in /proc: zombie, dead

@@ -1,25 +1,41 @@
 """Structured logs: a fixed event name, fields beside it."""
 
 import logging
-import re
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from mindbus.redaction import redact_other_logs, without_secrets
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
-_SIGNED_QUERY = re.compile(r"\?[^\s'\"<>]*X-Amz-[^\s'\"<>]*", re.IGNORECASE)
-# They log whole addresses, or messages that may contain one.
-_TALKATIVE = (
-    *("httpx", "httpcore.connection", "httpcore.http11", "httpcore.http2", "httpcore.proxy"),
-    *("aiormq.connection", "aiormq.channel"),
-)
+
+class UnfailingStream:
+    """A text stream that drops what cannot be written: a full disk must not end whoever has something to log."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
 
 
 def configure_logs(level: str, log_format: str) -> None:
     """Send all logs to standard error, which leaves standard output to results."""
     import structlog
+
+    global _deferred
+    _deferred = None
+    redact_other_logs()
 
     # Plain tracebacks: those with local variables would put messages and keys into the log.
     console = structlog.dev.ConsoleRenderer(
@@ -31,14 +47,48 @@ def configure_logs(level: str, log_format: str) -> None:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso"),
         *([structlog.processors.format_exc_info, structlog.processors.JSONRenderer()] if is_json else [console]),
+        _redact,
     ]
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
         # Whatever standard error is when something is logged: whoever swaps it may close it afterwards.
-        logger_factory=lambda *_names: structlog.PrintLogger(sys.stderr),
+        logger_factory=lambda *_names: structlog.PrintLogger(cast("TextIO", UnfailingStream(sys.stderr))),
         cache_logger_on_first_use=False,
     )
+
+
+def _redact(_logger: object, _method: str, line: "EventDict | str") -> str:
+    return without_secrets(str(line))
+
+
+_deferred: "DeferredLogger | None" = None
+
+
+def configure_logs_later(level: str, log_format: str) -> None:
+    """`configure_logs` when something is logged first: a process that logs next to nothing goes without structlog."""
+    global _deferred
+    _deferred = DeferredLogger(level, log_format)
+
+
+class DeferredLogger:
+    """A logger that imports structlog for the first event of its level or above."""
+
+    def __init__(self, level: str, log_format: str) -> None:
+        self._level, self._format = level, log_format
+        self._least = int(logging.getLevelName(level.upper()))
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        """The method of that name, such as `info`; below the level one that does nothing."""
+        if logging.getLevelName("ERROR" if method == "exception" else method.upper()) < self._least:
+            return _ignore
+        configure_logs(self._level, self._format)
+        found: Callable[..., Any] = getattr(logger(), method)
+        return found
+
+
+def _ignore(*_event: object, **_fields: object) -> None:
+    pass
 
 
 def logger() -> "FilteringBoundLogger":
@@ -48,6 +98,8 @@ def logger() -> "FilteringBoundLogger":
     of the standard library, which shows warnings and errors alone unless the program says otherwise.
     """
     # Imported here: it brings the formatting of tracebacks along, which takes longer than the rest of the library.
+    if _deferred is not None:
+        return cast("FilteringBoundLogger", _deferred)
     import structlog
 
     log: FilteringBoundLogger = structlog.get_logger() if structlog.is_configured() else _standard_logger()
@@ -69,20 +121,4 @@ def _standard_logger() -> "FilteringBoundLogger":
 def _as_record(_logger: object, _method: str, fields: "EventDict") -> tuple[tuple[str], dict[str, Any]]:
     event, exc_info = str(fields.pop("event")), fields.pop("exc_info", None)
     line = " ".join([event, *(f"{name}={value!r}" for name, value in fields.items())])
-    return (line,), {"exc_info": exc_info} if exc_info else {}
-
-
-def without_signatures(text: str) -> str:
-    """The text with the queries of signed addresses removed."""
-    return _SIGNED_QUERY.sub("?…", text)
-
-
-def keep_signatures_out() -> None:
-    """Redact signed addresses in the logs of other libraries, at all levels; idempotent."""
-    for name in _TALKATIVE:
-        logging.getLogger(name).addFilter(_redact)
-
-
-def _redact(record: logging.LogRecord) -> bool:
-    record.msg, record.args = without_signatures(record.getMessage()), ()
-    return True
+    return (without_secrets(line),), {"exc_info": exc_info} if exc_info else {}

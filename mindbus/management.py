@@ -1,15 +1,23 @@
 """RabbitMQ's management API: queues, exchanges, bindings, policies."""
 
+import asyncio
+import json
+from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Self
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.request import Request, urlopen
 
-import httpx
-
-from bus_schema.replies import Code
+from bus_schema.codes import Code
 from mindbus.errors import MindBusError
+from mindbus.run_dir import RunSettings, management_file
 from mindbus.settings import Settings
+
+_WITHIN_S = 10
+_WORDS = 300
 
 
 class ManagementUnavailable(MindBusError, code=Code.UNAVAILABLE):
@@ -38,12 +46,10 @@ class Management:
     def __init__(self, url: str, vhost: str = "/") -> None:
         parts = urlsplit(url)
         host = f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
-        self._client = httpx.AsyncClient(
-            base_url=urlunsplit((parts.scheme, host, parts.path.rstrip("/") + "/api", "", "")),
-            auth=(unquote(parts.username or "guest"), unquote(parts.password or "guest")),
-            timeout=10,
-        )
-        self._vhost = quote(vhost, safe="")
+        self._url = urlunsplit((parts.scheme, host, parts.path.rstrip("/") + "/api", "", ""))
+        login = f"{unquote(parts.username or 'guest')}:{unquote(parts.password or 'guest')}"
+        self._headers = {"Authorization": f"Basic {b64encode(login.encode()).decode()}"}
+        self.vhost, self._vhost = vhost, quote(vhost, safe="")
 
     async def queues(self, prefix: str = "mb.") -> list[QueueState]:
         rows = await self._get(f"/queues/{self._vhost}")
@@ -61,37 +67,47 @@ class Management:
         overview: dict[str, Any] = await self._get("/overview")
         return overview
 
-    async def __aenter__(self) -> Self:
-        return self
+    async def users(self) -> list[str]:
+        """Names of the broker's users; the login is an administrator's."""
+        return [row["name"] for row in await self._get("/users")]
 
-    async def __aexit__(self, *_error: object) -> None:
-        await self._client.aclose()
+    async def import_definitions(self, definitions: Mapping[str, Any]) -> None:
+        """Add users, permissions and more, replacing those of the same names; the login is an administrator's."""
+        body = json.dumps(definitions).encode()
+        headers = self._headers | {"Content-Type": "application/json"}
+        await asyncio.to_thread(self._read, Request(f"{self._url}/definitions", body, headers, method="POST"))
 
     async def _get(self, path: str) -> Any:
+        # The standard library's client: that of httpx takes a quarter of the time of `mindbus queues` to be imported.
+        return await asyncio.to_thread(self._read, Request(self._url + path, headers=self._headers))
+
+    def _read(self, request: Request) -> Any:
         try:
-            answer = await self._client.get(path)
-            answer.raise_for_status()
-        except httpx.HTTPError as error:
+            with urlopen(request, timeout=_WITHIN_S) as answer:
+                return json.loads(answer.read() or b"null")
+        except HTTPError as error:
+            said = error.read().decode(errors="replace")[:_WORDS]
+            raise ManagementUnavailable(f"The management API of RabbitMQ refuses: {error} {said}") from error
+        except (OSError, HTTPException, ValueError) as error:
             raise ManagementUnavailable(f"{ManagementUnavailable.__doc__} ({error})") from error
-        return answer.json()
 
 
 def open_management(settings: Settings, amqp_url: str) -> Management:
-    """The management API that belongs to an AMQP address: as set, as `mindbus up` has left it, or as is usual."""
+    """The management API that belongs to an AMQP address."""
     vhost = unquote(urlsplit(amqp_url).path.removeprefix("/")) or "/"
+    return Management(management_url(settings, amqp_url), vhost)
+
+
+def management_url(settings: RunSettings, amqp_url: str) -> str:
+    """Its URL with the login: as set, as `mindbus up` has left it, or as is usual."""
     file = management_file(settings)
     if settings.management_url:
-        return Management(settings.management_url, vhost)
+        return settings.management_url
     if settings.amqp_url is None and file.exists():
-        return Management(file.read_text().strip(), vhost)
+        return file.read_text().strip()
     parts = urlsplit(amqp_url)
     login = f"{parts.username or 'guest'}:{parts.password or 'guest'}"
-    return Management(f"http://{login}@{parts.hostname}:15672", vhost)
-
-
-def management_file(settings: Settings) -> Path:
-    """File in which `mindbus up` keeps the management address of its private broker with the login, mode 0600."""
-    return settings.run_dir / "management_url"
+    return f"http://{login}@{parts.hostname}:15672"
 
 
 def _queue(row: dict[str, Any]) -> QueueState:

@@ -26,6 +26,9 @@ SOURCES = "mindbus.worker_sources"
 FLEET_DISTRIBUTION = "mindbus-fleet"
 FLEET_PACKAGE = "mindbus_fleet"
 
+# Users of RabbitMQ that are no workers.
+_RESERVED = frozenset({"mindbus", "viewer", "guest", "cli", "client"})
+
 Factory = Callable[[WorkerContext], Worker]
 
 
@@ -41,6 +44,10 @@ class BrokenWorker(MindBusError, code=Code.INVALID):
 
 class HiddenPackage(BrokenWorker):
     """The worker needs a package whose name a package of the fleet has in this process, such as `agents`."""
+
+
+class WorkerNameTaken(MindBusError, code=Code.CONFLICT):
+    """Another worker, or a user of RabbitMQ, has this worker's name, and so its queues; give yours another name."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +151,14 @@ class WorkerRegistry:
             usable[name] = entry
         return WorkerRegistry(usable, broken)
 
+    def require_free(self, name: str, target: str) -> None:
+        """Check that no other worker has the name of the one at a target of `workers_at`. Raises WorkerNameTaken."""
+        entry = self.entries.get(name)
+        module = target.removesuffix(".py") if target.endswith(".py") else target.partition(":")[0]
+        is_same = entry is not None and not entry.is_own and _last_of(entry.point.module) == _last_of(module)
+        if name in _RESERVED or (entry is not None and not is_same):
+            raise WorkerNameTaken(f"{WorkerNameTaken.__doc__} ({name})")
+
     def require(self, name: str) -> WorkerEntry:
         """The worker of that name. Raises UnknownWorker, BrokenWorker."""
         if name in self.entries:
@@ -223,6 +238,10 @@ def load_entry_point(point: EntryPoint) -> Any:
     if _is_of_fleet_distribution(point):
         importlib.import_module(FLEET_PACKAGE)
     return point.load()
+
+
+def _last_of(module: str) -> str:
+    return re.split(r"[./\\]", module)[-1]
 
 
 def _is_of_fleet_distribution(point: EntryPoint) -> bool:

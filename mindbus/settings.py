@@ -1,17 +1,21 @@
 """Settings of the library: broker, files, timeouts, logs. `MINDBUS_*` is read here, once, nowhere else."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
+from urllib.parse import unquote, urlsplit
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from mindbus.redaction import add_secrets, without_secrets
 
 
 class Settings(BaseSettings):
     """All that the bus, the SDK and the command line can be told; a fleet or a worker adds its own in a subclass."""
 
-    model_config = SettingsConfigDict(env_prefix="MINDBUS_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="MINDBUS_", frozen=True, extra="ignore", hide_input_in_errors=True)
 
     @classmethod
     def settings_customise_sources(
@@ -76,9 +80,45 @@ class Settings(BaseSettings):
     subagent_timeout_s: float = Field(
         default=120, gt=0, description="How long a sub-agent may take over one task, in seconds."
     )
+    operators: str = Field(
+        default="local", description="Ids of the people who may ask for everybody's data and maintain it, by commas."
+    )
+    readers: str = Field(
+        default="", description="Names of workers of your own that may read what the fleet's own may, by commas."
+    )
     metrics_port: int | None = Field(default=None, description="Port of the Prometheus endpoint; none: no endpoint.")
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
     log_format: str = Field(default="console", description="console or json.")
+
+    @field_validator("*")
+    @classmethod
+    def _is_readable_url(cls, value: Any, field: ValidationInfo) -> Any:
+        if isinstance(value, str) and "@" in value and (field.field_name or "").endswith("_url"):
+            try:
+                _ = urlsplit(value).port
+            except ValueError:
+                # Its own words repeat what stands where a port should, such as a part of the password.
+                raise ValueError("is no URL; in a password write / as %2F, # as %23, ? as %3F, @ as %40") from None
+        return value
+
+    def model_post_init(self, _context: object) -> None:
+        """From now on the secrets of these settings are masked in logs and errors."""
+        add_secrets(self.secrets())
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        for name, value in super().__repr_args__():
+            yield name, without_secrets(value) if isinstance(value, str) else value
+
+    def secrets(self) -> Iterator[str]:
+        """Values of secret settings, which have `repr=False`; passwords in URLs, as they stand there and decoded."""
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                continue
+            if not field.repr:
+                yield value
+            password = value.partition("://")[2].rpartition("@")[0].partition(":")[2]
+            yield from (password, unquote(password))
 
     @property
     def files_url(self) -> str:

@@ -1,7 +1,9 @@
-"""Tasks: supervision of repeated steps, reliable cancellation, group commit."""
+"""Tasks: supervision of repeated steps, reliable cancellation, work until a signal, group commit."""
 
 import asyncio
+import os
 import random
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -9,6 +11,8 @@ from typing import Any, Generic, TypeVar
 
 from mindbus.errors import TemporaryFailure
 from mindbus.logs import logger
+
+T = TypeVar("T")
 
 _TRY_AGAIN_S = 5.0
 _FIRST_DELAY_S = 0.2
@@ -74,6 +78,33 @@ async def end(*tasks: "asyncio.Task[Any]", try_again_s: float = _TRY_AGAIN_S) ->
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def stop_on_signals(stop: asyncio.Event) -> None:
+    """SIGTERM and Ctrl-C set `stop`; the second of them ends the process on the spot."""
+
+    def on_signal(number: signal.Signals) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
+
+
+async def run_until_stopped(work: Coroutine[Any, Any, T], on_stop: Callable[[], object] = lambda: None) -> T | None:
+    """Do it unless SIGTERM or Ctrl-C comes first; what it has begun is ended in good order. None: it was stopped."""
+    stop = asyncio.Event()
+    stop_on_signals(stop)
+    working, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    if working.done():
+        stopped.cancel()
+        return working.result()
+    on_stop()
+    working.cancel()
+    await asyncio.wait({working})
+    return None if working.cancelled() else working.result()
+
+
 @asynccontextmanager
 async def running(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
     """A task for the time of a block."""
@@ -82,9 +113,6 @@ async def running(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[N
         yield
     finally:
         await end(task)
-
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,17 @@ from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import MindBusError
 from mindbus.health import HealthFolder
 from mindbus.logs import logger
-from mindbus.runtime.service import Service, build
+from mindbus.runtime.provision import Administrator, when_up
+from mindbus.runtime.service import Service, build, provide
 from mindbus.settings import Settings
+from mindbus.tasks import running
 
 # How long a worker of `mindbus up` waits for the broker that starts beside it.
 _BROKER_WITHIN_S = 180.0
 # Of objects that have not been freed again, before the youngest are collected; 700 by default.
 _ALLOCATIONS = 10_000
+# How often a draining worker says what it still has to do.
+_REPORT_S = 0.5
 
 
 class WorkerMisnamed(MindBusError, code=Code.INVALID):
@@ -38,7 +42,7 @@ async def host(
     """Run workers side by side until `stop` is set, then let them finish what they have begun."""
     health = HealthFolder(settings)
     try:
-        async with _monitored(settings), _running(makers, settings, health.report):
+        async with _monitored(settings), _running(makers, settings, health):
             logger().info("workers ready", workers=sorted(makers))
             await stop.wait()
             logger().info("workers stopping", workers=sorted(makers))
@@ -54,6 +58,11 @@ def spare_collections() -> None:
     gc.set_threshold(_ALLOCATIONS, 20, 20)
 
 
+def skip_last_collection() -> None:
+    """Let the interpreter end without collecting garbage, which takes it two seconds once pages have been shown."""
+    gc.freeze()
+
+
 async def wait_for_broker(settings: Settings) -> None:
     """Wait for the private broker that starts beside this process. Raises NoBroker."""
     async with asyncio.timeout(_BROKER_WITHIN_S):
@@ -64,18 +73,6 @@ async def wait_for_broker(settings: Settings) -> None:
                 await asyncio.sleep(0.05)
             else:
                 return
-
-
-def stop_on_signals(stop: asyncio.Event) -> None:
-    """SIGTERM and Ctrl-C set `stop`; the second of them ends the process on the spot."""
-
-    def on_signal(number: signal.Signals) -> None:
-        if stop.is_set():
-            os._exit(128 + number)
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
 
 
 def die_with_parent(grace_s: float) -> None:
@@ -107,16 +104,19 @@ async def _monitored(settings: Settings) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _running(
-    makers: Mapping[str, Callable[[WorkerContext], Worker]], settings: Settings, report: Callable[[str, State], None]
+    makers: Mapping[str, Callable[[WorkerContext], Worker]], settings: Settings, health: HealthFolder
 ) -> AsyncIterator[None]:
     # A transport each: in RabbitMQ's UI every worker has connections under its own name.
+    if (admin := Administrator.of_private_node(settings)) is not None:
+        await when_up(lambda: admin.add_users(makers, settings))
     transports = {name: open_transport(settings, name) for name in makers}
-    services = {name: build(make, name, settings, transports[name], report) for name, make in makers.items()}
+    services = {name: build(make, name, settings, transports[name], health.report) for name, make in makers.items()}
     started: list[Service] = []
     try:
         for name, service in services.items():
             if service.worker.name != name:
                 raise WorkerMisnamed(f"{WorkerMisnamed.__doc__} ({service.worker.name!r} is there as {name!r})")
+        await provide([*services.values()], settings)
         for stage in start_stages(services.values()):
             for service in stage:
                 await service.start()
@@ -125,9 +125,22 @@ async def _running(
         yield
     finally:
         for last in (False, True):
-            await asyncio.gather(*(s.drain() for s in started if s.worker.stops_last is last))
+            await asyncio.gather(*(_drain(s, health) for s in started if s.worker.stops_last is last))
         for transport in transports.values():
             await transport.close()
+
+
+async def _drain(service: Service, health: HealthFolder) -> None:
+    """Drain a worker; until it has, its health file says how many messages it still handles."""
+    async with running(_report_work(service, health), f"{service.worker.name} drains"):
+        await service.drain()
+    health.forget(service.worker.name)
+
+
+async def _report_work(service: Service, health: HealthFolder) -> None:
+    while True:
+        health.report(service.worker.name, State.UNREADY, at_work=service.at_work)
+        await asyncio.sleep(_REPORT_S)
 
 
 def start_stages(services: Iterable[Service]) -> list[list[Service]]:

@@ -8,7 +8,7 @@ path; in a checkout there is none.
 import sys
 from pathlib import Path
 
-from bus_schema.replies import Code
+from bus_schema.codes import Code
 from mindbus.errors import MindBusError
 
 _PACKAGES = Path(__file__).parent / "packages"

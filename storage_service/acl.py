@@ -8,8 +8,7 @@ from sqlalchemy import BindParameter, ColumnElement, Connection, and_, bindparam
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.artifacts import retention_of
-from bus_schema.identities import owner_of
-from mindbus.principal import Principal
+from bus_schema.identities import Principal, owner_of
 from mindbus.sql.database import Database
 from storage_service.errors import NoSuchArtifact, NotAnOperator, NotAService
 from storage_service.rows import inserting

@@ -1,14 +1,18 @@
 """The blob store as storage uses it: staged uploads, objects by digest, small files."""
 
 import errno
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Protocol
 
 from bus_schema.replies import Code
+from bus_schema.uploads import PackPlace
 from mindbus.errors import MindBusError
 from mindbus.files.disk import BackgroundSha256
+from mindbus.files.keys import OBJECTS, object_key
+from mindbus.files.packs import PACKS
 from storage_service.errors import ContentMismatch
 
 CHUNK_BYTES = 1024 * 1024
@@ -16,6 +20,41 @@ TEMPORARY = "objects/.tmp"
 STAGING = "staging"
 ORPHANS = "orphans"
 _PAGE = 500
+_CONTENT = r"([0-9a-f]{64})/([1-9][0-9]{0,8})"
+_OBJECT = re.compile(rf"{OBJECTS}/[0-9a-f]{{2}}/[0-9a-f]{{2}}/{_CONTENT}")
+_PACKED = re.compile(rf"{PACKS}/([A-Za-z0-9_-]{{1,64}}\.pack)/(0|[1-9][0-9]{{0,17}})/{_CONTENT}")
+
+
+@dataclass(frozen=True, slots=True)
+class ContentGeneration:
+    """One generation of a content, and its place: a pack, or a file of its own."""
+
+    sha256: str
+    generation: int
+    packed: PackPlace | None = None
+
+    @property
+    def key(self) -> str:
+        """Key of the bytes where they are."""
+        if self.packed is None:
+            return self.file_key
+        return f"{PACKS}/{self.packed.pack}/{self.packed.offset}/{self.sha256}/{self.generation}"
+
+    @property
+    def file_key(self) -> str:
+        """Key of the bytes as a file of their own, which is the manifest's `uri` wherever they are."""
+        return object_key(self.sha256, self.generation)
+
+
+def content_of(key: str) -> ContentGeneration | None:
+    """The content of an object's key, None of any other key."""
+    if match := _OBJECT.fullmatch(key):
+        content = ContentGeneration(match[1], int(match[2]))
+    elif match := _PACKED.fullmatch(key):
+        content = ContentGeneration(match[3], int(match[4]), PackPlace(pack=match[1], offset=int(match[2])))
+    else:
+        return None
+    return content if content.key == key else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +117,18 @@ class ObjectVanished(BlobError):
 class Blobs(Protocol):
     """A store in which staged uploads become objects; an object is complete when it appears and never changes.
 
-    Where the store fails, every method raises OSError.
+    A store on disk keeps small objects in packs. The key of a packed object names its place there, and serves for all
+    methods; brought back from the orphans, it is a file of its own, and found there. Where the store fails, every
+    method raises OSError.
     """
 
     async def prepare(self) -> None:
         """Probe the guarantees of the store, once at start. Raises NotGuaranteed where they are too few."""
 
-    async def promote(self, upload: str, key: str, declared: Declared, labels: Labels) -> None:
-        """Publish the staged bytes under `key`, if they are as declared; idempotent.
+    async def promote(self, upload: str, key: str, declared: Declared, labels: Labels) -> PackPlace | None:
+        """Publish the staged bytes under `key`, if they are as declared, or in a pack; idempotent.
 
+        The key of a packed object stands for bytes that have been published there.
         The staged bytes are read even where the object exists: knowing a digest gives no right to its content.
         Raises StagedFileMissing, NotAPlainFile, ContentMismatch.
         """
@@ -98,7 +140,7 @@ class Blobs(Protocol):
         """Remove partial files and empty folders older than `before`, by the store's clock; returns their number."""
 
     def listing(self, folder: str) -> AsyncIterator[StoredFile]:
-        """Files under a folder, in any order, while it may change."""
+        """Files under a folder, in any order, while it may change; packed objects are among all objects."""
 
     async def size_bytes(self, key: str) -> int | None:
         """Size of a file, or None."""

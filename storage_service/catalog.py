@@ -5,19 +5,19 @@ from dataclasses import dataclass
 
 from sqlalchemy import bindparam, select
 
-from bus_schema.artifacts import Manifest
+from bus_schema.identities import Principal
 from bus_schema.storage import GetLineage, Lineage, LineageEdge, ManifestPage, SearchArtifacts, Versions
-from mindbus.principal import Principal
+from bus_schema.uploads import FoundManifest
 from mindbus.sql.database import Database
 from retrieval.cursors import position_of, split_page
 from storage_service.acl import not_found, readable_as, readable_by
 from storage_service.errors import LineageTooLarge
-from storage_service.rows import as_manifest
+from storage_service.rows import PLACED_MANIFESTS, as_found, as_manifest
 from storage_service.search import DEFAULT_TUNING, ManifestSearch, SearchTuning
 from storage_service.tables import InputRow, ManifestRow
 
 MAX_EDGES = 2000
-_SEEN = select(ManifestRow.__table__).where(
+_SEEN = PLACED_MANIFESTS.where(
     ManifestRow.id.in_(bindparam("ids", expanding=True)), readable_as(bindparam("owner"), bindparam("trace"))
 )
 
@@ -30,15 +30,20 @@ class Catalog:
     pace: SearchTuning = DEFAULT_TUNING
     max_edges: int = MAX_EDGES
 
-    async def get(self, artifact_id: str, principal: Principal) -> Manifest:
+    async def get(self, artifact_id: str, principal: Principal) -> FoundManifest:
         """Raises NoSuchArtifact."""
-        return as_manifest(await self._row(artifact_id, principal))
+        query = PLACED_MANIFESTS.where(ManifestRow.id == artifact_id, readable_by(principal))
+        async with self.database.reading() as session:
+            row = (await session.execute(query)).one_or_none()
+            if row is None:
+                raise await not_found(session, artifact_id)
+        return as_found(row)
 
-    async def get_many(self, artifact_ids: Sequence[str], principal: Principal) -> tuple[Manifest, ...]:
+    async def get_many(self, artifact_ids: Sequence[str], principal: Principal) -> tuple[FoundManifest, ...]:
         """Those manifests that the principal may see, in the order of the ids."""
         asked = {"ids": sorted(set(artifact_ids)), "owner": principal.owner, "trace": principal.trace_id}
         rows = await self.database.read(lambda connection: connection.execute(_SEEN, asked).all())
-        found = {row.id: as_manifest(row) for row in rows}
+        found = {row.id: as_found(row) for row in rows}
         return tuple(found[artifact_id] for artifact_id in dict.fromkeys(artifact_ids) if artifact_id in found)
 
     async def search(self, request: SearchArtifacts, principal: Principal) -> ManifestPage:

@@ -49,6 +49,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_@=-][A-Za-z0-9_.@=-]{0,127}")
 # Deeper than any key; nested folders in staging could otherwise use up all descriptors.
 _MAX_DEPTH = 8
+_DIGEST_CHARS = 64
 _GONE_OR_SHUT = (FileNotFoundError, NotADirectoryError, PermissionError)
 
 
@@ -58,6 +59,8 @@ class Folders:
     def __init__(self, root: Path, orphans: Path | None = None) -> None:
         self.root = root
         self.orphans = orphans
+        # Folders whose names this process has brought to the disk.
+        self._durable: set[str] = set()
 
     @contextmanager
     def open_folders(self, path: str, *, make: bool = False) -> Iterator[list[int]]:
@@ -67,11 +70,17 @@ class Folders:
             root.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             folders = [_open(stack, str(root), None)]
-            for name in names:
-                if make:
+            for depth, name in enumerate(names, 1):
+                try:
+                    folder = _open(stack, name, folders[-1])
+                except FileNotFoundError:
+                    if not make:
+                        raise
+                    self._durable.discard(_path(path, len(names) - depth))
                     with suppress(FileExistsError):
                         os.mkdir(name, 0o750, dir_fd=folders[-1])
-                folders.append(_open(stack, name, folders[-1]))
+                    folder = _open(stack, name, folders[-1])
+                folders.append(folder)
             yield folders
 
     @contextmanager
@@ -80,6 +89,21 @@ class Folders:
         path, _, name = key.rpartition("/")
         with self.open_folders(path, make=make) as folders:
             yield folders, name
+
+    def sync(self, key: str, folders: list[int]) -> None:
+        """Bring the name of a file to the disk, and those of its folders, which `holding` has opened.
+
+        They may have been made by a process that died before they reached the disk; once is enough for each.
+        """
+        parent = key.rpartition("/")[0]
+        os.fsync(folders[-1])
+        for above, folder in enumerate(reversed(folders[:-1])):
+            path = _path(parent, above)
+            if path not in self._durable:
+                os.fsync(folder)
+                # That of a single content comes and goes.
+                if len(path.rpartition("/")[2]) < _DIGEST_CHARS:
+                    self._durable.add(path)
 
     def walk(self, path: str) -> Iterator[StoredFile]:
         """Every file under a folder whose name is valid in a key."""
@@ -103,6 +127,11 @@ class Folders:
         if first == ORPHANS and self.orphans is not None:
             return self.orphans, names
         return self.root, [first, *names]
+
+
+def _path(path: str, above: int) -> str:
+    """The folder so many levels above."""
+    return path.rsplit("/", above)[0]
 
 
 def _open(stack: ExitStack, name: str, within: int | None) -> int:

@@ -1,17 +1,21 @@
 """Rows: manifests and contents, inserts that tolerate concurrent ones, numbers and id ranges in order of commit."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any, cast
 
-from sqlalchemy import Connection, Row, Select, bindparam, case, func, insert, literal, select
+from sqlalchemy import Connection, Row, Select, and_, bindparam, case, func, insert, literal, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase
 
 from bus_schema.artifacts import Manifest, retention_of
+from bus_schema.uploads import FoundManifest, PackPlace
 from mindbus.files.keys import object_key
+from storage_service.blobs import ContentGeneration
 from storage_service.tables import DELETING, GONE, PINNED, BlobRow, CreationRangeRow, InputRow, ManifestRow, SequenceRow
 
 # Commits per range; a migration has the same number.
@@ -32,48 +36,87 @@ def as_manifest(row: ManifestRow | Row[Any]) -> Manifest:
     return Manifest(**fields, uri=uri, checksum=checksum, status="completed")
 
 
+def as_found(row: Row[Any]) -> FoundManifest:
+    """The manifest of a row of PLACED_MANIFESTS, with the place of its bytes."""
+    return FoundManifest(**dict(as_manifest(row)), packed=packed_of(row))
+
+
+def packed_of(row: BlobRow | Row[Any]) -> PackPlace | None:
+    """The place of a content in a pack; None where its bytes are a file."""
+    return None if row.pack is None else PackPlace(pack=row.pack, offset=row.pack_offset or 0)
+
+
+def placed_content(row: BlobRow | Row[Any]) -> ContentGeneration:
+    """The content of a row, with its place."""
+    return ContentGeneration(row.sha256, row.generation, packed_of(row))
+
+
+HAS_CONTENT = and_(BlobRow.sha256 == ManifestRow.sha256, BlobRow.generation == ManifestRow.generation)
+# Manifests, each with the place of its bytes.
+PLACED_MANIFESTS = select(ManifestRow.__table__, BlobRow.pack, BlobRow.pack_offset).outerjoin(BlobRow, HAS_CONTENT)
+
+
 def inputs_of(manifest: Manifest) -> set[str]:
     return set(manifest.context.input_artifacts) if manifest.context else set()
 
 
-def insert_manifest(
-    connection: Connection,
-    manifest: Manifest,
-    *,
-    logical_id: str,
-    generation: int,
-    committed_at: datetime,
-    expired_at: datetime | None = None,
-) -> bool:
-    """Insert the row of a manifest at the next position; False where its id or its predecessor is taken."""
-    retention = retention_of(manifest.retention)
-    row = manifest.model_dump(exclude={"checksum", "uri", "status", "context"}) | {
-        "position": _next_position(connection, manifest.created_at),
-        "logical_id": logical_id,
+@dataclass(frozen=True, slots=True)
+class NewManifest:
+    """A manifest with the other columns of its row."""
+
+    manifest: Manifest
+    logical_id: str
+    generation: int
+    committed_at: datetime
+    expired_at: datetime | None = None
+
+
+def insert_manifests(connection: Connection, new: Sequence[NewManifest]) -> set[str]:
+    """Insert rows at the next positions, in this order; the ids of those whose id or predecessor was not taken."""
+    if not new:
+        return set()
+    positions = _next_positions(connection, [each.manifest.created_at for each in new])
+    rows = [_row_of(each) | {"position": position} for each, position in zip(new, positions, strict=True)]
+    return {row.id for row in connection.execute(_inserting_manifests(connection.dialect.name), rows)}
+
+
+def _row_of(new: NewManifest) -> dict[str, Any]:
+    manifest, retention = new.manifest, retention_of(new.manifest.retention)
+    return manifest.model_dump(exclude={"checksum", "uri", "status", "context"}) | {
+        "logical_id": new.logical_id,
         "sha256": manifest.sha256,
-        "generation": generation,
+        "generation": new.generation,
         "context": manifest.context.model_dump(mode="json") if manifest.context else None,
-        "retention_until": None if retention is None else committed_at + retention,
-        "committed_at": committed_at,
-        "expired_at": expired_at,
+        "retention_until": None if retention is None else new.committed_at + retention,
+        "committed_at": new.committed_at,
+        "expired_at": new.expired_at,
     }
-    return connection.execute(inserting(connection, ManifestRow), row).first() is not None
 
 
-def insert_inputs(connection: Connection, artifact_id: str, inputs: Iterable[str]) -> None:
-    if edges := [{"artifact_id": artifact_id, "input_id": input_id} for input_id in sorted(inputs)]:
+@cache
+def _inserting_manifests(dialect: str) -> Any:
+    return _INSERTS[dialect](ManifestRow.__table__).on_conflict_do_nothing().returning(ManifestRow.id)
+
+
+def insert_inputs(connection: Connection, inputs: Mapping[str, Iterable[str]]) -> None:
+    """Insert the edges of the provenance graph, by artifact."""
+    edges = [{"artifact_id": each, "input_id": used} for each, all_used in inputs.items() for used in sorted(all_used)]
+    if edges:
         connection.execute(_INSERTING_INPUTS, edges)
 
 
-def pin_content(connection: Connection, sha256: str, until: datetime) -> int:
-    """Keep a content from collection until then; one without bytes gets its next generation, which is returned."""
+def pin_contents(connection: Connection, sha256s: Collection[str], until: datetime) -> dict[str, ContentGeneration]:
+    """Keep contents from collection until then; one without bytes gets its next generation."""
     statement = _pinning(connection.dialect.name)
-    return int(connection.execute(statement, {"sha256": sha256, "pinned_until": until}).scalar_one())
+    # In one order everywhere: two that wait for each other would both fail.
+    rows = [{"sha256": sha256, "pinned_until": until} for sha256 in sorted(sha256s)]
+    return {row.sha256: placed_content(row) for row in connection.execute(statement, rows)}
 
 
 @cache
 def _pinning(dialect: str) -> Any:
-    has_no_bytes = BlobRow.state.in_((GONE, DELETING))
+    # IN would be rendered anew for each number of rows.
+    has_no_bytes = or_(BlobRow.state == GONE, BlobRow.state == DELETING)
     statement = _INSERTS[dialect](BlobRow.__table__).values(generation=1, state=PINNED)
     return statement.on_conflict_do_update(
         index_elements=["sha256"],
@@ -81,8 +124,10 @@ def _pinning(dialect: str) -> Any:
             "generation": case((has_no_bytes, BlobRow.generation + 1), else_=BlobRow.generation),
             "state": case((has_no_bytes, PINNED), else_=BlobRow.state),
             "pinned_until": statement.excluded.pinned_until,
+            "pack": case((has_no_bytes, None), else_=BlobRow.pack),
+            "pack_offset": case((has_no_bytes, None), else_=BlobRow.pack_offset),
         },
-    ).returning(BlobRow.generation)
+    ).returning(BlobRow.sha256, BlobRow.generation, BlobRow.pack, BlobRow.pack_offset)
 
 
 async def lock_blob(session: AsyncSession, sha256: str) -> BlobRow | None:
@@ -135,14 +180,19 @@ def upserting(dialect: str, table: type[DeclarativeBase]) -> Any:
 
 async def next_position(session: AsyncSession, created_at: datetime) -> int:
     """The next position of a manifest; its time of creation widens the range of the position."""
-    return await (await session.connection()).run_sync(_next_position, created_at)
+    return (await (await session.connection()).run_sync(_next_positions, [created_at]))[0]
 
 
-def _next_position(connection: Connection, created_at: datetime) -> int:
-    position = draw_numbers(connection, ManifestRow.__tablename__)
-    span = {"stretch": position // RANGE_COMMITS, "earliest": created_at, "latest": created_at}
-    connection.execute(_widening(connection.dialect.name), span)
-    return position
+def _next_positions(connection: Connection, created_at: Sequence[datetime]) -> list[int]:
+    last = draw_numbers(connection, ManifestRow.__tablename__, len(created_at))
+    positions = list(range(last - len(created_at) + 1, last + 1))
+    ranges: defaultdict[int, list[datetime]] = defaultdict(list)
+    for position, at in zip(positions, created_at, strict=True):
+        ranges[position // RANGE_COMMITS].append(at)
+    for stretch, times in ranges.items():
+        span = {"stretch": stretch, "earliest": min(times), "latest": max(times)}
+        connection.execute(_widening(connection.dialect.name), span)
+    return positions
 
 
 @cache

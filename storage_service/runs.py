@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from bus_schema.artifacts import ArtifactRef
-from bus_schema.process import Card, Run, RunPage, RunStatus, Step, StepStatus
+from bus_schema.process import Card, ListProcesses, Run, RunPage, RunStatus, Step, StepStatus
 from mindbus.sql.tables import Utc, add_inbox_tables, named_metadata
 from retrieval.cursors import PageKey, split_page
 from storage_service.rows import inserting
@@ -181,11 +181,12 @@ def is_awaited(connection: Connection, run_id: str, artifact: ArtifactRef) -> bo
     return any(each is not None and each["artifact_id"] == artifact.artifact_id for each in awaited)
 
 
-def list_runs(
-    connection: Connection, status: RunStatus | None, card: str | None, cursor: str | None, limit: int
-) -> RunPage:
-    """A page of runs, newest first. Raises InvalidCursor."""
+def list_runs(connection: Connection, listed: ListProcesses, started_by: str | None = None) -> RunPage:
+    """A page of runs, newest first; only those that somebody has started, where named. Raises InvalidCursor."""
+    status, card, cursor, limit = listed.status, listed.card, listed.cursor, listed.limit
     query = select(_RUNS).order_by(RunRow.started_at.desc(), RunRow.run_id.desc()).limit(limit + 1)
+    if started_by is not None:
+        query = query.where(RunRow.started_by == started_by)
     if status is not None:
         query = query.where(RunRow.status == status)
     if card is not None:

@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import Row, Select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from bus_schema.identities import Principal
 from bus_schema.storage import SearchArtifacts
-from mindbus.principal import Principal
 from storage_service.rows import positions_of
 from storage_service.search_statements import SIZE, TRACES, Queries, Shape, TraceReach, queries_of, shape_of, values_of
 

@@ -22,9 +22,8 @@ from sqlalchemy import (
     union_all,
 )
 
-from bus_schema.identities import owner_of
+from bus_schema.identities import Principal, owner_of
 from bus_schema.storage import SearchArtifacts
-from mindbus.principal import Principal
 from storage_service.acl import readable_as
 from storage_service.tables import ManifestRow, TraceMemberRow
 

@@ -10,23 +10,22 @@ from mindbus.logs import logger
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
 from storage_service.acl import Traces
-from storage_service.agent_data import AgentData
 from storage_service.blobs import Blobs
 from storage_service.catalog import Catalog
 from storage_service.dialogues import Dialogues
-from storage_service.facts import Facts
 from storage_service.local_blobs import LocalBlobs
 from storage_service.maintenance.erasure import ErasedRows, Eraser
 from storage_service.maintenance.manifest_copies import clean
-from storage_service.maintenance.rules import TEMPORARY_KEPT, MaintenanceRules
 from storage_service.maintenance.service import MaintenanceService, StorageStatistics
 from storage_service.maintenance.sql_registry import SqlMaintenanceRegistry
-from storage_service.registration import ArtifactRegistrar, Registry, SqlRegistry
+from storage_service.maintenance.survey import TEMPORARY_KEPT, MaintenanceRules
+from storage_service.records import AgentData, Facts, Users
+from storage_service.registration import ArtifactRegistrar
+from storage_service.registry import Registry, SqlRegistry
 from storage_service.tables import MIGRATIONS
 from storage_service.tasks import Tasks
 from storage_service.timeline import Timeline
 from storage_service.uploads import Presigner, Uploads
-from storage_service.users import Users
 
 
 class NoBlobs(TypeError):

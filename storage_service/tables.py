@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     CheckConstraint,
     ForeignKey,
     Index,
@@ -14,6 +15,7 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
@@ -32,6 +34,8 @@ def _where(condition: str) -> dict[str, Any]:
 
 
 _UNEXPIRED = _where("expired_at IS NULL")
+# In these words in every query: SQLAlchemy's own for SQLite, `is_failure = 1`, would not find the index.
+FAILED = "is_failure"
 
 
 def _shown_to(visibility: str) -> Index:
@@ -100,7 +104,7 @@ class BlobRow(StorageBase):
     """One content, by digest: the row is the lock on its bytes, its generation part of their key.
 
     The row outlives the bytes, so that no generation is used twice: a process that resumes late with an old key can
-    harm nothing that a manifest points at.
+    harm nothing that a manifest points at. Without a pack, the bytes are a file of their own.
     """
 
     __tablename__ = "blobs"
@@ -111,6 +115,8 @@ class BlobRow(StorageBase):
     size_bytes: Mapped[int | None] = mapped_column(BigInteger)
     pinned_until: Mapped[datetime | None] = mapped_column(Utc, index=True)
     condemned_at: Mapped[datetime | None] = mapped_column(Utc)
+    pack: Mapped[str | None] = mapped_column(String(80))
+    pack_offset: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class TraceRow(StorageBase):
@@ -218,14 +224,20 @@ class TimelineRow(StorageBase):
         Index(None, "user_id", "sequence"),
         Index(None, "trace_id", "sequence"),
         Index(None, "topic", "sequence"),
+        # All that is counted, so that no envelope is read for it.
+        Index("ix_timeline_buckets", "time", "service", "topic", "is_failure", "user_id", "trace_id"),
+        Index("ix_timeline_failures", "sequence", **_where(FAILED)),
     )
     sequence: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    event_id: Mapped[str] = mapped_column(String(80))
+    # SQLite enforces no length, so its column is that of the first release: a table of events is not copied for it.
+    event_id: Mapped[str] = mapped_column(String(128).with_variant(String(80), "sqlite"))
     name: Mapped[str] = mapped_column(String(128))
     topic: Mapped[str] = mapped_column(String(64))
-    time: Mapped[datetime] = mapped_column(Utc, index=True)
+    time: Mapped[datetime] = mapped_column(Utc)
     user_id: Mapped[str | None] = mapped_column(String(64))
     trace_id: Mapped[str | None] = mapped_column(String(128))
+    service: Mapped[str] = mapped_column(String(64), server_default=text("''"))
+    is_failure: Mapped[bool] = mapped_column(Boolean, server_default=false())
     envelope: Mapped[dict[str, Any]] = mapped_column(JSON_VALUE)
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from bus_schema.artifacts import Manifest
+from bus_schema.identities import Principal
 from bus_schema.uploads import (
     ClaimAddress,
     ClaimUpload,
@@ -24,7 +24,6 @@ from bus_schema.uploads import (
 )
 from mindbus.files.keys import content_type_of, file_name, new_staging_key, staging_folder
 from mindbus.files.store import FileStore
-from mindbus.principal import Principal
 from storage_service.blobs import Declared
 from storage_service.errors import ArtifactTooLarge, NotAStagingAddress
 
@@ -212,13 +211,15 @@ class Uploads:
         name = key.rpartition("/")[2]
         return ClaimAddress(presigned_url=await asyncio.to_thread(self.presigner.get, key, name, _CLAIM_TYPE))
 
-    async def with_address(self, manifest: Manifest, *, signed: bool) -> FoundManifest:
+    async def with_address(self, manifest: FoundManifest, *, signed: bool) -> FoundManifest:
         """The manifest, with an address of its bytes if requested; the ACL is checked by the caller."""
-        if self.presigner is None or not signed:
-            return FoundManifest(**dict(manifest))
+        if not signed:
+            return manifest.model_copy(update={"packed": None})
+        if self.presigner is None:
+            return manifest
         sign = self.presigner.get
         presigned = await asyncio.to_thread(sign, manifest.uri, manifest.id, manifest.content_type)
-        return FoundManifest(**dict(manifest), presigned_url=presigned)
+        return manifest.model_copy(update={"presigned_url": presigned})
 
     async def _presigned_put(self, key: str, request: RequestUpload | RequestClaim) -> PresignedPut | None:
         if self.presigner is None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from typer.testing import CliRunner
@@ -28,7 +28,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Shell:
-    """Commands on one data folder; nothing of the tests' own settings reaches them."""
+    """Commands on one data folder, its web app open to all here; nothing of the tests' own settings reaches them."""
 
     data_dir: Path
     python_path: Sequence[Path] = ()
@@ -46,14 +46,14 @@ class Shell:
         )
         return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
-    def start(self, *arguments: str) -> "subprocess.Popen[bytes]":
-        """Start a command that goes on, to type to it."""
+    def start(self, *arguments: str, to: "int | IO[bytes]" = subprocess.PIPE) -> "subprocess.Popen[bytes]":
+        """Start a command that goes on, to type to it; all that it says goes to a file or to pipes."""
         return subprocess.Popen(
             [sys.executable, "-m", "mindbus.cli.main", *arguments],
             env={name: value for name, value in self._environment().items() if value is not None},
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=to,
+            stderr=to,
         )
 
     def run(self, *arguments: str) -> Ended:
@@ -89,7 +89,11 @@ class Shell:
 
     def _environment(self) -> dict[str, str | None]:
         inherited = {name: None if name.startswith("MINDBUS_") else value for name, value in os.environ.items()}
-        own = {"MINDBUS_DATA_DIR": str(self.data_dir), "PYTHONPATH": os.pathsep.join(map(str, self.python_path))}
+        own = {
+            "MINDBUS_DATA_DIR": str(self.data_dir),
+            "MINDBUS_GATEWAY_ACCESS": "open",
+            "PYTHONPATH": os.pathsep.join(map(str, self.python_path)),
+        }
         return inherited | own | dict(self.settings)
 
 

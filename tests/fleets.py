@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from config.settings import FleetSettings
 from mindbus import Client, Worker, WorkerContext
-from mindbus.testing.workers import running
+from mindbus.testing.deliver import running
 
 WorkerT = TypeVar("WorkerT", bound=Worker)
 

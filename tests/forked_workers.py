@@ -12,7 +12,8 @@ from benchmarks.servers.workers import Workers
 from config.settings import FleetSettings
 from mindbus.logs import configure_logs
 from mindbus.registry import installed_workers
-from mindbus.worker_host import host, stop_on_signals
+from mindbus.tasks import stop_on_signals
+from mindbus.worker_host import host
 from tests.installed import FLEET
 
 _FORKS = multiprocessing.get_context("forkserver")

@@ -58,8 +58,8 @@ class Frame:
 
 
 def gateway_settings(broker: Broker, vhost_url: str, data_dir: Path, **options: Any) -> FleetSettings:
-    """FleetSettings with a port of its own, with RabbitMQ's management at hand."""
-    options = {"gateway_port": 0, "management_url": broker.management_login_url} | options
+    """FleetSettings with a port of its own that is open to all here, with RabbitMQ's management at hand."""
+    options = {"gateway_port": 0, "gateway_access": "open", "management_url": broker.management_login_url} | options
     return settings_for(vhost_url, data_dir, heartbeat_s=0.5, **options)
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,15 +9,13 @@ from numpy.typing import NDArray
 from bus_schema.embeddings import Embedding
 from language.words import stems
 from retrieval.embedding.embedder import EmbedderAway, EmbeddingSpace
-from retrieval.embedding.local import LocalEmbedder
+from retrieval.embedding.selection import LocalEmbedder, ModelThreads
 
 DIM = 64
 
 
 class HashingModel:
     """Deterministic, on every machine."""
-
-    batch = 4
 
     def __init__(self, name: str = "hashing", dim: int = DIM) -> None:
         self.space = EmbeddingSpace(name, dim)
@@ -38,7 +35,7 @@ class HashingEmbedder(LocalEmbedder):
     """Does not answer while it is `away`; answers so many batches more when it is to be away `after` them."""
 
     def __init__(self, name: str = "hashing", dim: int = DIM) -> None:
-        super().__init__(HashingModel(name, dim), ThreadPoolExecutor(max_workers=1))
+        super().__init__(HashingModel(name, dim), ModelThreads(2))
         self.away = False
         self.after: int | None = None
         self.embedded = 0

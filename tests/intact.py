@@ -9,7 +9,8 @@ from sqlalchemy import func, select
 from bus_schema.envelope import Envelope
 from bus_schema.storage import ArtifactRegistered
 from bus_schema.storage_maintenance import AuditPage
-from storage_service.maintenance.manifest_copies import ContentGeneration, copy_key
+from storage_service.blobs import ContentGeneration
+from storage_service.maintenance.manifest_copies import copy_key
 from storage_service.s3_objects import S3Objects
 from storage_service.tables import ManifestRow, inbox_tables
 from tests.busy_agents import Work

@@ -9,8 +9,8 @@ from sqlalchemy import func, select
 
 from bus_schema.episodes import ColdContent, Episode, Layer, WarmContent
 from bus_schema.lsm import SetAnchor
-from bus_schema.lsm_packing import ApplyPack, PackReport
 from bus_schema.lsm_statistics import EpisodeStats
+from bus_schema.packer import ApplyPack, PackReport
 from config.settings import FleetSettings
 from memory.lsm.recorder import RecordingResult, Utterance
 from memory.lsm.service import LongTermMemory

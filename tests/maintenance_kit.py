@@ -1,5 +1,6 @@
 """Whoever looks after a depot: an operator, at the time that the store's own clock shows."""
 
+import asyncio
 import hashlib
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,11 +19,12 @@ from bus_schema.storage_maintenance import (
     Tally,
 )
 from mindbus.errors import Rejected
+from mindbus.files.keys import OBJECTS
 from mindbus.testing import deliver, run_task
 from storage_service.tables import BlobRow
 from tests.storage_kit import RESEARCHER, TRACE, Depot
 
-OPERATOR = "user.olga"
+OPERATOR = "user.local"
 CONTENT = "# Отчёт\nfindings\n".encode() * 10
 
 
@@ -73,6 +75,8 @@ class Keeper:
         return list((await run_task(self.depot.worker, "publish_notices")).published)
 
     async def keys(self, folder: str) -> list[str]:
+        if folder == OBJECTS:
+            return await asyncio.to_thread(self.depot.object_files)
         return sorted([found.key async for found in self.depot.storage.blobs.listing(folder)])
 
     async def artifacts(self, by: str = RESEARCHER) -> list[str]:

@@ -5,12 +5,12 @@ from typing import Any
 
 from bus_schema.embeddings import Embedding
 from bus_schema.glm import KemChanges, KemPage, UpdateKem
+from bus_schema.identities import Principal
 from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
 from memory.glm.queries import KemQueries
 from memory.glm.store import KemStore, RejectedDraft, StoredKem
 from memory.glm.tables import as_kem
-from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from retrieval.embedding.embedder import EmbeddingSpace
 from tests.clocks import Clock

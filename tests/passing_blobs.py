@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from bus_schema.uploads import PackPlace
 from storage_service.blobs import Blobs, Declared, Labels, StoredFile
 
 
@@ -14,8 +15,8 @@ class PassingBlobs:
     async def prepare(self) -> None:
         await self.blobs.prepare()
 
-    async def promote(self, upload: str, key: str, declared: Declared, labels: Labels) -> None:
-        await self.blobs.promote(upload, key, declared, labels)
+    async def promote(self, upload: str, key: str, declared: Declared, labels: Labels) -> PackPlace | None:
+        return await self.blobs.promote(upload, key, declared, labels)
 
     async def discard(self, upload: str) -> None:
         await self.blobs.discard(upload)

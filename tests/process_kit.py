@@ -19,6 +19,9 @@ from workers.orchestrator import OrchestratorWorker
 ROLES = ("researcher", "ideator", "critic", "editor", "pushkin")
 BRIEF = ArtifactRef(artifact_id="art_brief", version=1, sha256="b" * 64, size_bytes=9, content_type="text/markdown")
 
+# Artifacts that roles have registered before they told of them, by id, with the run.
+_MADE: dict[str, tuple[ArtifactRef, str]] = {}
+
 Script = Callable[[ExecuteStep], Awaitable[Event | None]]
 
 
@@ -33,6 +36,7 @@ class ScriptedStorage(Worker):
         self.asked_by: set[str] = set()
         self.artifacts: dict[str, Manifest] = {}
         self.refuses = False
+        self.is_away = False
 
     @on_command
     async def set_trace_members(self, command: SetTraceMembers, message_context: MessageContext) -> None:
@@ -44,9 +48,14 @@ class ScriptedStorage(Worker):
 
     @on_command
     async def get(self, query: GetArtifact) -> FoundManifest:
-        if query.artifact_id not in self.artifacts:
+        if self.is_away:
+            raise Rejected(Code.UNAVAILABLE, "the disk is away")
+        found = self.artifacts.get(query.artifact_id)
+        if found is None and query.artifact_id in _MADE:
+            found = manifest_of(*_MADE[query.artifact_id])
+        if found is None:
             raise Rejected(Code.NOT_FOUND, "no such artifact")
-        return FoundManifest.model_validate(self.artifacts[query.artifact_id].model_dump())
+        return FoundManifest.model_validate(found.model_dump())
 
 
 class ScriptedRole(Worker):
@@ -73,6 +82,14 @@ async def complete(order: ExecuteStep) -> StepCompleted:
 
 
 def completed(order: ExecuteStep, attempt: int | None = None) -> StepCompleted:
+    """The end of an attempt whose artifact storage has."""
+    told = claimed(order, attempt)
+    _MADE[told.artifact.artifact_id] = told.artifact, told.run_id
+    return told
+
+
+def claimed(order: ExecuteStep, attempt: int | None = None) -> StepCompleted:
+    """The end of an attempt whose artifact nobody has registered."""
     attempt = attempt or order.attempt
     artifact = artifact_of(order.run_id, order.step_id, attempt)
     return StepCompleted(
@@ -81,7 +98,7 @@ def completed(order: ExecuteStep, attempt: int | None = None) -> StepCompleted:
 
 
 def buffered(order: ExecuteStep) -> StepPendingStorage:
-    return StepPendingStorage.model_validate(completed(order).model_dump())
+    return StepPendingStorage.model_validate(claimed(order).model_dump())
 
 
 def failed(order: ExecuteStep, *, retryable: bool = True) -> StepFailed:
@@ -152,9 +169,8 @@ def an_orchestrator(folder: Path, settle: timedelta = timedelta(0)) -> Callable[
 
     def make(worker_context: WorkerContext) -> OrchestratorWorker:
         database = Database(f"sqlite+aiosqlite:///{folder / 'orchestrator.db'}", "orchestrator")
-        return OrchestratorWorker(
-            database, worker_context.bus.acting_as("svc.orchestrator"), ROLES, worker_context.clock, settle
-        )
+        bus = worker_context.bus.acting_as("svc.orchestrator", service="orchestrator")
+        return OrchestratorWorker(database, bus, ROLES, worker_context.clock, settle)
 
     return make
 

@@ -10,7 +10,8 @@ import psycopg
 from sqlalchemy import event
 
 from benchmarks.servers.postgres import libpq_url
-from mindbus.sql.database import Database, session_options
+from mindbus.sql.database import Database
+from mindbus.sql.postgresql import session_options
 
 _STEPS_COUNTED_BY = 100
 

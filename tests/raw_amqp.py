@@ -9,6 +9,7 @@ import aio_pika
 
 from bus_schema.envelope import CONTENT_TYPE
 from bus_schema.ids import uuid7
+from mindbus.bus.topology_admin import user_of
 
 
 def an_envelope(wire_type: str = "mb.cmd.greeter.greet.v1", data: Any = None, **changes: Any) -> dict[str, Any]:
@@ -40,8 +41,8 @@ def properties_for(envelope: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 class RawPublisher:
-    def __init__(self, channel: aio_pika.abc.AbstractChannel) -> None:
-        self._channel = channel
+    def __init__(self, channel: aio_pika.abc.AbstractChannel, user: str) -> None:
+        self._channel, self._user = channel, user
 
     async def envelope(self, envelope: dict[str, Any], service: str = "greeter", **changes: Any) -> None:
         """Publish an envelope as the command that it says it is."""
@@ -52,10 +53,10 @@ class RawPublisher:
     async def body(self, body: bytes, exchange: str, routing_key: str, **properties: Any) -> None:
         """Publish any bytes, anywhere."""
         target = await self._channel.get_exchange(exchange, ensure=False)
-        await target.publish(aio_pika.Message(body, **properties), routing_key)
+        await target.publish(aio_pika.Message(body, **{"user_id": self._user} | properties), routing_key)
 
 
 @asynccontextmanager
 async def raw_publisher(amqp_url: str) -> AsyncIterator[RawPublisher]:
     async with await aio_pika.connect(amqp_url) as connection, connection.channel(on_return_raises=True) as channel:
-        yield RawPublisher(channel)
+        yield RawPublisher(channel, user_of(amqp_url))

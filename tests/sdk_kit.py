@@ -11,6 +11,7 @@ from bus_schema.artifacts import Manifest
 from bus_schema.fleet import Heartbeat
 from bus_schema.replies import Code
 from bus_schema.storage import Registration
+from bus_schema.uploads import FoundManifest
 from config.settings import FleetSettings
 from mindbus import Client, connect
 from mindbus.files.store import FileStore, open_folder
@@ -26,6 +27,7 @@ from mindbus.sdk.errors import (
     StorageFailed,
 )
 from mindbus.sdk.registration import StoragePolicy
+from mindbus.sdk.storage_link import RegistrationFailure
 
 TRACE = "run_1"
 
@@ -38,6 +40,7 @@ class FakeStorage:
         self.manifests: dict[str, Manifest] = {}
         self.is_away = False
         self.asked: list[str] = []
+        self.batches: list[list[str]] = []
         self.stumbles_over: set[str] = set()
         self.refuses: set[str] = set()
         self.loses_staged = 0
@@ -59,6 +62,18 @@ class FakeStorage:
         self._publish(manifest)
         return self._registration(manifest, "registered")
 
+    async def register_all(self, manifests: Sequence[Manifest]) -> list[Registration | RegistrationFailure]:
+        self.batches.append([manifest.id for manifest in manifests])
+        if self.is_away:
+            raise StorageAway("nobody there")
+        answers: list[Registration | RegistrationFailure] = []
+        for manifest in manifests:
+            try:
+                answers.append(await self.register(manifest))
+            except (StorageAway, StagedCopyLost, ArtifactRejected) as error:
+                answers.append(error)
+        return answers
+
     async def manifest(self, artifact_id: str, trace: str | None) -> Manifest:
         if self.is_away:
             raise StorageAway("nobody there")
@@ -66,6 +81,9 @@ class FakeStorage:
             return self.manifests[artifact_id]
         except KeyError:
             raise ArtifactNotFound(artifact_id) from None
+
+    async def located(self, artifact_id: str, trace: str | None) -> FoundManifest:
+        return FoundManifest(**dict(await self.manifest(artifact_id, trace)))
 
     async def manifests_of(self, artifact_ids: Sequence[str], trace: str | None) -> tuple[Manifest, ...]:
         if self.is_away:

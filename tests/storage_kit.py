@@ -17,10 +17,15 @@ from bus_schema.identities import owner_of
 from bus_schema.ids import mint
 from bus_schema.messages import Command
 from bus_schema.storage import GetArtifact, RegisterArtifact, Registration, SetTraceMembers
+from mindbus.files.keys import OBJECTS
+from mindbus.files.packs import read_pack
 from mindbus.files.store import FileStore
 from mindbus.sql.database import Database
 from mindbus.testing import deliver
-from storage_service.maintenance.rules import MaintenanceRules
+from storage_service.blobs import content_of
+from storage_service.local_folders import Folders
+from storage_service.maintenance.survey import MaintenanceRules
+from storage_service.packs import PackFolder
 from storage_service.service import StorageService, open_storage
 from storage_service.tables import StorageBase
 from tests.clocks import NOON, Clock
@@ -41,6 +46,11 @@ ON_BOTH_DATABASES = pytest.mark.parametrize(
 )
 # For a test that looks into folders.
 ON_FILES = pytest.mark.parametrize("backends", [("sqlite_database_of", "local_files")], ids=["files"], indirect=True)
+
+
+def packed_keys(root: Path) -> list[str]:
+    """The keys of all objects in the packs of a store on disk."""
+    return [found.key for found in PackFolder(Folders(root)).listing()]
 
 
 @dataclass
@@ -118,8 +128,14 @@ class Depot:
         return count or 0
 
     def object_files(self) -> list[str]:
-        """The keys of what is published."""
-        return self._keys_under("objects/sha256")
+        """What is published, in a pack or as a file: by the keys that manifests name."""
+        contents = [content_of(key) for key in self.places()]
+        return sorted(content.file_key for content in contents if content)
+
+    def places(self) -> list[str]:
+        """The keys of what is published where it is."""
+        root = self.files.local_root
+        return sorted([*self._keys_under(OBJECTS), *([] if root is None else packed_keys(root))])
 
     def staged_files(self) -> list[str]:
         return self._keys_under("staging")
@@ -127,7 +143,15 @@ class Depot:
     def temporary_files(self) -> list[str]:
         return self._keys_under("objects/.tmp")
 
+    def place_of(self, manifest: Manifest) -> str:
+        """The key of an artifact's bytes where they are; they may have been packed more than once."""
+        contents = {key: content_of(key) for key in self.places()}
+        return next((key for key, content in contents.items() if content and content.file_key == manifest.uri), "")
+
     def content_of(self, manifest: Manifest) -> bytes:
+        content, root = content_of(self.place_of(manifest) or manifest.uri), self.files.local_root
+        if root is not None and content is not None and content.packed is not None:
+            return read_pack(root, content.packed, content.sha256, content.generation)
         with self.files.open_read(manifest.uri) as published:
             return published.read()
 

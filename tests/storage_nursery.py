@@ -18,8 +18,9 @@ from config.settings import FleetSettings
 from mindbus.health import HealthFolder
 from mindbus.logs import configure_logs
 from mindbus.registry import Factory, installed_workers
+from mindbus.tasks import stop_on_signals
 from mindbus.testing.wait import until
-from mindbus.worker_host import host, stop_on_signals
+from mindbus.worker_host import host
 
 _STARTED_WITHIN_S = 60
 

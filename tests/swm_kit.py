@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bus_schema.glm import BatchItem, BatchReport, KemPage
+from bus_schema.identities import Principal
 from bus_schema.ids import mint
 from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
@@ -17,7 +18,6 @@ from memory.swm.subscriptions import KemEvent
 from memory.swm.working_memory import GlmAway, WorkingMemory
 from memory.swm.write_queue import KemWriteQueue
 from mindbus.errors import Rejected
-from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from tests.memory_kit import RESEARCHER, Library, a_draft
 
@@ -37,7 +37,9 @@ class LibraryGlm:
 
     library: Library
     is_away: bool = False
+    loses_answers: bool = False
     stored: list[str] = field(default_factory=list)
+    asked: list[tuple[str, list[str]]] = field(default_factory=list)
 
     async def fetch(self, kem_ids: Collection[str]) -> list[Kem]:
         trusted = Principal("svc.swm", is_trusted=True)
@@ -46,7 +48,8 @@ class LibraryGlm:
     async def page(self, query: KemQuery, principal: str, cursor: str | None, page_size: int) -> KemPage:
         return await self._there().queries.page(query, Principal(principal), cursor, page_size)
 
-    async def store(self, drafts: Sequence[KemDraft], publisher: str) -> BatchReport:
+    async def store(self, drafts: Sequence[KemDraft], publisher: str, message_id: str) -> BatchReport:
+        self.asked.append((message_id, [str(draft.id) for draft in drafts]))
         outcomes = await self._there().store_all(*drafts, by=Principal(publisher))
         self.stored += [str(draft.id) for draft in drafts]
         items = []
@@ -58,6 +61,8 @@ class LibraryGlm:
             else:
                 no = outcome.rejection
                 items.append(BatchItem(kem_id=outcome.kem_id, status="refused", code=no.code, error=str(no)))
+        if self.loses_answers:
+            raise GlmAway(GlmAway.__doc__)
         return BatchReport(items=tuple(items))
 
     def _there(self) -> Library:

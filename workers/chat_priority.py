@@ -15,6 +15,8 @@ _PAUSE_S = 2.0
 class ChatPriority:
     """Follows the dialogue's messages for a model, unless the dialogue, or a follower, is in this process."""
 
+    subscribes_to = ("dialogue.*",)
+
     def __init__(self, bus: Client, model: LanguageModel) -> None:
         self._bus = bus
         self._endpoint_of = model if isinstance(model, EndpointModel) else None

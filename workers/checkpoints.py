@@ -19,6 +19,7 @@ from sqlalchemy import Column, Connection, LargeBinary, MetaData, Row, String, T
 from sqlalchemy.dialects import postgresql, sqlite
 
 from mindbus.sql.database import Database
+from mindbus.sql.errors import answering
 from mindbus.sql.tables import Utc
 
 # A step ends within hours: an older thread belongs to no step.
@@ -124,10 +125,11 @@ class SqlCheckpoints(BaseCheckpointSaver[int]):
 
 @asynccontextmanager
 async def open_checkpoints(database_url: str, service: str) -> AsyncIterator[SqlCheckpoints]:
-    """The checkpointer of one service: a file, or a schema in the shared PostgreSQL."""
+    """The checkpointer of one service: a file, or a schema in the shared PostgreSQL. Raises DatabaseAway."""
     database = Database(database_url, schema=f"checkpoints_{service}")
-    await asyncio.to_thread(database.run_on_admin_connection, _prepare)
     try:
+        with answering(database.name):
+            await asyncio.to_thread(database.run_on_admin_connection, _prepare)
         yield SqlCheckpoints(database)
     finally:
         await database.dispose()

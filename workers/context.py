@@ -103,7 +103,6 @@ class ContextWorker(Worker):
     @on_command
     async def delete_user(self, command: DeleteUser, message_context: MessageContext) -> Removed:
         """Clear the user's state; what waited there waits no more."""
-        message_context.require_operator()
         cleared: list[NotificationState] = []
         await self._states.forget(command.user_id, command.user_id, cleared.append)
         self._due.pop(command.user_id, None)

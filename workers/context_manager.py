@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from agents.configuration.model_roles import model_of
 from agents.context.preferences import open_preferences
-from agents.context_manager.agent import ContextManager, big_picture, memory_commands, relevant_facts, with_speaker
+from agents.context_manager.agent import ContextManager, facts_for, memory_commands, relevant_facts, with_speaker
 from agents.context_manager.extraction import READING
 from agents.context_manager.knowledge import FactBase
 from agents.fragment_reader import FragmentReader
@@ -27,12 +27,10 @@ from bus_schema.facts import (
 )
 from bus_schema.messages import Event
 from bus_schema.processing import ContextUpdated, Fact
-from bus_schema.replies import Code
 from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, Send, on_command
 from mindbus.bus.worker import WorkerContext
-from mindbus.errors import Rejected
 from mindbus.sdk.agent_state import AgentStateStore, OutgoingMessage
 from mindbus.sdk.dialogue_agent import NoNotes, ProcessingAgent
 from mindbus.sdk.recall import ContextItem, UserContexts
@@ -45,11 +43,6 @@ _TEAM = "team"
 _PAGE = 200
 # As many facts of others as a user's statement is compared with.
 _MOST_OF_OTHERS = 500
-_LOCAL, _PEOPLE, _SERVICES = "user.local", "user.", "svc."
-
-
-class NotYourFacts(Rejected, code=Code.UNAUTHORIZED):
-    """Facts are for people, each their own, for services and operators; agents ask on nobody's behalf."""
 
 
 class TeamKnowledge(BaseModel):
@@ -61,7 +54,7 @@ class TeamKnowledge(BaseModel):
 
 
 class ContextManagerWorker(ProcessingAgent[NoNotes]):
-    """Reads each user's fragments in order, users in parallel; facts of those who share a project are compared."""
+    """Reads each user's fragments in order, users in parallel; those shared with a project are compared."""
 
     name = "context_manager"
     state = NoNotes
@@ -120,7 +113,7 @@ class ContextManagerWorker(ProcessingAgent[NoNotes]):
     @on_command
     async def list_facts(self, query: ListFacts, context: MessageContext) -> FactPage:
         await self._migrate()
-        user_id = _actor(context, query.user_id)
+        user_id = context.acts_for(query.user_id)
         users = (user_id,) if user_id else ()
         fields = query.model_dump(exclude={"user_id"})
         return await request_in_scope(self.bus, ListFactRecords(users=users, **fields))
@@ -128,28 +121,32 @@ class ContextManagerWorker(ProcessingAgent[NoNotes]):
     @on_command
     async def find_facts(self, query: FindFacts, context: MessageContext) -> RankedFacts:
         await self._migrate()
-        user_id = _actor(context, query.user_id) or query.user_id
+        user_id = context.acts_for(query.user_id) or query.user_id
         known = await self._known_to(user_id)
-        return RankedFacts(items=relevant_facts(known, user_id, query.about, query.limit))
+        reader = await self._users.of(user_id)
+        return RankedFacts(items=relevant_facts(reader, known, query.about, query.limit))
 
     async def _known_to(self, user_id: str) -> FactBase:
-        """All current facts of the user, with the newest of those who share a project, or of anybody without one."""
+        """All current facts of the user, with the newest that others have shared with a project of theirs."""
         own = [fact async for fact in items_of(self.bus, ListFactRecords(users=(user_id,), limit=_PAGE))]
         user, users = await self._users.of(user_id), await self._users.all()
-        others = tuple(colleagues_of(user, users))[:MAX_USERS]
-        facts = {fact.fact_id: fact for fact in own}
-        if others or not user.projects:
-            async for fact in items_of(self.bus, ListFactRecords(users=others, limit=_PAGE)):
-                facts[fact.fact_id] = fact
-                if len(facts) - len(own) >= _MOST_OF_OTHERS:
+        colleagues = tuple(colleagues_of(user, users))[:MAX_USERS]
+        shared: list[Fact] = []
+        if colleagues:
+            async for fact in items_of(self.bus, ListFactRecords(users=colleagues, shared=True, limit=_PAGE)):
+                if fact.is_shared_with(user.projects):
+                    shared.append(fact)
+                if len(shared) >= _MOST_OF_OTHERS:
                     break
-        return FactBase.of(facts.values())
+        return FactBase.of((*own, *shared))
 
     async def _replace_summary(self, user_id: str, without: str | None = None) -> None:
         known = await self._known_to(user_id)
         people = self._roster.people(self._heard.known, await self._users.all())
-        facts = big_picture(known.without(without) if without else known, user_id)
-        items = (ContextItem(id=fact.fact_id, text=with_speaker(fact, user_id, people)) for fact in facts)
+        reader = await self._users.of(user_id)
+        facts = facts_for(reader, known.without(without) if without else known)
+        now = Present.of(reader, self.clock()).now
+        items = (ContextItem(id=fact.fact_id, text=with_speaker(fact, user_id, people, now)) for fact in facts)
         await self._pictures.replace(user_id, items)
 
     async def _migrate(self, without: str | None = None) -> None:
@@ -174,14 +171,3 @@ class ContextManagerWorker(ProcessingAgent[NoNotes]):
 def _updates(messages: Iterable[OutgoingMessage]) -> list[ContextUpdated]:
     events = (each.event if isinstance(each, Publish) else each for each in messages)
     return [event for event in events if isinstance(event, ContextUpdated)]
-
-
-def _actor(context: MessageContext, user_id: str | None) -> str | None:
-    """Whose facts are asked for; None is an operator about everybody's. Raises NotYourFacts."""
-    requester = context.requester
-    if requester == _LOCAL or requester.startswith(_SERVICES):
-        return user_id
-    own = requester.removeprefix(_PEOPLE)
-    if not requester.startswith(_PEOPLE) or user_id not in (None, own):
-        raise NotYourFacts(requester=requester)
-    return own

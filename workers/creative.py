@@ -5,12 +5,13 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from agents.configuration.model_roles import model_of
 from agents.configuration.prompts import Role, UnsupportedArtifactType, shipped_role
 from agents.context.preferences import open_preferences
 from agents.creative.assignment import LARGEST_INPUT_BYTES, Assignment, Input, UnusableInput, read_material
-from agents.creative.loop import CreativeLoop, LoopState
 from agents.models.errors import ModelFailure, ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.models.offline.model import OfflineModel
@@ -31,9 +32,11 @@ from mindbus.sdk.recall import KemRecall
 from mindbus.sdk.requests import in_id_scope
 from mindbus.sdk.steps import StepArtifacts
 from mindbus.sdk.users import UserDirectory
-from mindbus.sql.groups import DatabaseAway
+from mindbus.sql.errors import DatabaseAway
 from workers.chat_priority import ChatPriority
-from workers.checkpoints import KEPT, open_checkpoints
+
+if TYPE_CHECKING:
+    from agents.creative.loop import CreativeLoop, LoopState
 
 _RECALLED_WORDS = 400
 _OFFLINE_AT_ONCE = 2
@@ -45,6 +48,8 @@ class CreativeWorker(Worker):
 
     concurrency = 8
     attempts = 4
+    # A step may call a slow model many times.
+    time_limit_s = 3600
 
     def __init__(self, context: WorkerContext, role: Role, model: LanguageModel | None = None) -> None:
         settings = context.settings_as(FleetSettings)
@@ -58,6 +63,8 @@ class CreativeWorker(Worker):
         self._recall = KemRecall(self._bus, settings.recall_timeout_s)
         self._users = UserDirectory(context.bus, open_preferences(settings.habits).zone_of)
         self._opened = AsyncExitStack()
+        self._loop: CreativeLoop | None = None
+        self._opening = asyncio.Lock()
         self._done: list[Assignment] = []
         # An endpoint bounds its calls itself; the offline model computes in this process.
         is_offline = isinstance(self._model, OfflineModel)
@@ -68,16 +75,12 @@ class CreativeWorker(Worker):
         return f"agent.{self.name}"
 
     async def start(self) -> None:
-        """Open the memory, register what an earlier instance left in the buffer."""
+        """Register what an earlier instance left in the buffer; the memory is opened with the first order."""
         async with AsyncExitStack() as opening:
             opening.push_async_callback(self._model.aclose)
-            database_url = self._kit.settings_as(FleetSettings).database_of(self.name)
-            memory = await opening.enter_async_context(open_checkpoints(database_url, self.name))
             await opening.enter_async_context(self._artifacts)
-            forgotten = await memory.forget_before(self._kit.clock() - KEPT)
             self._opened = opening.pop_all()
-        logger().info("role ready", role=self.name, model=self._model.name, forgotten_threads=forgotten)
-        self._loop = CreativeLoop(self.role, self._model, memory)
+        logger().info("role ready", role=self.name, model=self._model.name)
 
     async def stop(self) -> None:
         with suppress(DatabaseAway):
@@ -89,7 +92,7 @@ class CreativeWorker(Worker):
         self, order: ExecuteStep, context: MessageContext
     ) -> StepCompleted | StepPendingStorage | StepFailed:
         """Think until there is an artifact, or a reason why not; the orchestrator decides about another attempt."""
-        left_s = (order.deadline - self._kit.clock()).total_seconds()
+        left_s = (context.on_own_clock(order.deadline) - self._kit.clock()).total_seconds()
         try:
             async with asyncio.timeout(left_s):
                 return await self._execute(order, StepArtifacts(self._artifacts, order))
@@ -115,7 +118,7 @@ class CreativeWorker(Worker):
         assignment = replace(assignment, memory=await self._recalled(assignment))
         model = await self._model_in_present(order.started_by)
         async with self._thinking:
-            state = await self._loop.run(assignment, lambda note: self._report(order, note), model)
+            state = await (await self._opened_loop()).run(assignment, lambda note: self._report(order, note), model)
         text = f"{state['text'].strip()}\n"
         made = await hands.put(text.encode(), "text/markdown", self._context(assignment, state))
         logger().info("step made", role=self.name, run=order.run_id, step=order.step_id, **_cost_of(state))
@@ -125,8 +128,30 @@ class CreativeWorker(Worker):
     @every(seconds=2)
     async def forget_done(self) -> None:
         """Delete the checkpoints of steps whose artifacts are safe, in one commit."""
-        done, self._done = self._done, []
-        await asyncio.gather(*map(self._loop.forget, done))
+        if self._loop is not None:
+            done, self._done = self._done, []
+            await asyncio.gather(*map(self._loop.forget, done))
+
+    async def _opened_loop(self) -> "CreativeLoop":
+        """The loop over its memory. Raises DatabaseAway."""
+        async with self._opening:
+            if self._loop is None:
+                self._loop = await self._open_loop()
+            return self._loop
+
+    async def _open_loop(self) -> "CreativeLoop":
+        # Imported here: LangGraph weighs 25 MB and takes half a second, off the event loop.
+        await asyncio.to_thread(import_module, "workers.checkpoints")
+        from agents.creative.loop import CreativeLoop
+        from workers.checkpoints import KEPT, open_checkpoints
+
+        database_url = self._kit.settings_as(FleetSettings).database_of(self.name)
+        async with AsyncExitStack() as opening:
+            memory = await opening.enter_async_context(open_checkpoints(database_url, self.name))
+            forgotten = await memory.forget_before(self._kit.clock() - KEPT)
+            self._opened.push_async_callback(opening.pop_all().aclose)
+        logger().info("role has its memory", role=self.name, forgotten_threads=forgotten)
+        return CreativeLoop(self.role, self._model, memory)
 
     async def _model_in_present(self, started_by: Identity | None) -> LanguageModel:
         """The model, told the date and who has started the run, where that is a person."""
@@ -157,7 +182,7 @@ class CreativeWorker(Worker):
         except BusUnavailable as error:
             logger().warning("progress not told", role=self.name, note=note, reason=str(error))
 
-    def _context(self, assignment: Assignment, state: LoopState) -> AIContext:
+    def _context(self, assignment: Assignment, state: "LoopState") -> AIContext:
         return AIContext(
             prompt_version=self.role.prompt_version,
             model_name=self._model.name,
@@ -180,7 +205,7 @@ async def _input(hands: StepArtifacts, given: NamedInput, manifest: Manifest) ->
     return Input(given.name, manifest, read_material(given.name, manifest, content))
 
 
-def _cost_of(state: LoopState) -> dict[str, int]:
+def _cost_of(state: "LoopState") -> dict[str, int]:
     tokens = {"prompt_tokens": state["prompt_tokens"], "completion_tokens": state["completion_tokens"]}
     return {"rounds": state["rounds"], "model_calls": state["calls"], **tokens, "took_ms": state["took_ms"]}
 

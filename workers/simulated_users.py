@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from agents.people_directory import PeopleDirectory
-from agents.sim.clock import SimulatedClock
+from agents.present import SimulatedClock
 from agents.sim.scenarios import SimLibrary, usable_teams
 from bus_schema.agent_data import GetAgentData, PutAgentData
 from bus_schema.sim import GetSimStatus, SimState

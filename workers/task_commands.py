@@ -23,17 +23,9 @@ from mindbus.errors import Rejected
 from mindbus.sdk.users import UserDirectory
 from workers.task_store import ALL_FIELDS, FieldChange, ReaderClocks, TaskStore
 
-_PEOPLE = "user."
-_LOCAL = "user.local"
-_SERVICES = "svc."
-
 
 class NoSuchTask(Rejected, code=Code.NOT_FOUND):
     """There is no such task, or you have neither asked for it nor own it."""
-
-
-class NotYourTasks(Rejected, code=Code.UNAUTHORIZED):
-    """Tasks are for people, each their own, for services and operators; agents ask on nobody's behalf."""
 
 
 class UnreadableDate(Rejected):
@@ -56,7 +48,7 @@ class TaskCommands:
 
     @on_command
     async def list_tasks(self, query: ListTasks, context: MessageContext) -> TaskPage:
-        user_id = _actor(context, query.user_id)
+        user_id = context.acts_for(query.user_id)
         return await self._store.page(
             ListTaskRecords(
                 users=(user_id,) if user_id else (),
@@ -71,11 +63,11 @@ class TaskCommands:
 
     @on_command
     async def get_task(self, query: GetTask, context: MessageContext) -> Task:
-        return await self._task(query.task_id, _actor(context, query.user_id))
+        return await self._task(query.task_id, context.acts_for(query.user_id))
 
     @on_command
     async def add_task(self, command: AddTask, context: MessageContext) -> tuple[Task | Publish, ...]:
-        user_id = _actor(context, command.user_id) or command.user_id
+        user_id = context.acts_for(command.user_id) or command.user_id
         user = await self._users.of(user_id)
         now = self._here(user)
         due = _due_of(command, now)
@@ -112,7 +104,7 @@ class TaskCommands:
 
     @on_command
     async def update_task(self, command: UpdateTask, context: MessageContext) -> tuple[Task | Publish, ...]:
-        actor = _actor(context, command.user_id)
+        actor = context.acts_for(command.user_id)
         task = await self._task(command.task_id, actor)
         user = await self._users.of(actor or task.asked_by)
         now = self._here(user)
@@ -143,7 +135,7 @@ class TaskCommands:
     async def _closed(
         self, command: CompleteTask | CallOffTask, status: TaskStatus, context: MessageContext
     ) -> tuple[Task | Publish, ...]:
-        actor = _actor(context, command.user_id)
+        actor = context.acts_for(command.user_id)
         task = await self._task(command.task_id, actor)
         changes: dict[TaskField, dict[str, object]] = {"status": {"status": status}} if task.status != status else {}
         return await self._changed(task, changes, self._clock(), actor or task.asked_by)
@@ -179,19 +171,6 @@ class TaskCommands:
 
     def _here(self, user: User) -> datetime:
         return self._clock().astimezone(ZoneInfo(user.zone or "UTC"))
-
-
-def _actor(context: MessageContext, user_id: str | None) -> str | None:
-    """In whose name the requester acts; None is an operator on everybody's tasks. Raises NotYourTasks, NoSuchTask."""
-    requester = context.requester
-    if requester == _LOCAL or requester.startswith(_SERVICES):
-        return user_id
-    if not requester.startswith(_PEOPLE):
-        raise NotYourTasks(requester=requester)
-    own = requester.removeprefix(_PEOPLE)
-    if user_id not in (None, own):
-        raise NoSuchTask(is_denied=True)
-    return own
 
 
 def _due_of(command: AddTask | UpdateTask, now: datetime) -> Due | None:

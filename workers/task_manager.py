@@ -92,7 +92,8 @@ class TaskManagerWorker(ProcessingAgent[NoNotes]):
         present = Present.of(user, self.clock())
         heard = await self._heard.including(fragment.user_id)
         spoken = " ".join(message.content or "" for message in fragment.heard)
-        known = await self.tasks.concerning(user.user_id, colleagues_of(user, users), fragment.started_at, spoken)
+        colleagues = [*colleagues_of(user, users), *self._roster.teammates(user.user_id)]
+        known = await self.tasks.concerning(user.user_id, colleagues, fragment.started_at, spoken)
         agent = TaskManager(
             self._reader,
             self._roster.people(heard, users),

@@ -31,9 +31,8 @@ from mindbus.sdk.users import UserDirectory
 _PAGE = 200
 # A reminder whose moment passed while it was on its way here is told late rather than never.
 _LATE = timedelta(hours=1)
-_LATEST = 500
 # As many of colleagues' newest tasks as a fragment is compared with, besides those that share a word with it.
-_MOST_OF_OTHERS = 2000
+_MOST_OF_OTHERS = 500
 _MOST_ROOTS, _LONGEST_ROOT = 40, 100
 _MOST_ATTEMPTS = 5
 ALL_FIELDS: tuple[TaskField, ...] = ("text", "owner", "due", "status")
@@ -92,17 +91,19 @@ class TaskStore:
         return next(iter((await self.page(ListTaskRecords(task_ids=(task_id,)))).items), None)
 
     async def concerning(self, user_id: str, colleagues: Sequence[str], since: datetime, about: str) -> list[Task]:
-        """Tasks that a fragment may be about: the user's open ones, theirs changed since, others' open ones.
+        """Tasks that a fragment may be about: the user's open ones, theirs changed since, colleagues' open ones.
 
-        Of others' tasks all that share a word with what was said, and the newest: of more than these no statement
+        Of colleagues' tasks all that share a word with what was said, and the newest: of more than these no statement
         without a word of theirs could be told to mean them.
         """
         own = await self.all(ListTaskRecords(users=(user_id,), status=TaskStatus.OPEN, limit=_PAGE))
         recent = await self.all(ListTaskRecords(users=(user_id,), changed_since=since, limit=_PAGE))
+        if not colleagues:
+            return list({task.task_id: task for task in (*own, *recent)}.values())
         others = ListTaskRecords(
             users=tuple(colleagues)[:MAX_USERS], status=TaskStatus.OPEN, order="newest", limit=_PAGE
         )
-        theirs = await self.all(others, most=_MOST_OF_OTHERS if colleagues else _LATEST)
+        theirs = await self.all(others, most=_MOST_OF_OTHERS)
         roots = sorted({*terms(about)}, key=len, reverse=True)[:_MOST_ROOTS]
         related = others.model_copy(update={"words": tuple(root[:_LONGEST_ROOT] for root in roots)})
         meant = await self.all(related) if roots else []

@@ -1,11 +1,12 @@
 """Hears everything, so that the timeline has it."""
 
+from bus_schema.codes import Code
 from bus_schema.envelope import Envelope
 from bus_schema.fleet import Heartbeat
 from bus_schema.timeline import SaveEvents, TimelineEvent
 from mindbus.bus.handlers import on_topic
 from mindbus.bus.worker import Worker, WorkerContext
-from mindbus.errors import ReplyError, TemporaryFailure
+from mindbus.errors import PermanentFailure, ReplyError, TemporaryFailure
 from mindbus.tasks import Batches
 
 # Many wait at once, so that they can be saved together.
@@ -14,6 +15,10 @@ _AT_ONCE = 200
 _BATCH_BYTES = 48 * 1024
 # The timeline may be that late: what happens at once is saved at once.
 _GATHERS_S = 0.1
+
+
+class StorageStumbles(PermanentFailure):
+    """Storage has failed over events that it was to save."""
 
 
 class TrackerWorker(Worker):
@@ -38,13 +43,21 @@ class TrackerWorker(Worker):
 
     @on_topic("#")
     async def record(self, envelope: Envelope) -> None:
-        if envelope.type != Heartbeat.wire.type:
-            await self.batches.add(TimelineEvent.of(envelope), len(envelope.model_dump_json()))
+        if envelope.type == Heartbeat.wire.type:
+            return
+        event = TimelineEvent.of(envelope)
+        try:
+            await self.batches.add(event, len(envelope.model_dump_json()))
+        except StorageStumbles:
+            # Over one of the batch: the others are saved without it.
+            await self._save([event])
 
     async def _save(self, events: list[TimelineEvent]) -> None:
         try:
             await self.bus.request(SaveEvents(events=tuple(events)))
         except ReplyError as error:
+            if error.code is Code.INTERNAL:
+                raise StorageStumbles(str(error)) from error
             if not error.retryable:
                 raise
             raise TemporaryFailure(f"storage: {error}") from error

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from agents.configuration.validation import InvalidFile, read_file
-from agents.sim.clock import SimulatedClock
+from agents.present import SimulatedClock
 from bus_schema.identities import UserId
 from config.shipped import config_file
 

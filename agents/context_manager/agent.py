@@ -1,10 +1,10 @@
 """The context manager: facts that users state, those that newer ones supersede, and commands that store them."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import islice
 
-from agents.context_manager.extraction import extract_by_model, extract_facts
+from agents.context_manager.extraction import extract_by_model, extract_facts, is_in_confidence
 from agents.context_manager.knowledge import FactBase, FactRecorder, statement_content
 from agents.fragment_reader import FragmentReader
 from agents.fragments import ProcessingResult, links_to
@@ -18,6 +18,8 @@ from bus_schema.kem import KemRights
 from bus_schema.kps import ProcessRawData
 from bus_schema.notification import NotificationGenerated
 from bus_schema.processing import Fact, FactKind, FactUpdate
+from bus_schema.users import User
+from language.dates.expressions import date_text
 from language.words import Language, language_of
 
 AGENT = "context_manager"
@@ -45,7 +47,8 @@ class ContextManager:
     ) -> tuple[FactBase, ProcessingResult[FactUpdate]]:
         """Facts found in a fragment, and the fact base with them."""
         messages = fragment.heard
-        recorder = FactRecorder(knowledge, self._zone)
+        projects = () if present is None or is_in_confidence(messages) else present.projects
+        recorder = FactRecorder(knowledge, self._zone, projects)
         await prepare_kinds(messages)
         for message in messages:
             extract_facts(message, recorder, self._people)
@@ -82,27 +85,33 @@ class ContextManager:
         )
 
 
-def big_picture(knowledge: FactBase, user_id: str, limit: int = 12) -> tuple[Fact, ...]:
+def facts_for(reader: User, knowledge: FactBase, limit: int = 12) -> tuple[Fact, ...]:
     """Current facts for a conversation with a user: their own first, then by kind, the newest first."""
-    return tuple(islice(_without_repeated(_by_importance(knowledge, user_id), user_id), limit))
+    return tuple(islice(_without_repeated(_by_importance(knowledge, reader), reader.user_id), limit))
 
 
-def relevant_facts(knowledge: FactBase, user_id: str, about: str, limit: int) -> tuple[Fact, ...]:
-    """Current facts that bear on a text, best first, then the others as in the big picture."""
-    best, others = most_relevant(_by_importance(knowledge, user_id), lambda fact: fact.text, about, limit)
-    return tuple(islice(_without_repeated((*best, *others), user_id), limit))
+def relevant_facts(reader: User, knowledge: FactBase, about: str, limit: int) -> tuple[Fact, ...]:
+    """Current facts that a user may be told and that bear on a text, best first, then the others by kind."""
+    best, others = most_relevant(_by_importance(knowledge, reader), lambda fact: fact.text, about, limit)
+    return tuple(islice(_without_repeated((*best, *others), reader.user_id), limit))
 
 
-def with_speaker(fact: Fact, reader: str, people: KnownPeople) -> str:
-    """The fact's words, after the name of who said them where it was not the reader."""
-    text = fact.text if fact.said_by == reader else f"{people.name_of(fact.said_by)}: {fact.text}"
-    return text[:_LONGEST_CHARS]
+def with_speaker(fact: Fact, reader: str, people: KnownPeople, now: datetime) -> str:
+    """The fact's words, after who said them and when where it was not the reader; `now` is on the reader's clock."""
+    if fact.said_by == reader:
+        return fact.text[:_LONGEST_CHARS]
+    said = date_text(fact.said_at.astimezone(now.tzinfo), now, language_of(fact.text))
+    return f"{people.name_of(fact.said_by)} ({said}): {fact.text}"[:_LONGEST_CHARS]
 
 
-def _by_importance(knowledge: FactBase, user_id: str) -> tuple[Fact, ...]:
+def _by_importance(knowledge: FactBase, reader: User) -> tuple[Fact, ...]:
+    """Facts that a user may be told: their own, and those that others have shared with a project of theirs."""
     order = ("preference", "role", "decision", "fact")
-    current = sorted(knowledge.current, key=lambda fact: fact.said_at, reverse=True)
-    current.sort(key=lambda fact: (fact.said_by != user_id, order.index(fact.kind)))
+    told = (
+        fact for fact in knowledge.current if fact.said_by == reader.user_id or fact.is_shared_with(reader.projects)
+    )
+    current = sorted(told, key=lambda fact: fact.said_at, reverse=True)
+    current.sort(key=lambda fact: (fact.said_by != reader.user_id, order.index(fact.kind)))
     return tuple(current)
 
 

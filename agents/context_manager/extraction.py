@@ -1,15 +1,15 @@
 """Sentences that are worth remembering, told from those that are not."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
 from agents.context_manager import english_statements, russian_statements
-from agents.context_manager.knowledge import FactRecorder
+from agents.context_manager.knowledge import FactRecorder, FactStatement
 from agents.fragment_reader import FragmentReader, ReadingPart
 from agents.fragments import MessageSentence, is_supported, message_sentences, quoted_message
 from agents.keywords import most_relevant
@@ -24,7 +24,7 @@ from bus_schema.dialogue import DialogueMessage
 from bus_schema.processing import FactKind
 from language.dates.expressions import dates_in
 from language.sentences import leans_back
-from language.words import Language, first_words, language_of, terms, words
+from language.words import Language, first_words, language_of, stem, terms, words
 
 
 def _any_of(*alternatives: str) -> re.Pattern[str]:
@@ -116,14 +116,6 @@ _PROJECT = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class FactStatement:
-    """A sentence with the sort of thing that it makes known."""
-
-    text: str
-    kind: FactKind
-
-
 def extract_facts(
     message: DialogueMessage, recorder: FactRecorder, people: KnownPeople, language: Language | None = None
 ) -> None:
@@ -134,7 +126,7 @@ def extract_facts(
         project = (named[1] or named[2]) if named else project
         statement = find_statement(sentence, recorder.said_at(message), people)
         if statement:
-            recorder.record(statement.text, statement.kind, message, project)
+            recorder.record(_placed(statement, recorder, project), message)
 
 
 def find_statement(sentence: MessageSentence, said_at: datetime, people: KnownPeople) -> FactStatement | None:
@@ -156,6 +148,58 @@ def _stands_alone(sentence: MessageSentence, said_at: datetime, people: KnownPeo
     # "Sent the contract" is over once it is said; "the release is moved to May" is to be remembered.
     reports = [report for report in find_reports(sentence, said_at, people) if not report.is_implied]
     return not reports or any(character.isdigit() for character in text) or bool(dates_in(text, said_at))
+
+
+_OWN = re.compile(r"\b(?:я|меня|мне|мной|мо[йяеи]|моего|моему|моей|мою|моих)\b|\b(?:I|I'm|my|me|mine)\b", re.IGNORECASE)
+_WORD = re.compile(r"[\w-]+")
+_PROJECT_WORD = re.compile(r"проект(?:а|е|у|ом)?|project", re.IGNORECASE)
+_QUOTE_MARKS = "«“„\"'"
+_IN_CONFIDENCE = _any_of(
+    r"между нами|по секрету|секрет(?:но|ы|а|ом|е)?|конфиденциальн\w+|никому не (?:говори|рассказывай|показывай)\w*",
+    r"не для (?:всех|передачи|протокола)|только (?:тебе|для тебя)|не говори\w* (?:им|ему|ей|команде|остальным)",
+    r"between (?:us|you and me|ourselves)|in confidence|confidential\w*|off the record|in private|privately",
+    r"(?:don't|do not) (?:tell|share|mention|repeat)|secret(?:ly|s)?",
+    r"keep(?:ing)? (?:it|this|that) (?:quiet|to yourself)",
+    r"for your eyes|just for you|only for you|nobody else|no one else",
+)
+
+
+def _placed(statement: FactStatement, recorder: FactRecorder, project: str | None = None) -> FactStatement:
+    """The statement with its project, and with the one that it is shared with, if it is not of the speaker."""
+    text = statement.text
+    is_personal = statement.kind is FactKind.PREFERENCE or bool(_OWN.search(text))
+    shared = None if is_personal else shared_project(text, recorder.projects)
+    return replace(statement, project=project, shared_with=shared)
+
+
+def is_in_confidence(messages: Iterable[DialogueMessage]) -> bool:
+    """Whether somebody says of what they say that others are not to hear of it."""
+    return any(_IN_CONFIDENCE.search((message.content or "").replace("’", "'")) for message in messages)
+
+
+def shared_project(sentence: str, projects: Iterable[str]) -> str | None:
+    """The project of the speaker's that a sentence names: sharing is said, never guessed.
+
+    «Вега» is named by «по проекту Вега», «в «Веге»», «для Веги», and where a sentence begins with «Вега».
+    """
+    spoken = list(_WORD.finditer(sentence))
+    roots = [stem(each[0]) for each in spoken]
+    for project in projects:
+        named = [stem(each) for each in _WORD.findall(project)]
+        for place in range(len(roots) - len(named) + 1 if named else 0):
+            if roots[place : place + len(named)] == named and _is_name(sentence, spoken, place, project):
+                return project
+    return None
+
+
+def _is_name(sentence: str, spoken: Sequence[re.Match[str]], place: int, project: str) -> bool:
+    """Whether words stand as a name: after "project", in quotes, capitalised, or unchanged at the beginning."""
+    start = spoken[place].start()
+    if place and (_PROJECT_WORD.fullmatch(spoken[place - 1][0]) or sentence[start - 1] in _QUOTE_MARKS):
+        return True
+    if not sentence[:start].strip(_QUOTE_MARKS):
+        return sentence[start:].casefold().startswith(project.casefold())
+    return spoken[place][0][0].isupper()
 
 
 class ExtractedFact(BaseModel):
@@ -198,7 +242,7 @@ async def extract_by_model(
         is_new = message and is_supported(item.text, item.quote) and not _is_read(item, message, recorder)
         if message and is_new and may_state(message):
             old = next((fact for fact in recorder.knowledge.current if fact.fact_id == item.supersedes), None)
-            recorder.record(item.text, item.kind, message, project=None, old=old)
+            recorder.record(_placed(FactStatement(item.text, item.kind), recorder), message, old)
 
 
 def _is_read(item: ExtractedFact, message: DialogueMessage, recorder: FactRecorder) -> bool:

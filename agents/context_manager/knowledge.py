@@ -1,7 +1,7 @@
 """The fact base: stated facts, and how a new statement repeats or supersedes a known one."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from functools import lru_cache
@@ -36,7 +36,6 @@ _INSTEAD_OF = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"(?<=[\w,:—–-] )[A-ZА-ЯЁ][\w-]+|\b[A-Z][A-Za-z]*[A-Z]\w*\b|\b[A-Z][a-z]+\b(?=[^.]*[а-яё])")
-_OWN = re.compile(r"\b(?:я|меня|мне|мной|мо[йяеи]|моего|моему|моей|мою|моих)\b|\b(?:I|I'm|my|me|mine)\b", re.IGNORECASE)
 _GENERIC_WORDS = """
     решить решили решено договориться договорились согласовали утвердили выбрали остановились использовать будем
     переходим перешли отказались передумали проект проекта теперь больше вместо новый новая новое планируем
@@ -57,6 +56,16 @@ class StatementContent:
     numbers: frozenset[str]
     dates: frozenset[str]
     names: frozenset[str]
+
+
+@dataclass(frozen=True)
+class FactStatement:
+    """A sentence that makes something known, the project that it is of, the one whose members may be told."""
+
+    text: str
+    kind: FactKind
+    project: str | None = None
+    shared_with: str | None = None
 
 
 class FactBase(BaseModel):
@@ -162,8 +171,9 @@ def _is_verb(word: str) -> bool:
 class FactRecorder:
     """Records facts while a fragment is read; `updates` lists the changes."""
 
-    def __init__(self, knowledge: FactBase, zone: tzinfo) -> None:
-        self.knowledge = knowledge
+    def __init__(self, knowledge: FactBase, zone: tzinfo, projects: Sequence[str] = ()) -> None:
+        """`projects` are those of the speaker, with whose members a fact may be shared."""
+        self.knowledge, self.projects = knowledge, projects
         self.updates: list[FactUpdate] = []
         self._zone = zone
 
@@ -171,22 +181,20 @@ class FactRecorder:
         """The moment on the clock of those who speak."""
         return message.time.astimezone(self._zone)
 
-    def record(
-        self, text: str, kind: FactKind, message: DialogueMessage, project: str | None, old: Fact | None = None
-    ) -> None:
+    def record(self, statement: FactStatement, message: DialogueMessage, old: Fact | None = None) -> None:
         """Record a statement as new or confirmed; `old` is the fact that it supersedes, where that is known.
 
-        Whoever says what another has said before has a fact of their own; both are superseded together.
+        Whoever says what another has said before has a fact of their own; both are superseded together, if both are
+        shared with one project.
         """
-        said_at = self.said_at(message)
-        is_personal = _is_personal(text, kind)
+        said_at, text, kind = self.said_at(message), statement.text, statement.kind
         within = _candidates(
             text,
             (
                 fact
                 for fact in self.knowledge.current
-                if _may_be_of(project, fact)
-                and (fact.said_by == message.user_id or not (is_personal or _is_personal(fact.text, fact.kind)))
+                if _may_be_of(statement.project, fact)
+                and (fact.said_by == message.user_id or _is_shared(fact, statement))
             ),
         )
         own = [fact for fact in within if fact.said_by == message.user_id]
@@ -194,19 +202,24 @@ class FactRecorder:
         if known:
             self._confirm(known, message)
             return
-        old = old or find_superseded(text, said_at, kind, within)
+        if old is None or (old.said_by != message.user_id and not _is_shared(old, statement)):
+            old = find_superseded(text, said_at, kind, within)
         ordinal = sum(message.message_id == fact.message_ids[0] for fact in self.knowledge.facts)
         fact = Fact(
             fact_id=f"fact_{derived(message.message_id, 'fact', ordinal)}",
             kind=kind,
             text=text[:1000],
             said_by=message.user_id,
-            project=project or (old.project if old else None),
+            project=statement.project or (old.project if old else None),
             said_at=said_at,
             supersedes=old.fact_id if old else None,
             message_ids=(message.message_id,),
+            shared_with=statement.shared_with,
         )
-        for each in _copies(old, within) if old else ():
+        # What the speaker corrects of their own may differ from what another has shared of the same.
+        others = find_superseded(text, said_at, kind, (each for each in within if each.said_by != message.user_id))
+        replaced = {each.fact_id: each for known in (others, old) if known for each in _copies(known, within)}
+        for each in replaced.values():
             self._note("superseded", each.model_copy(update={"superseded_by": fact.fact_id}))
         self._note("found", fact)
 
@@ -243,9 +256,8 @@ def _copies(fact: Fact, others: Iterable[Fact]) -> list[Fact]:
     return [*same, fact]
 
 
-def _is_personal(text: str, kind: FactKind) -> bool:
-    """Whether a statement is about its speaker: the same words of another person are another fact."""
-    return kind is FactKind.PREFERENCE or bool(_OWN.search(text))
+def _is_shared(fact: Fact, statement: FactStatement) -> bool:
+    return statement.shared_with is not None and fact.is_shared_with((statement.shared_with,))
 
 
 def _may_be_of(project: str | None, fact: Fact) -> bool:

@@ -6,14 +6,12 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
-import structlog
-
 from agents.models.errors import AnswerCutOff, ModelFailure, ModelUnavailable
 from agents.models.language_model import DEFAULTS, LanguageModel, ModelMessage, ModelParams, Tool, ToolCall
 from bus_schema.replies import TextPart
 from language.words import Language, language_of
+from mindbus.logs import logger
 
-log = structlog.get_logger()
 _MOST_CONTINUATIONS = 3
 _CONTINUE = {
     Language.ENGLISH: "Your answer was cut off. Continue it exactly where it stops; repeat nothing.",
@@ -88,7 +86,7 @@ class AnswerGeneration:
                 if not number:
                     raise
                 break
-            log.info("answer cut off", model=self._model.name, characters=len(self.text), continuations=number)
+            logger().info("answer cut off", model=self._model.name, characters=len(self.text), continuations=number)
             prompt = (
                 *messages,
                 ModelMessage(role="assistant", content=self.text),
@@ -122,7 +120,7 @@ class AnswerGeneration:
                     yield TextPart(shown_before + kept, restarts=True)
                 if wait_s is None:
                     raise
-                log.warning("model call failed", model=self._model.name, again_in_s=wait_s, error=str(error))
+                logger().warning("model call failed", model=self._model.name, again_in_s=wait_s, error=str(error))
                 await asyncio.sleep(wait_s)
 
 

@@ -6,13 +6,12 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-import structlog
 from pydantic import BaseModel
 
 from agents.models.language_model import DEFAULTS, Chunk, Completion, LanguageModel, ModelMessage, ModelParams, Tool
+from mindbus.logs import logger
 
 T = TypeVar("T")
-log = structlog.get_logger()
 _MOST_CHATS = 32
 # An interrupted call closes its connection; the endpoint needs no longer to notice.
 _INTERRUPTED_WITHIN_S = 0.5
@@ -72,7 +71,7 @@ class ModelEndpoint:
                 own = asyncio.current_task()
                 if not self._background[task] or (own and own.cancelling()):
                     raise
-                log.info("background call interrupted for a chat")
+                logger().info("background call interrupted for a chat")
             finally:
                 del self._background[task]
                 self._wake()

@@ -5,6 +5,7 @@ from inspect import cleandoc
 
 from bus_schema.replies import Code
 from mindbus.errors import Ending, MindBusError, TemporaryFailure
+from mindbus.redaction import without_secrets
 
 
 class ModelFailure(MindBusError):
@@ -13,6 +14,8 @@ class ModelFailure(MindBusError):
     ending = Ending.DEAD_LETTER
 
     def __init__(self, detail: str = "") -> None:
+        # An endpoint may repeat the key that it refuses.
+        detail = without_secrets(detail)
         message = " ".join(cleandoc(type(self).__doc__ or "").split())
         super().__init__(f"{message} ({detail})" if detail else message)
         self.detail = detail

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from typing import Any, Literal, Protocol, TypeVar
 
-import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.models.errors import ModelFailure, NeedsLanguageModel, SchemaMismatch
+from mindbus.logs import logger
 
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "tool_calls"]
@@ -156,7 +156,6 @@ class MeteredModel:
 
 S = TypeVar("S", bound=BaseModel)
 
-log = structlog.get_logger()
 
 _FENCE = re.compile(r"\A```[a-z]*\n(.*)\n```\Z", re.DOTALL)
 
@@ -186,7 +185,7 @@ async def try_complete_as(
     except NeedsLanguageModel:
         return None
     except ModelFailure as failure:
-        log.warning("model did not help", model=model.name, schema=schema.__name__, error=str(failure))
+        logger().warning("model did not help", model=model.name, schema=schema.__name__, error=str(failure))
         return None
 
 

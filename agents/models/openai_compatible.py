@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 import openai
-import structlog
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionMessageFunctionToolCall
 from openai.types.chat.chat_completion import Choice
@@ -26,6 +25,7 @@ from agents.models.language_model import (
     Tool,
     ToolCall,
 )
+from mindbus.logs import logger
 
 # An address where nobody listens is noticed sooner than an answer can take.
 _CONNECT_S = 3.0
@@ -116,9 +116,6 @@ def usage_of(usage: CompletionUsage | None) -> TokenUsage:
     return TokenUsage(prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens)
 
 
-log = structlog.get_logger()
-
-
 class OpenAICompatible:
     """The client retries by itself: backoff with jitter, Retry-After, connection errors.
 
@@ -194,7 +191,7 @@ class OpenAICompatible:
 
     def _finished(self, reason: str | None, completion: Completion) -> Completion:
         """The completion, unless it is only half of one."""
-        log.info(
+        logger().info(
             "model_answered",
             model=completion.model_name,
             finish_reason=reason,

@@ -126,6 +126,13 @@ def advance(card: Card, run: Run, event: RunEvent, now: datetime) -> Transition:
     return _go_on(card, transition, now) if transition.run.status is RunStatus.RUNNING else transition
 
 
+def may_come_from(worker: str, event: RunEvent, run: Run) -> bool:
+    """Whether a worker may tell an event of a run: the end of a step is its role's to tell."""
+    if not isinstance(event, StepCompleted | StepFailed | StepPendingStorage):
+        return True
+    return worker in {step.role for step in run.steps if step.step_id == event.step_id}
+
+
 def _begin(run: Run, event: RunEvent, now: datetime) -> Transition:
     match event:
         case MembersConfirmed():

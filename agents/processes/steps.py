@@ -3,7 +3,8 @@
 from datetime import datetime, timedelta
 from itertools import chain
 
-from bus_schema.artifacts import ArtifactRef
+from bus_schema.artifacts import ArtifactRef, Manifest
+from bus_schema.codes import Code
 from bus_schema.process import (
     BRIEF,
     Card,
@@ -103,6 +104,25 @@ def _counts(step: Step, ending: StepCompleted | StepPendingStorage) -> bool:
         return isinstance(ending, StepCompleted) and _same(step.artifact, ending.artifact)
     # While a step pauses before its next attempt, the last one may still deliver: nobody else works on it.
     return step.status in (StepStatus.RUNNING, StepStatus.PENDING)
+
+
+def checked_ending(ending: StepCompleted, found: Manifest | Code) -> StepCompleted | StepPendingStorage | StepFailed:
+    """The end of an attempt by what storage has under its artifact's id: the same bytes of this run.
+
+    While storage cannot say, the step waits for its artifact.
+    """
+    artifact = ending.artifact
+    if isinstance(found, Manifest):
+        is_of_step = found.trace_id == ending.run_id and found.step_id in (None, ending.step_id)
+        if is_of_step and _same(found.ref, artifact):
+            return ending
+        reason = f"{artifact.artifact_id} is not the result of this step"
+    elif found is Code.NOT_FOUND:
+        reason = f"storage has no {artifact.artifact_id}"
+    else:
+        return StepPendingStorage.model_validate(ending.model_dump())
+    attempt = ending.model_dump(include={"run_id", "step_id", "attempt"})
+    return StepFailed(**attempt, retryable=True, reason=reason)
 
 
 def _same(expected: ArtifactRef | None, artifact: ArtifactRef) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-import structlog
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agents.configuration.validation import (
@@ -23,6 +22,7 @@ from agents.sim.templates import Template, Value, placeholders
 from bus_schema.replies import Code
 from bus_schema.sim import SimFile
 from config.shipped import shipped_names
+from mindbus.logs import logger
 
 T = TypeVar("T")
 _FEWEST_FACTS = 2
@@ -182,5 +182,5 @@ def usable_teams(library: SimLibrary) -> dict[str, Team]:
         try:
             teams[name] = library.team(name)
         except (InvalidFile, OSError) as error:
-            structlog.get_logger().warning("simulated team left out", team=name, reason=str(error))
+            logger().warning("simulated team left out", team=name, reason=str(error))
     return teams

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Protocol
 
-import structlog
 from pydantic import BaseModel, ValidationError
 
 from agents.configuration.prompts import Guide
@@ -16,8 +15,8 @@ from agents.models.errors import EmptyAnswer
 from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
 from agents.models.prompt import Material
 from language.words import Language, language_of
+from mindbus.logs import logger
 
-log = structlog.get_logger()
 _LISTED = 12
 _NO_MORE = {
     Language.ENGLISH: "I have used my tools {n} times and come to no end. This is the last I found:\n\n{last}",
@@ -74,7 +73,7 @@ class Toolbox:
         except ToolFailed:
             raise
         except Exception as error:  # whatever a tool raises, the model's calls so far are paid for
-            log.exception("tool failed", tool=call.name)
+            logger().exception("tool failed", tool=call.name)
             raise ToolFailed(f"{call.name} has failed ({type(error).__name__}); go on without it") from error
 
 

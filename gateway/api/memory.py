@@ -10,11 +10,10 @@ from fastapi.sse import format_sse_event
 from pydantic import BaseModel, ConfigDict, Field
 
 from bus_schema.glm import MAX_PAGE, FoundKem, KemPage, MemoryStats
-from bus_schema.identities import UserId
+from bus_schema.identities import KemId, UserId
 from bus_schema.kem import Kem
 from bus_schema.kem_match import facets as facets_in
 from bus_schema.kem_query import KemQuery, OrderBy
-from bus_schema.links import KemId
 from gateway.backend import BackendDependency
 from gateway.event_streams import STREAM_RESPONSES, StreamsDependency, event_frames
 from gateway.shared_memory import KemChange

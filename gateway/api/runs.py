@@ -1,5 +1,6 @@
 """Process runs over HTTP: start, list, inspect, cancel."""
 
+from collections.abc import Sequence
 from typing import Annotated, Self
 
 from fastapi import APIRouter, Query
@@ -23,7 +24,8 @@ from bus_schema.process import (
 )
 from config.shipped import shipped_names
 from gateway.backend import Backend, BackendDependency, Cursor
-from mindbus.sdk.errors import StorageAway
+from mindbus.sdk.errors import ArtifactRejected, StorageAway
+from mindbus.sdk.transfers import NewArtifact, PutOptions
 
 router = APIRouter(tags=["runs"])
 
@@ -100,18 +102,22 @@ def card_names() -> tuple[str, ...]:
 async def start_run(backend: Backend, request: StartRunRequest) -> Run:
     """Register the briefs under the run's trace, then start it. Raises StorageAway, ArtifactRejected, ReplyError."""
     run_id = request.run_id or mint("run")
-    inputs = [await _register(backend, run_id, number, brief) for number, brief in enumerate(request.briefs)]
+    inputs = await _register(backend, run_id, request.briefs)
     fields = {"card": request.card, "card_name": request.card_name, "params": request.params}
     await backend.bus.request(StartProcess(run_id=run_id, inputs=tuple(inputs), **fields), trace=run_id)
     return await backend.bus.request(GetProcess(run_id=run_id), trace=run_id)
 
 
-async def _register(backend: Backend, run_id: str, number: int, brief: str) -> ArtifactRef:
+async def _register(backend: Backend, run_id: str, briefs: Sequence[str]) -> list[ArtifactRef]:
+    about: PutOptions = {"artifact_type": BRIEF, "trace": run_id, "content_type": _BRIEF_CONTENT_TYPE}
     # The id follows from the run and the position, so that a repeated start finds its briefs again.
-    artifact_id = f"art_{run_id.removeprefix('run_')[:60]}-{number}"
-    put = await backend.artifacts.put(
-        brief.encode(), artifact_type=BRIEF, trace=run_id, content_type=_BRIEF_CONTENT_TYPE, artifact_id=artifact_id
-    )
-    if put.is_pending:
-        raise StorageAway
-    return put.ref
+    named = ((f"art_{run_id.removeprefix('run_')[:60]}-{number}", brief) for number, brief in enumerate(briefs))
+    new: list[NewArtifact] = [{**about, "source": brief.encode(), "artifact_id": name} for name, brief in named]
+    refs = []
+    for put in await backend.artifacts.put_all(new):
+        if isinstance(put, ArtifactRejected):
+            raise put
+        if put.is_pending:
+            raise StorageAway
+        refs.append(put.ref)
+    return refs

@@ -1,7 +1,7 @@
 """The timeline over HTTP: in pages and as a stream of server-sent events."""
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from fastapi.exceptions import RequestValidationError
@@ -11,7 +11,14 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from bus_schema.artifacts import TraceId
 from bus_schema.identities import UserId
-from bus_schema.timeline import GetTimeline, TimelineEvent, TimelinePage, Topic
+from bus_schema.timeline import (
+    GetTimeline,
+    GetTimelineBuckets,
+    TimelineBuckets,
+    TimelineEvent,
+    TimelinePage,
+    Topic,
+)
 from gateway.backend import Backend, BackendDependency
 from gateway.event_streams import STREAM_RESPONSES, LastEventId, StreamsDependency, event_frames
 
@@ -21,7 +28,7 @@ router = APIRouter(tags=["timeline"])
 _CLOCK_SKEW = timedelta(minutes=1)
 
 
-class TimelineParams(BaseModel):
+class EventConditions(BaseModel):
     """Conditions on events; all that are given must hold."""
 
     model_config = ConfigDict(extra="forbid")
@@ -30,11 +37,10 @@ class TimelineParams(BaseModel):
     user: UserId | None = None
     trace: TraceId | None = None
     topic: list[Topic] = Field(default=[], max_length=20)
-    cursor: str | None = Field(default=None, max_length=256)
 
-    def query(self, limit: int, cursor: str | None) -> GetTimeline:
-        conditions = {"user_id": self.user, "trace_id": self.trace, "topics": tuple(self.topic)}
-        return GetTimeline(since=self.since, until=self.until, cursor=cursor, limit=limit, **conditions)
+    def conditions(self) -> dict[str, Any]:
+        """Fields of a query but for its time."""
+        return {"user_id": self.user, "trace_id": self.trace, "topics": tuple(self.topic)}
 
     def require_past(self, backend: Backend) -> None:
         """Raises RequestValidationError if `since` lies in the future."""
@@ -44,9 +50,28 @@ class TimelineParams(BaseModel):
             raise RequestValidationError([{"type": "future", "loc": ("query", "since"), "msg": message}])
 
 
+class TimelineParams(EventConditions):
+    """Conditions, and the position from which on to read."""
+
+    cursor: str | None = Field(default=None, max_length=256)
+
+    def query(self, limit: int, cursor: str | None) -> GetTimeline:
+        return GetTimeline(since=self.since, until=self.until, cursor=cursor, limit=limit, **self.conditions())
+
+
 class TimelinePageParams(TimelineParams):
+    """A page of events, or of failures."""
+
     limit: int = Field(default=100, ge=1, le=500)
     newest_first: bool = False
+    failures_only: bool = False
+
+
+class TimelineBucketsParams(EventConditions):
+    """Conditions, and the number of buckets between `since` and `until`, which is now unless it is given."""
+
+    since: AwareDatetime
+    buckets: int = Field(default=120, ge=1, le=500)
 
 
 @router.get("/timeline")
@@ -54,7 +79,19 @@ async def timeline(params: Annotated[TimelinePageParams, Query()], backend: Back
     """Events in the order of their recording, or from the newest back: the items of `mindbus events --json`."""
     params.require_past(backend)
     query = params.query(params.limit, params.cursor)
-    return await backend.bus.request(query.model_copy(update={"newest_first": params.newest_first}))
+    selected = {"newest_first": params.newest_first, "failures_only": params.failures_only}
+    return await backend.bus.request(query.model_copy(update=selected))
+
+
+@router.get("/timeline/buckets")
+async def timeline_buckets(
+    params: Annotated[TimelineBucketsParams, Query()], backend: BackendDependency
+) -> TimelineBuckets:
+    """Numbers of events, and of failures among them, by service, topic and time."""
+    params.require_past(backend)
+    until = params.until or backend.clock()
+    query = GetTimelineBuckets(since=params.since, until=until, buckets=params.buckets, **params.conditions())
+    return await backend.bus.request(query)
 
 
 @router.get("/events", response_class=Response, responses=STREAM_RESPONSES)

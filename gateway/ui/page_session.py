@@ -17,6 +17,7 @@ from bus_schema.timeline import GetTimeline, TimelineEvent
 from gateway.access_control import COOKIE
 from gateway.backend import Backend
 from gateway.event_feed import Listener, MissedEvents
+from gateway.timeline_tail import sequence_of
 from gateway.ui.activity import ActivityMonitor
 from gateway.ui.command_palette import CommandPalette
 from gateway.ui.components import attributes, box, button, text, toggle, update
@@ -141,7 +142,7 @@ class PageSession:
         self.every(seconds, take_waiting)
 
     async def read_timeline(self, query: GetTimeline, max_pages: int) -> tuple[list[TimelineEvent], bool]:
-        """Recorded events, and whether these are all. Those recorded later are heard, some of them twice.
+        """Recorded events, and whether these are all. Those recorded after the last are heard, some of them twice.
 
         The feed has an event before the tracker has recorded it: one that came just before the page listened is in
         neither what is read here nor in what is heard from the feed.
@@ -149,7 +150,7 @@ class PageSession:
         events, is_all = await self.backend.tail.read(query, max_pages)
         key = (query.user_id, query.trace_id, query.topics)
         if key not in self._followed:
-            start = str(events[-1].sequence if events else 0) if is_all else await self.backend.tail.start_cursor(None)
+            start = str(sequence_of(events[-1]) if events else 0)
             following = background_tasks.create(self._follow(query.model_copy(update={"cursor": start})), name="follow")
             self._client.on_delete(following.cancel)
             self._followed.add(key)

@@ -10,11 +10,11 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import TSQUERY
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from bus_schema.identities import Principal
 from bus_schema.kem_query import KemQuery
 from language.words import query_stems
 from memory.glm.queries import matching, readable_by
 from memory.glm.tables import KemRow, TextRow
-from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from retrieval.bm25 import LexicalScore, idf, lexical_scores
 

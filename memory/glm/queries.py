@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, Select, and_, exists, false, func, not_, or_, select, true
 
 from bus_schema.glm import FoundKem, KemPage, MemoryStats
+from bus_schema.identities import Principal
 from bus_schema.kem import Kem
 from bus_schema.kem_match import meets_filter, order_of
 from bus_schema.kem_query import AllOf, AnyOf, Between, Condition, KemQuery, MetadataFilter, NoneOf, OneOf, Scalar
 from memory.errors import NoSuchKem
 from memory.glm.tables import FacetRow, KemRow, ReaderRow, as_kem
-from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from retrieval.cursors import InvalidCursor, PageKey, decode_cursor, digest_of, encode_cursor
 from retrieval.embedding.embedder import EmbeddingSpace

@@ -9,6 +9,7 @@ from sqlalchemy import and_, select
 
 from bus_schema.embeddings import Embedding
 from bus_schema.glm import Explanation, FoundKem, KemPage, RetrieveKems
+from bus_schema.identities import Principal
 from bus_schema.kem_match import meets_filter
 from bus_schema.kem_query import KemQuery
 from memory.glm.index_sync import VectorRelay
@@ -17,7 +18,6 @@ from memory.glm.queries import MAX_RANK, KemQueries, cursor_at, matching_apart_f
 from memory.glm.tables import KemRow
 from memory.vectors.index import IndexAway
 from mindbus.logs import logger
-from mindbus.principal import Principal
 from retrieval.bm25 import LexicalScore
 from retrieval.embedding.embedder import Embedder, EmbedderFailure
 from retrieval.similarity import best_first, centred_cosines, fuse

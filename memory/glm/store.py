@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Select, delete, insert, or_, select, update
+from sqlalchemy import Select, delete, insert, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.envelope import explain
 from bus_schema.glm import KemChanges, UpdateKem
+from bus_schema.identities import Principal
 from bus_schema.ids import mint
 from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_match import facets
@@ -26,7 +27,6 @@ from memory.errors import (
 from memory.glm.tables import FacetRow, KemRow, ReaderRow, TextRow, VectorWriteRow, as_kem, body_columns
 from memory.rights import RIGHTS, is_readable, is_writable, owner_of_new, owns, readers_of, rights_of_replacement
 from mindbus.errors import Rejected
-from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from mindbus.sql.tables import insert_or_ignore
 from retrieval.embedding.embedder import EmbeddingSpace
@@ -97,6 +97,7 @@ class KemStore:
         writes = insert(VectorWriteRow).from_select(["kem_id"], select(KemRow.id).where(KemRow.vector.is_not(None)))
         await session.execute(writes)
         deleted = await session.execute(delete(KemRow).execution_options(synchronize_session=False))
+        await self._purge_words()
         return int(deleted.rowcount)  # type: ignore[attr-defined]  # a delete's result is a CursorResult
 
     async def erase_user(self, user_id: str) -> tuple[Sequence[str], Sequence[Kem]]:
@@ -109,11 +110,17 @@ class KemStore:
         erased = select(KemRow.id).where(or_(KemRow.owner == identity, KemRow.id.in_(about)))
         kem_ids = (await session.scalars(erased.order_by(KemRow.id).with_for_update())).all()
         await session.execute(delete(KemRow).where(KemRow.id.in_(erased)).execution_options(synchronize_session=False))
+        await self._purge_words()
         await note_vector_writes(session, kem_ids)
         rows = await _lock_rows(session, select(ReaderRow.kem_id).where(ReaderRow.reader == identity))
         changed = [_without(row, identity) for row in rows.values()]
         await save(session, changed, rows)
         return kem_ids, [as_kem(row) for row in changed]
+
+    async def _purge_words(self) -> None:
+        """Merge the full-text index of SQLite, which otherwise keeps the words of deleted texts in older segments."""
+        if self.database.is_sqlite:
+            await self.database.session.execute(text("INSERT INTO kem_words (kem_words) VALUES ('optimize')"))
 
     async def _writable(self, kem_id: str, principal: Principal) -> KemRow:
         statement = select(KemRow).where(KemRow.id == kem_id).with_for_update()

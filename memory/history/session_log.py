@@ -15,7 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from bus_schema.history import HistoryMessage, chat_of, subagent_of
-from mindbus.logs import logger, without_signatures
+from mindbus.logs import logger
+from mindbus.redaction import without_secrets
 from mindbus.tasks import end
 from mindbus.terminal import escape_controls
 
@@ -48,7 +49,7 @@ def redacted(text: str) -> str:
     """The text without keys, tokens and passwords, as far as they can be recognised."""
     for secret in _SECRETS:
         text = secret.sub(rf"\g<1>{REDACTED}", text)
-    return without_signatures(text)
+    return without_secrets(text)
 
 
 # Rotated files of a chat beside the current one.

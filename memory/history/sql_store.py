@@ -76,6 +76,8 @@ class SqlStore:
     async def forget_old(self) -> None:
         async with self._database.transaction() as session:
             await session.execute(delete(GoneRow).where(GoneRow.gone_at < self._clock() - KNOWN_FOR))
+        # What has been deleted stays in SQLite's log until then.
+        await self._database.truncate_log()
 
     def _replace(self, connection: Connection, change: HistoryChange) -> bool:
         """Whether the stored digest was the known one. Raises _RemovedBefore, which undoes the change."""

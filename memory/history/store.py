@@ -19,10 +19,6 @@ class BrokenHistory(Rejected, code=Code.CONFLICT):
     """The value under this key is not a list of messages; find out which program writes it, then clear the key."""
 
 
-class NotForAgents(Rejected, code=Code.UNAUTHORIZED):
-    """Services write histories, people look after them; a sub-agent is given what it is to know."""
-
-
 class HistoriesAway(TemporaryFailure, RedisAway):
     """The Redis of the histories does not answer; nothing is half written, so ask again once it does."""
 

@@ -12,7 +12,7 @@ from sqlalchemy.orm import object_session
 from bus_schema.episodes import ColdContent, EpisodeHead, EpisodeId, HotContent, Layer, WarmContent
 from bus_schema.lsm import SetAnchor
 from bus_schema.lsm_events import EpisodeAnchored, EpisodePacked, EpisodeReactivated, EpisodeTouched
-from bus_schema.lsm_packing import ApplyPack, DueEpisode, DueEpisodes
+from bus_schema.packer import ApplyPack, DueEpisode, DueEpisodes
 from memory.errors import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackRejected
 from memory.lsm.episode_updates import EpisodeLimits, make_anchor
 from memory.lsm.priority import LayerRules

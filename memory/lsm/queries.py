@@ -10,9 +10,9 @@ from sqlalchemy import Connection, Row, bindparam, select, tuple_
 from bus_schema.dialogue import MessageKind
 from bus_schema.episodes import Episode, Layer
 from bus_schema.lsm import EpisodePage, ListEpisodes
-from bus_schema.lsm_packing import PackReport
 from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, GetHotEpisodes
 from bus_schema.lsm_statistics import ExplainedEpisode, NextLayer
+from bus_schema.packer import PackReport
 from memory.errors import NoSuchEpisode
 from memory.lsm.priority import LayerRules
 from memory.lsm.rows import as_episode, as_head, as_turn, stored_words, turns_of
@@ -48,6 +48,11 @@ class EpisodeQueries:
         """An episode with the content of its layer. Raises NoSuchEpisode."""
         row, turns = await self._load(episode_id)
         return await asyncio.to_thread(as_episode, row, turns, self.rules, at)
+
+    async def chat_of(self, episode_id: str) -> str | None:
+        """The chat of an episode, None where there is no such episode."""
+        query = select(EpisodeRow.chat_id).where(EpisodeRow.id == episode_id)
+        return await self.database.read(lambda connection: connection.execute(query).scalar())
 
     async def has_turns(self, chat_id: str, without: Collection[str]) -> bool:
         """Whether a chat has turns of its episodes apart from these."""

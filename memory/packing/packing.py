@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bus_schema.episodes import ColdContent, RawTurn, WarmContent
-from bus_schema.lsm_packing import PackReport
+from bus_schema.packer import PackReport
 from memory.packing.budget import content_words, raw_words
 from memory.packing.cold import cold_of
 from memory.packing.repair import Repairs, repair_cold, repair_warm

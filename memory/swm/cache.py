@@ -1,15 +1,17 @@
 """The cache of the working memory: its interface, the in-process one, and the buffer in front of either."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import AsyncGenerator, Collection
 from typing import Protocol
 
 from bus_schema.kem import Kem
+from bus_schema.kem_match import sorted_kems
 from bus_schema.kem_query import KemQuery
 from memory.errors import RedisAway
 from memory.swm.write_queue import KemWriteQueue, QueuedWrite
 from mindbus.logs import logger
 from mindbus.sdk.local_memory import IndexedKems, Policy
+from retrieval.cursors import PageKey
 
 _ANY_ID = "kem_any"
 
@@ -35,8 +37,11 @@ class KemCache(Protocol):
     async def drop(self, kem_id: str) -> bool:
         """Remove a unit, which is not reported as evicted; True if it was there."""
 
-    async def candidates(self, query: KemQuery) -> list[Kem]:
-        """Superset of the units that match the query, narrowed by the indexes; does not count as a use."""
+    def ordered(self, query: KemQuery, after: PageKey | None = None) -> AsyncGenerator[Kem]:
+        """Superset of the units that match the query after a place, in its order; read no further than asked for.
+
+        What lies before the place may be among them. Does not count as a use.
+        """
 
     async def touch(self, kem_ids: Collection[str]) -> None:
         """Count these units as used."""
@@ -70,8 +75,9 @@ class EmbeddedCache:
     async def drop(self, kem_id: str) -> bool:
         return self._kems.pop(kem_id) is not None
 
-    async def candidates(self, query: KemQuery) -> list[Kem]:
-        return self._kems.candidates(query)
+    async def ordered(self, query: KemQuery, after: PageKey | None = None) -> AsyncGenerator[Kem]:
+        for kem in sorted_kems(self._kems.candidates(query), query):
+            yield kem
 
     async def touch(self, kem_ids: Collection[str]) -> None:
         for kem_id in kem_ids:
@@ -114,10 +120,10 @@ class BufferedCache:
         except CacheAway:
             return None
 
-    async def candidates(self, query: KemQuery) -> list[Kem]:
+    def ordered(self, query: KemQuery, after: PageKey | None = None) -> AsyncGenerator[Kem]:
         """Raises CacheAway."""
         self._require_current()
-        return await self.cache.candidates(query)
+        return self.cache.ordered(query, after)
 
     async def put(self, kem: Kem) -> None:
         """Add or replace a unit, now or as soon as the cache is back."""

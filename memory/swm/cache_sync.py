@@ -5,6 +5,7 @@ from datetime import datetime
 from itertools import groupby
 
 from bus_schema.glm import BatchItem
+from bus_schema.ids import derived
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from memory.glm.store import USER_KEY
@@ -20,6 +21,8 @@ class CacheSync:
 
     def __init__(self, cache: BufferedCache, writes: KemWriteQueue, glm: Glm) -> None:
         self._cache, self._writes, self._glm = cache, writes, glm
+        # Writes that were sent without being answered: perhaps they are done.
+        self._unanswered: set[int] = set()
 
     async def refill(self) -> None:
         """Cache the units of queued writes: a cache in memory starts empty."""
@@ -28,12 +31,19 @@ class CacheSync:
                 await self._cache.put(write.kem)
 
     async def flush(self) -> list[KemEvent]:
-        """Send the first queued writes; units that the global memory refuses leave the cache. Raises GlmAway."""
-        writes = await self._writes.next("glm")
+        """Send the first queued writes; units that the global memory refuses leave the cache. Raises GlmAway.
+
+        What was not answered is sent again as it was, so that it is recognised.
+        """
+        queued = await self._writes.next("glm")
+        writes = [write for write in queued if write.seq in self._unanswered] or queued
         events: list[KemEvent] = []
         # Runs of consecutive writes of one publisher: the order of writes to a unit is kept.
         for publisher, batch in groupby(writes, key=lambda write: write.publisher):
-            settled = await self._send(publisher, list(batch))
+            sent = list(batch)
+            self._unanswered = {write.seq for write in sent}
+            settled = await self._send(publisher, sent)
+            self._unanswered.clear()
             events += [event for write, item in settled for event in await self._settle(write, item)]
             await self._writes.remove([write.seq for write, _ in settled])
         return events
@@ -75,13 +85,15 @@ class CacheSync:
             return kem.owner == f"user.{user_id}" or kem.metadata.get(USER_KEY) == user_id
 
         waiting = await self._writes.clear(is_theirs)
-        kems = [kem for kem in await self._cache.candidates(KemQuery()) if is_theirs(kem)]
+        kems = [kem async for kem in self._cache.ordered(KemQuery()) if is_theirs(kem)]
         for kem in kems:
             await self._cache.drop(kem.id)
         return {"kems at hand": len(kems), "kems under way": waiting}
 
     async def _send(self, publisher: str, writes: Sequence[QueuedWrite]) -> list[tuple[QueuedWrite, BatchItem]]:
-        report = await self._glm.store([write.draft for write in writes], publisher)
+        # A number may be used again once its write is done, so it does not name the write alone.
+        named = (f"{write.seq} {write.kem_id} {write.kem and write.kem.updated_at}" for write in writes)
+        report = await self._glm.store([write.draft for write in writes], publisher, derived(publisher, *named))
         pairs = list(zip(writes, report.items, strict=True))
         for write, item in pairs:
             if item.status == "failed":

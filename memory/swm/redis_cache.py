@@ -1,9 +1,9 @@
 """Cache of units in a Redis of its own (spec 000 §4.3.1): keys, Lua scripts and the cache itself."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import aclosing
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -11,7 +11,7 @@ from pydantic_core import from_json, to_json
 
 from bus_schema.embeddings import Embedding
 from bus_schema.kem import Kem
-from bus_schema.kem_match import indexable_texts, required_texts
+from bus_schema.kem_match import indexable_texts, meets_filter, order_of, required_texts, sorted_kems
 from bus_schema.kem_query import KemQuery
 from memory.errors import WrongRedis
 from memory.redis_link import RedisLink
@@ -19,6 +19,7 @@ from memory.swm.cache import CacheAway
 from mindbus.logs import logger
 from mindbus.sdk.local_memory import Policy
 from mindbus.tasks import end
+from retrieval.cursors import PageKey
 
 KEM = "swm_kem:"
 BY_METADATA = "swm_idx:meta:"
@@ -110,6 +111,8 @@ CLEAN = f"if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end {_LEAVE_INDEXE
 
 
 _CHUNK = 200
+_INDEXES = {"created_at": BY_CREATED, "updated_at": BY_UPDATED}
+_UNBOUNDED = ("-inf", "+inf")
 _MESSAGE_WITHIN_S = 1.0
 _STOP_AGAIN_S = 0.1
 
@@ -150,14 +153,18 @@ class RedisCache:
     async def drop(self, kem_id: str) -> bool:
         return bool(await self._run(DROP, kem_id))
 
-    async def candidates(self, query: KemQuery) -> list[Kem]:
-        kem_ids = set(query.ids) or None
-        for key, texts in required_texts(query.metadata_filters, self._indexed_keys):
-            indexes = [by_metadata(key, text) for text in texts]
-            kem_ids = _intersection(kem_ids, await self._link.call("sunion", indexes))
-        if kem_ids is None:
-            kem_ids = await self._by_time(query)
-        return await self._load(sorted(kem_ids))
+    async def ordered(self, query: KemQuery, after: PageKey | None = None) -> AsyncGenerator[Kem]:
+        wanted = query.metadata_filters
+        async with aclosing(self._in_order(query, after)) as parts:
+            async for part in parts:
+                for first in range(0, len(part), _CHUNK):
+                    kem_ids = part[first : first + _CHUNK]
+                    if wanted:
+                        texts = zip(kem_ids, await self._read("hget", kem_ids, "metadata"), strict=True)
+                        kem_ids = [each for each, text in texts if text and meets_filter(from_json(text), wanted)]
+                    hashes = await self._read("hgetall", kem_ids)
+                    for kem in sorted_kems(map(kem_of, filter(None, hashes)), query):
+                        yield kem
 
     async def touch(self, kem_ids: Collection[str]) -> None:
         """Nothing to do: Redis counts reads itself."""
@@ -167,34 +174,74 @@ class RedisCache:
         return evicted
 
     async def clear(self) -> int:
-        kem_ids = _texts(await self._link.call("zrange", BY_UPDATED, 0, -1))
-        for kem_id in kem_ids:
-            await self.drop(kem_id)
-        return len(kem_ids)
+        return sum([await self.drop(kem_id) for kem_id in _texts(await self._link.call("zrange", BY_UPDATED, 0, -1))])
 
     async def reconcile(self) -> None:
         """Clean the indexes of units evicted unnoticed: Redis announces an eviction once, to current subscribers."""
         for kem_id in _texts(await self._link.call("zrange", BY_UPDATED, 0, -1)):
             await self._clean(kem_id)
 
-    async def _by_time(self, query: KemQuery) -> set[str]:
-        ids: set[str] | None = None
-        times = (
-            (BY_CREATED, query.created_at_start, query.created_at_end),
-            (BY_UPDATED, query.updated_at_start, query.updated_at_end),
-        )
-        for index, start, stop in times:
-            first = "-inf" if start is None else seconds(start)
-            last = "+inf" if stop is None else seconds(stop)
-            ids = _intersection(ids, await self._link.call("zrangebyscore", index, first, last))
-        return ids or set()
+    async def _allowed(self, query: KemQuery, order: str) -> set[str] | None:
+        """Ids that the query's own and the indexes leave, but for that of its order; None: all."""
+        kem_ids = set(query.ids) or None
+        for key, texts in required_texts(query.metadata_filters, self._indexed_keys):
+            indexes = [by_metadata(key, text) for text in texts]
+            kem_ids = _intersection(kem_ids, await self._link.call("sunion", indexes))
+        for name in ("created_at", "updated_at"):
+            bounds = _bounds(name, query)
+            if name != order and bounds != _UNBOUNDED:
+                kem_ids = _intersection(kem_ids, await self._link.call("zrangebyscore", _INDEXES[name], *bounds))
+        return kem_ids
 
-    async def _load(self, kem_ids: Sequence[str]) -> list[Kem]:
-        kems = []
-        for first in range(0, len(kem_ids), _CHUNK):
-            chunk = kem_ids[first : first + _CHUNK]
-            kems += [kem_of(fields) for fields in await self._link.ask(partial(_hashes, kem_ids=chunk)) if fields]
-        return kems
+    async def _in_order(self, query: KemQuery, after: PageKey | None) -> AsyncGenerator[Sequence[str]]:
+        """Parts of the ids, each wholly before the next in the order of the query; sorted if longer than a chunk."""
+        name, is_descending = order_of(query)
+        allowed = await self._allowed(query, name)
+        if name == "id":
+            everything = _texts(await self._link.call("zrange", BY_UPDATED, 0, -1)) if allowed is None else allowed
+            yield sorted(everything, reverse=is_descending)
+        elif allowed is not None:
+            yield await self._sorted(allowed, name, is_descending)
+        else:
+            async for part in self._by_time(name, query, after):
+                yield part
+
+    async def _by_time(self, name: str, query: KemQuery, after: PageKey | None) -> AsyncGenerator[list[str]]:
+        """Ids by the index of a time, whole seconds together: within one, the index has no order of times."""
+        _, is_descending = order_of(query)
+        low, high = _bounds(name, query)
+        if after is not None:
+            low, high = (low, seconds(after.time)) if is_descending else (seconds(after.time), high)
+        command, index = ("zrevrangebyscore" if is_descending else "zrangebyscore"), _INDEXES[name]
+        while True:
+            ends = (high, low) if is_descending else (low, high)
+            part = {"start": 0, "num": _CHUNK, "withscores": True}
+            rows = await self._link.ask(lambda redis: getattr(redis, command)(index, *ends, **part))  # noqa: B023
+            if not rows:
+                return
+            edge = rows[-1][1]
+            second = await self._link.call("zrangebyscore", index, edge, edge)
+            kem_ids = _texts([*(kem_id for kem_id, score in rows if score != edge), *second])
+            yield await self._sorted(kem_ids, name, is_descending) if len(kem_ids) > _CHUNK else kem_ids
+            low, high = (low, f"({edge}") if is_descending else (f"({edge}", high)
+
+    async def _sorted(self, kem_ids: Collection[str], name: str, is_descending: bool) -> list[str]:
+        """Ids by a time of their units."""
+        ids = list(kem_ids)
+        texts = zip(await self._read("hget", ids, name), ids, strict=True)
+        order = sorted((datetime.fromisoformat(text.decode()), kem_id) for text, kem_id in texts if text)
+        return [kem_id for _time, kem_id in (reversed(order) if is_descending else order)]
+
+    async def _read(self, command: str, kem_ids: Sequence[str], *arguments: str) -> list[Any]:
+        """Answers to a command for each of these units."""
+
+        async def run(redis: Any) -> Any:
+            pipeline = redis.pipeline(transaction=False)
+            for kem_id in kem_ids:
+                getattr(pipeline, command)(KEM + kem_id, *arguments)
+            return await pipeline.execute()
+
+        return await self._link.ask(run) if kem_ids else []
 
     async def _run(self, script: str, kem_id: str, *arguments: Any) -> Any:
         return await self._link.run(script, [KEM + kem_id, REVERSE + kem_id], kem_id, *arguments)
@@ -239,16 +286,14 @@ class RedisCache:
             self._evicted.append(kem_id)
 
 
-async def _hashes(redis: Any, kem_ids: Sequence[str]) -> Any:
-    pipeline = redis.pipeline(transaction=False)
-    for kem_id in kem_ids:
-        pipeline.hgetall(KEM + kem_id)
-    return await pipeline.execute()
+def _bounds(name: str, query: KemQuery) -> tuple[str | int, str | int]:
+    """Scores between which the query wants a time."""
+    start, end = getattr(query, f"{name}_start"), getattr(query, f"{name}_end")
+    return (_UNBOUNDED[0] if start is None else seconds(start), _UNBOUNDED[1] if end is None else seconds(end))
 
 
 def _intersection(kem_ids: set[str] | None, members: Collection[bytes]) -> set[str]:
-    ids = set(_texts(members))
-    return ids if kem_ids is None else kem_ids & ids
+    return set(_texts(members)) if kem_ids is None else kem_ids.intersection(_texts(members))
 
 
 def _texts(members: Collection[bytes]) -> list[str]:

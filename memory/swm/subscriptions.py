@@ -7,12 +7,11 @@ from typing import Literal
 from pydantic import JsonValue
 from sqlalchemy import delete, select
 
-from bus_schema.identities import owner_of
+from bus_schema.identities import Principal, owner_of
 from bus_schema.kem import Kem
 from bus_schema.swm import SubscriptionTopic
 from memory.errors import NoSuchSubscription, NotYourSubscription
 from memory.swm.tables import KnownKemRow, SubscriptionRow
-from mindbus.principal import Principal
 from mindbus.sdk.kem_filters import EVENT_TYPES, EVERYTHING, Either, Filter, FilterSubject, parse_filter
 from mindbus.sql.database import Database
 

@@ -1,12 +1,14 @@
 """Shared working memory: units that agents have in common (spec 000 §4.3)."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from bus_schema.glm import BatchReport, FoundKem, KemPage
+from bus_schema.identities import Principal
 from bus_schema.kem import Kem, KemBody, KemDraft
-from bus_schema.kem_match import matches_query, order_of, sorted_kems
+from bus_schema.kem_match import matches_query, order_of
 from bus_schema.kem_query import KemQuery
 from memory.errors import SharedMemoryAway
 from memory.glm.queries import cursor_after, page_key_of
@@ -15,7 +17,6 @@ from memory.swm.cache import BufferedCache, CacheAway
 from memory.swm.subscriptions import KemEvent
 from memory.swm.write_queue import KemWriteQueue, QueuedWrite
 from mindbus.errors import Rejected, TemporaryFailure
-from mindbus.principal import Principal
 from retrieval.cursors import PageKey
 
 
@@ -32,10 +33,12 @@ class Glm(Protocol):
     async def page(self, query: KemQuery, principal: str, cursor: str | None, page_size: int) -> KemPage:
         """Raises Rejected."""
 
-    async def store(self, drafts: Sequence[KemDraft], publisher: str) -> BatchReport: ...
+    async def store(self, drafts: Sequence[KemDraft], publisher: str, message_id: str) -> BatchReport:
+        """Has effect once for one `message_id`."""
 
 
 NamedDraft = tuple[str, KemDraft]
+Ordered = Callable[[KemQuery, PageKey | None], AsyncGenerator[Kem]]
 
 _ANY_TIME = datetime.min.replace(tzinfo=UTC)
 
@@ -60,7 +63,7 @@ class WorkingMemory:
     async def query(self, query: KemQuery, principal: Principal, cursor: str | None, page_size: int) -> KemPage:
         """Page of cached units; of GLM units while the cache is away. Raises InvalidCursor, SharedMemoryAway."""
         try:
-            page = page_of(await self._cache.candidates(query), query, principal, cursor, page_size)
+            page = await page_of(self._cache.ordered, query, principal, cursor, page_size)
             await self._cache.cache.touch([item.kem.id for item in page.items])
         except CacheAway:
             return await self._glm_page(query, principal, cursor, page_size)
@@ -117,10 +120,12 @@ class WorkingMemory:
             raise SharedMemoryAway(reason=str(error)) from error
 
 
-def page_of(kems: Iterable[Kem], query: KemQuery, principal: Principal, cursor: str | None, page_size: int) -> KemPage:
+async def page_of(
+    ordered: Ordered, query: KemQuery, principal: Principal, cursor: str | None, page_size: int
+) -> KemPage:
     """Page of those units that match the query and are readable, with cursors as the global memory's.
 
-    Raises InvalidCursor.
+    Reads on until there is one more than a page holds. Raises InvalidCursor.
     """
     last = page_key_of(cursor, query)
     name, is_descending = order_of(query)
@@ -131,13 +136,24 @@ def page_of(kems: Iterable[Kem], query: KemQuery, principal: Principal, cursor: 
     def key_of(kem: Kem) -> PageKey:
         return PageKey(kem.updated_at if name == "updated_at" else kem.created_at, kem.id)
 
-    kems = sorted_kems((kem for kem in kems if is_readable(kem, principal) and matches_query(kem, query)), query)
-    if last is not None:
-        end = position(last)
-        kems = [kem for kem in kems if (place := position(key_of(kem))) != end and (place < end) is is_descending]
-    page = kems[:page_size]
-    next_cursor = cursor_after(key_of(page[-1]), query) if len(kems) > page_size else None
-    return KemPage(items=tuple(FoundKem(kem=kem) for kem in page), next_cursor=next_cursor)
+    def is_before(kem: Kem, end: tuple[datetime, str]) -> bool:
+        place = position(key_of(kem))
+        return place == end or (place < end) is not is_descending
+
+    end = None if last is None else position(last)
+    page: list[Kem] = []
+    async with aclosing(ordered(query, last)) as kems:
+        async for kem in kems:
+            if not is_readable(kem, principal) or not matches_query(kem, query) or (end and is_before(kem, end)):
+                continue
+            if len(page) == page_size:
+                return KemPage(items=_found(page), next_cursor=cursor_after(key_of(page[-1]), query))
+            page.append(kem)
+    return KemPage(items=_found(page))
+
+
+def _found(kems: Iterable[Kem]) -> tuple[FoundKem, ...]:
+    return tuple(FoundKem(kem=kem) for kem in kems)
 
 
 def _new_kem(draft: KemDraft, kem_id: str, principal: Principal, now: datetime, *, is_known_new: bool) -> Kem:

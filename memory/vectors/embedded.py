@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from bus_schema.identities import Principal
 from bus_schema.kem_query import KemQuery
 from memory.vectors.cache import VectorCache
 from memory.vectors.index import IndexAway, IndexOfAnotherSpace, NearKem, VectorPoint
 from mindbus.errors import MindBusError
-from mindbus.principal import Principal
 from retrieval.embedding.embedder import EmbeddingSpace
 
 _TABLES = (

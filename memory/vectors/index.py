@@ -9,11 +9,11 @@ from uuid import NAMESPACE_URL, uuid5
 
 from pydantic import JsonValue
 
+from bus_schema.identities import Principal
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
 from mindbus.errors import MindBusError, TemporaryFailure
-from mindbus.principal import Principal
 from retrieval.embedding.embedder import EmbeddingSpace
 
 PREFIX = "md_"

@@ -9,9 +9,9 @@ import numpy as np
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
+from bus_schema.identities import Principal
 from bus_schema.kem_query import AllOf, AnyOf, Between, Condition, KemQuery, MetadataFilter, NoneOf, OneOf, Scalar
 from memory.vectors.index import PREFIX, IndexAway, IndexOfAnotherSpace, NearKem, VectorPoint, epoch_seconds, point_id
-from mindbus.principal import Principal
 from retrieval.embedding.embedder import EmbeddingSpace
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")

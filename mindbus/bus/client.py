@@ -3,8 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Self, TypeVar, Unpack, cast, overload
 
 from pydantic import BaseModel, ValidationError
@@ -17,11 +16,12 @@ from mindbus.bus.decode import Unreadable, data_of, read_envelope
 from mindbus.bus.sender import Coordinates, Sender, in_time
 from mindbus.bus.subscriptions import EventSubscription, StandingSubscription
 from mindbus.bus.telemetry import PUBLISHED, series
-from mindbus.bus.topology import of_subscriber, replies_to, reply_queue, subscriber_queue
+from mindbus.bus.topology import commands_exchange, of_subscriber, replies_to, reply_queue, subscriber_queue
 from mindbus.bus.transport import Consumer, Incoming, Outgoing, Transport
 from mindbus.errors import NoReply, ReplyError
 from mindbus.logs import logger
 
+_CLOCKS_DIFFER = timedelta(seconds=2)
 ResultT = TypeVar("ResultT", bound=BaseModel)
 EventT = TypeVar("EventT", bound=Event)
 ItemT = TypeVar("ItemT")
@@ -33,17 +33,17 @@ class Replies:
     def __init__(self, transport: Transport, sender: Sender, *, exclusive: bool) -> None:
         self._transport, self._sender = transport, sender
         self._topology = replies_to(sender.reply_key, exclusive=exclusive)
-        self._waiting: dict[str, asyncio.Queue[Envelope]] = {}
+        self._waiting: dict[str, tuple[str, asyncio.Queue[Envelope]]] = {}
         self._consumer: Consumer | None = None
         self._settling: set[asyncio.Task[None]] = set()
 
-    async def expect(self, command_id: str) -> "asyncio.Queue[Envelope]":
-        """Queue of the replies to a command; begins to consume the reply queue."""
+    async def expect(self, command: Outgoing) -> "asyncio.Queue[Envelope]":
+        """Queue of the replies to a command, from its target alone; begins to consume the reply queue."""
         if self._consumer is None:
             queue = reply_queue(self._sender.reply_key)
             self._consumer = self._transport.consume(self._topology, queue, 100, self._deliver)
         await self._consumer.wait_ready()
-        return self._waiting.setdefault(command_id, asyncio.Queue())
+        return self._waiting.setdefault(command.envelope.id, (command.exchange, asyncio.Queue()))[1]
 
     def forget(self, command_id: str) -> None:
         """Stop expecting replies to a command; late ones are ignored."""
@@ -56,9 +56,12 @@ class Replies:
     def _deliver(self, incoming: Incoming) -> None:
         try:
             envelope = read_envelope(incoming)
-            waiting = self._waiting.get(envelope.causationid or "")
+            target, waiting = self._waiting.get(envelope.causationid or "", ("", None))
             if envelope.mbkind is Kind.REPLY and waiting is not None:
-                waiting.put_nowait(envelope)
+                if commands_exchange(envelope.service) == target:
+                    waiting.put_nowait(envelope)
+                else:
+                    logger().warning("reply of another than was asked", asked=target, by=envelope.service)
         except Unreadable as unreadable:
             logger().warning("unreadable reply", reason=str(unreadable))
         task = asyncio.ensure_future(incoming.ack())
@@ -84,10 +87,11 @@ class Client:
         return owner_of(self._sender.identity)
 
     def acting_as(self, identity: str, service: str | None = None) -> "Client":
-        """A client of another identity on this connection; an agent's instance is added."""
-        if identity.startswith("agent.") and identity.count(".") == 1:
-            identity = f"{identity}.{self._sender.instance}"
-        sender = replace(self._sender, identity=identity, service=service or self._sender.service)
+        """A client of another identity on this connection; an agent's instance is added.
+
+        A worker acts for whom the allow-list names. Raises NotDelegated.
+        """
+        sender = self._sender.acting_as(identity, service)
         return Client(self._transport, sender, self._replies, self._request_timeout_s)
 
     async def send(
@@ -160,15 +164,24 @@ class Client:
         timeout_s = timeout_s or self._request_timeout_s
         ends_at = asyncio.get_running_loop().time() + timeout_s
         outgoing = await self._sender.command(command, to=to, wants_reply=True, deadline=in_time(timeout_s), **where)
-        command_id = outgoing.envelope.id
+        command_id, is_corrected = outgoing.envelope.id, False
         try:
             async with asyncio.timeout_at(ends_at):
-                replies = await self._replies.expect(command_id)
+                replies = await self._replies.expect(outgoing)
                 await self._publish(outgoing)
             while True:
                 async with asyncio.timeout_at(ends_at):
                     envelope = await replies.get()
-                yield Reply.model_validate(await data_of(envelope, self._sender.claims))
+                reply = Reply.model_validate(await data_of(envelope, self._sender.claims))
+                ahead = envelope.time - datetime.now(UTC)
+                if reply.code is not Code.EXPIRED or is_corrected or ahead < _CLOCKS_DIFFER:
+                    yield reply
+                    continue
+                # By the clock of the service, which is ahead: there is time left, so it is asked again by that.
+                is_corrected, again = True, Coordinates(**where | {"message_id": command_id})
+                deadline = in_time(ends_at - asyncio.get_running_loop().time()) + ahead
+                late = await self._sender.command(command, to=to, wants_reply=True, deadline=deadline, **again)
+                await self._publish(late)
         except TimeoutError:
             raise NoReply(command.wire.type, timeout_s) from None
         finally:
@@ -191,7 +204,8 @@ class Client:
         """
         key = f"evt.{events}" if isinstance(events, str) else events.wire.routing_key
         kind = None if isinstance(events, str) else events
-        return EventSubscription(self._transport, self._sender.claims, self._sender.service, key, kind, trace)
+        who = self._sender.reply_key.removeprefix("reply.")
+        return EventSubscription(self._transport, self._sender.claims, who, key, kind, trace)
 
     async def keep_queue(self, subscriber: str) -> str:
         """Declare the durable queue of a subscriber and return its name. Raises BusUnavailable."""

@@ -2,17 +2,19 @@
 
 import secrets
 import socket
-from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
-from bus_schema.replies import Code
+from bus_schema.codes import Code
 from mindbus.bus.claims import Claims
 from mindbus.bus.client import Client, Replies
 from mindbus.bus.memory import MemoryBroker, MemoryTransport
+from mindbus.bus.permissions import instance_mark
 from mindbus.bus.sender import Sender
 from mindbus.bus.transport import Transport
 from mindbus.errors import MindBusError
 from mindbus.files.store import has_direct_access, open_files
-from mindbus.logs import keep_signatures_out
+from mindbus.redaction import redact_other_logs
+from mindbus.run_dir import broker_file, user_file
 from mindbus.settings import Settings
 
 _memory_brokers: dict[str, MemoryBroker] = {}
@@ -26,7 +28,13 @@ def connect(identity: str = "user.local", *, settings: Settings | None = None, s
     """A client for a program of one's own: `async with mindbus.connect() as bus`. Raises NoBroker."""
     settings = settings or Settings()
     transport = open_transport(settings, service)
-    return new_client(transport, new_sender(service, identity, settings), settings, exclusive=True)
+    mark = instance_mark(_user_of(find_broker(settings, service)))
+    return new_client(transport, new_sender(service, identity, settings, mark), settings, exclusive=True)
+
+
+def _user_of(url: str) -> str:
+    """The user that an address logs in; none in memory, where the address may be any name."""
+    return "" if url.startswith("memory://") else unquote(urlsplit(url).username or "")
 
 
 def new_client(transport: Transport, sender: Sender, settings: Settings, *, exclusive: bool = False) -> Client:
@@ -36,10 +44,10 @@ def new_client(transport: Transport, sender: Sender, settings: Settings, *, excl
     return client
 
 
-def new_sender(service: str, identity: str, settings: Settings) -> Sender:
-    """A participant with an instance of its own."""
-    keep_signatures_out()
-    instance = secrets.token_hex(4)
+def new_sender(service: str, identity: str, settings: Settings, mark: str = "") -> Sender:
+    """A participant with an instance of its own, whose name begins with a mark."""
+    redact_other_logs()
+    instance = f"{mark}{secrets.token_hex(4)}"
     full = f"{identity}.{instance}" if identity.startswith("agent.") and identity.count(".") == 1 else identity
     claims = Claims(open_files(settings) if has_direct_access(settings) else None)
     return Sender(service, instance, full, f"reply.{service}.{instance}", claims, settings.max_body_bytes)
@@ -47,25 +55,26 @@ def new_sender(service: str, identity: str, settings: Settings) -> Sender:
 
 def open_transport(settings: Settings, name: str) -> Transport:
     """The transport of the broker that the settings, or a running `mindbus up`, name. Raises NoBroker."""
-    url = find_broker(settings)
+    return open_broker(find_broker(settings, name), f"mindbus {name}", settings.publish_timeout_s, name)
+
+
+def open_broker(url: str, program: str, publish_timeout_s: float, service: str = "") -> Transport:
+    """The transport of a broker, shown there under the name of a program."""
     if url.startswith("memory://"):
         return MemoryTransport(_memory_brokers.setdefault(url, MemoryBroker()))
     # Imported here: the in-memory bus needs no AMQP client.
     from mindbus.bus.rabbit import RabbitTransport
 
-    return RabbitTransport(url, f"mindbus {name}@{socket.gethostname()}", settings.publish_timeout_s)
+    return RabbitTransport(url, f"{program}@{socket.gethostname()}", publish_timeout_s, service)
 
 
-def find_broker(settings: Settings) -> str:
-    """The AMQP address. Raises NoBroker."""
+def find_broker(settings: Settings, worker: str | None = None) -> str:
+    """The AMQP address, with the login of a worker where it has one. Raises NoBroker."""
     address = broker_file(settings)
     if settings.amqp_url:
         return settings.amqp_url
+    if worker is not None and (own := user_file(settings, worker)).exists():
+        return own.read_text().strip()
     if address.exists():
         return address.read_text().strip()
     raise NoBroker(NoBroker.__doc__)
-
-
-def broker_file(settings: Settings) -> Path:
-    """File in which `mindbus up` keeps the AMQP address of its private broker, readable by this user only."""
-    return settings.run_dir / "amqp_url"

@@ -1,18 +1,29 @@
 """Context of the message being handled, for its handler and the functions that it calls."""
 
+import time
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from bus_schema.envelope import Envelope, Kind
-from bus_schema.identities import is_operator, owner_of
+from bus_schema.identities import owner_of, user_of
 from bus_schema.ids import derived
 from bus_schema.messages import Message
-from bus_schema.replies import Code
-from mindbus.errors import Rejected
+
+_GRACE = timedelta(hours=2)
+_TOLERATED = timedelta(minutes=1)
+# Clocks are set now and then, and machines wake up.
+_MEASURED_FOR_S = 60.0
+_SET = timedelta(seconds=2)
+_MOST_SENDERS = 5_000
 
 _current: "ContextVar[MessageContext | None]" = ContextVar("message at hand", default=None)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
 
 
 class PartWriter(Protocol):
@@ -35,17 +46,20 @@ class MessageContext:
     hops: int = field(init=False)
     message: "Message | Envelope | None" = None
     writer: "PartWriter | None" = None
+    # Whether an operator asks, which the pipeline knows by the settings, if the sender may speak as one.
+    is_operator: bool = False
+    may_operate: bool = True
+    # What this process's clock is ahead of the sender's, as far as it is known.
+    clock_offset: timedelta = timedelta()
 
     def __post_init__(self) -> None:
         """Set the hop count of messages sent from here: one more than that of the message."""
         self.hops = self.envelope.mbhops + 1
 
-    def require_operator(self) -> None:
-        """Raises Rejected unless the requester is a person or a service: an agent may not maintain others' data."""
-        if not is_operator(self.requester):
-            raise Rejected(
-                Code.UNAUTHORIZED, "this is for people and services, not for agents; ask whoever operates it"
-            )
+    def acts_for(self, user_id: str | None) -> str | None:
+        """Whom the message is about: the person who asks, or whom an operator or a worker names; None: everybody."""
+        person = user_of(self.requester)
+        return user_id if self.is_operator or person is None else person
 
     async def say(self, text: str) -> None:
         """Stream a part of the reply, such as a token; parts are transient, so the result must hold the whole text.
@@ -65,19 +79,29 @@ class MessageContext:
         self.hops = 0
 
     @property
+    def deadline(self) -> datetime | None:
+        """Time by which the asker wants the reply, on this process's clock."""
+        expiry = _expiry_of(self.envelope)
+        return None if expiry is None else self.on_own_clock(expiry)
+
+    def on_own_clock(self, moment: datetime) -> datetime:
+        """A time of the sender's clock, on this process's."""
+        return moment + self.clock_offset
+
+    @property
     def message_id(self) -> str:
         """Id of the message, equal over all attempts and redeliveries."""
         return self.envelope.id
 
     @property
     def requester(self) -> str:
-        """Identity of the requester, with instance."""
-        return self.envelope.mbrequester
+        """Identity for whom it is asked, with instance."""
+        return self.envelope.requester
 
     @property
     def owner(self) -> str:
         """Identity of the requester without instance."""
-        return owner_of(self.envelope.mbrequester)
+        return owner_of(self.envelope.requester)
 
     @property
     def trace_id(self) -> str | None:
@@ -104,9 +128,61 @@ class MessageContext:
         _current.set(None)
 
 
-def deadline_of(envelope: Envelope | None) -> datetime | None:
-    """A command's deadline; an event stays true however late it is received."""
+def _expiry_of(envelope: Envelope | None) -> datetime | None:
     return envelope.expirytime if envelope is not None and envelope.mbkind is Kind.COMMAND else None
+
+
+class ClockOffsets:
+    """Offsets between this process's clock and those of senders: the least time that a message has taken of late.
+
+    A deadline is a time on the sender's clock, so it is compared with that. Of whom nothing else has come within a
+    minute or two, it is unknown how long the message at hand has waited.
+    """
+
+    def __init__(
+        self, clock: Callable[[], datetime] = _utc_now, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock, self._monotonic = clock, monotonic
+        self._current: dict[str, timedelta] = {}
+        self._former: dict[str, timedelta] = {}
+        self._turns_at, self._began = 0.0, clock() - timedelta(seconds=monotonic())
+
+    def note(self, envelope: Envelope) -> timedelta:
+        """Measure a message that has just come; the offset of its sender, at most what this message says."""
+        self._turn()
+        source, took = envelope.source, self._clock() - envelope.time
+        self._current[source] = min(took, self._current.get(source, took))
+        return self._known(source)
+
+    def deadline_of(self, envelope: Envelope | None) -> datetime | None:
+        """A command's deadline on this process's clock; an event stays true however late it is received.
+
+        Where the offset is unknown, it is none that has passed less than two hours ago.
+        """
+        expiry = _expiry_of(envelope)
+        if envelope is None or expiry is None:
+            return None
+        is_known = self._known(envelope.source) < timedelta.max
+        offset = self.note(envelope)
+        return expiry + offset if is_known or self._clock() <= expiry + _GRACE else expiry
+
+    def wrong_clock(self) -> str:
+        """The participant whose clock is ahead by more than a minute, with that time; empty where there is none."""
+        ahead = {source: -offset for source, offset in (self._former | self._current).items() if -offset > _TOLERATED}
+        source = max(ahead, key=ahead.__getitem__, default="")
+        return f"the clock of {source} is {ahead[source].total_seconds():.0f} s ahead of this one" if source else ""
+
+    def _known(self, source: str) -> timedelta:
+        return min(self._current.get(source, timedelta.max), self._former.get(source, timedelta.max))
+
+    def _turn(self) -> None:
+        began = self._clock() - timedelta(seconds=self._monotonic())
+        if abs(began - self._began) > _SET:
+            # This clock has been set: all that was measured is void.
+            self._current, self._former, self._began = {}, {}, began
+        if self._monotonic() >= self._turns_at or len(self._current) >= _MOST_SENDERS:
+            self._former, self._current = self._current, {}
+            self._turns_at = self._monotonic() + _MEASURED_FOR_S
 
 
 def current_message() -> MessageContext | None:

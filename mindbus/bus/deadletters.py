@@ -14,7 +14,7 @@ from bus_schema.replies import Code
 from mindbus.bus.decode import ATTEMPT, ORIGIN
 from mindbus.bus.outcomes import CODE, DIED_AT, REASON
 from mindbus.bus.topology import REQUEUE, dead_queue
-from mindbus.bus.topology_admin import admin_channel
+from mindbus.bus.topology_admin import admin_channel, admin_copy, user_of
 from mindbus.errors import MindBusError
 
 REPLAYED_BY = "mb-replayed-by"
@@ -77,7 +77,7 @@ class DeadLetters:
                 letter = _read(message, service)
                 if chosen(letter):
                     if replayed_by is not None:
-                        await _send_back(channel, message, letter, replayed_by)
+                        await _send_back(channel, message, letter, replayed_by, user_of(self._url))
                     await message.ack()
                     letters.append(letter)
         return letters
@@ -104,23 +104,15 @@ async def _give_back(channel: AbstractChannel, queue_name: str, seen: Sequence[A
                 queue = await channel.declare_queue(queue_name, passive=True)
 
 
-async def _send_back(channel: AbstractChannel, message: AbstractIncomingMessage, letter: DeadLetter, by: str) -> None:
+async def _send_back(
+    channel: AbstractChannel, message: AbstractIncomingMessage, letter: DeadLetter, by: str, admin: str
+) -> None:
     try:
         await channel.declare_queue(letter.origin, passive=True)
     except aio_pika.exceptions.ChannelNotFoundEntity as error:
         raise CannotReplay(f"{CannotReplay.__doc__} ({letter.origin})") from error
-    copy = aio_pika.Message(
-        message.body,
-        headers={ORIGIN: letter.origin, ATTEMPT: 1, REPLAYED_BY: by},
-        content_type=message.content_type,
-        content_encoding=message.content_encoding,
-        correlation_id=message.correlation_id,
-        reply_to=message.reply_to,
-        message_id=message.message_id,
-        type=message.type,
-        app_id=message.app_id,
-        delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
-    )
+    headers = {ORIGIN: letter.origin, ATTEMPT: 1, REPLAYED_BY: by}
+    copy = admin_copy(message, admin, letter.service, headers)
     exchange = await channel.get_exchange(REQUEUE, ensure=False)
     await exchange.publish(copy, letter.origin, timeout=10)
 
@@ -143,7 +135,7 @@ def _read(message: AbstractIncomingMessage, service: str) -> DeadLetter:
         reason=str(headers.get(REASON) if CODE in headers else reason),
         attempt=int(headers.get(ATTEMPT) or 1),
         died_at=str(headers.get(DIED_AT) or death.get("time") or ""),
-        requester=envelope.mbrequester if envelope else "",
+        requester=envelope.requester if envelope else "",
         trace_id=(envelope.mbtraceid or "") if envelope else "",
         body=message.body,
     )

@@ -6,11 +6,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from bus_schema.access import is_own, speaks_for
 from bus_schema.envelope import CONTENT_TYPE, Envelope, Kind, NotAnEnvelope, explain, from_wire
+from bus_schema.identities import owner_of
 from bus_schema.messages import Message
 from bus_schema.replies import Code
-from bus_schema.strict_json import MalformedJson
+from bus_schema.strict_json import MalformedJson, has_nul
 from mindbus.bus.claims import ClaimLost, Claims
+from mindbus.bus.permissions import instance_mark
 from mindbus.bus.routes import Route, Routes
 from mindbus.bus.topology import REQUEUE
 from mindbus.bus.transport import Incoming, properties_of
@@ -39,6 +42,7 @@ class Decoded:
     message: Message | Envelope
     route: Route
     attempt: int
+    may_operate: bool = True
 
     @property
     def is_query(self) -> bool:
@@ -49,18 +53,21 @@ class Decoded:
 async def decode(incoming: Incoming, queue: str, routes: Routes, claims: Claims) -> Decoded:
     """Read a delivery. Raises Unreadable."""
     envelope = read_envelope(incoming)
+    if has_nul(incoming.body):
+        raise Unreadable(Code.INVALID, "contains a NUL character, which not every database can store", envelope)
     _check_way(incoming, envelope, queue)
+    may_operate = incoming.origin is None or incoming.origin.may_operate
     route = routes.find(envelope.type)
     if route is None:
         raise Unreadable(Code.INVALID, f"unknown type {envelope.type}: this service does not take it", envelope)
     if route.receives is None:
-        return Decoded(envelope, envelope, route, attempt_of(incoming))
+        return Decoded(envelope, envelope, route, attempt_of(incoming), may_operate)
     data = await data_of(envelope, claims)
     try:
         message = route.receives.model_validate(data)
     except ValidationError as invalid:
         raise Unreadable(Code.INVALID, explain(invalid), envelope) from invalid
-    return Decoded(envelope, message, route, attempt_of(incoming))
+    return Decoded(envelope, message, route, attempt_of(incoming), may_operate)
 
 
 def read_envelope(incoming: Incoming) -> Envelope:
@@ -76,6 +83,7 @@ def read_envelope(incoming: Incoming) -> Envelope:
         envelope = from_wire(incoming.body)
     except NotAnEnvelope as malformed:
         raise Unreadable(Code.INVALID, f"malformed envelope: {malformed}") from malformed
+    _check_origin(incoming, envelope)
     expected, properties = _copied(properties_of(envelope)), _copied(incoming.properties)
     if properties != expected:
         name = next(name for name, *values in zip(_COPIED, expected, properties, strict=True) if len({*values}) > 1)
@@ -99,10 +107,32 @@ def attempt_of(incoming: Incoming) -> int:
     return attempt if incoming.exchange == REQUEUE and isinstance(attempt, int) and 1 <= attempt < 1000 else 1
 
 
+def _check_origin(incoming: Incoming, envelope: Envelope) -> None:
+    """Refuse what says that it comes from somebody for whom its sender, whom the broker knows, may not speak."""
+    origin = incoming.origin
+    if origin is None or origin.is_trusted:
+        return
+    if not origin.user:
+        raise Unreadable(Code.UNAUTHORIZED, "user_id is missing: set it to the user that you are to RabbitMQ", envelope)
+    own_replies = f"reply.{envelope.service}.{instance_mark(origin.user)}"
+    if envelope.mbreplyto is not None and not envelope.mbreplyto.startswith(own_replies):
+        # Whoever else is meant hears nothing of it.
+        raise Unreadable(Code.UNAUTHORIZED, f"{origin.user} may not have {envelope.mbreplyto} answered")
+    sender, requester = owner_of(envelope.mbrequester), owner_of(envelope.requester)
+    if envelope.mbonbehalfof is not None and not is_own(origin.user, sender, envelope.service):
+        raise Unreadable(Code.UNAUTHORIZED, f"{origin.user} is not {sender}", envelope)
+    # Without `mbonbehalfof`, as senders of an earlier version write it, the requester is somebody else at once.
+    if not speaks_for(origin.user, requester, envelope.service):
+        reason = f"{origin.user} may not speak for {requester} as the service {envelope.service}"
+        raise Unreadable(Code.UNAUTHORIZED, reason, envelope)
+
+
 def _check_way(incoming: Incoming, envelope: Envelope, queue: str) -> None:
     """Refuse what came by a way that its type does not go, such as a CC header past the target's exchange."""
     if incoming.exchange == REQUEUE:
-        if incoming.headers.get(ORIGIN) != queue:
+        is_strange = incoming.origin is not None and not incoming.origin.may_return
+        # The broker copies to further keys than the one that it checks.
+        if is_strange or incoming.headers.get(ORIGIN) != queue:
             raise Unreadable(Code.INVALID, "a retried copy that this queue has not sent", envelope)
         return
     _, word, domain, name, _ = envelope.type.split(".")

@@ -107,6 +107,21 @@ def background(*, pause_s: float = 0.01) -> Callable[[MethodT], MethodT]:
     return lambda method: _mark(method, Mark("background", seconds=pause_s))
 
 
+def time_limit(*, seconds: float) -> Callable[[MethodT], MethodT]:
+    """Cancel the handler once it has taken so long, in place of the worker's `time_limit_s`."""
+
+    def limit(method: MethodT) -> MethodT:
+        method._mindbus_time_limit_s = seconds  # type: ignore[attr-defined]  # read back by time_limit_of alone
+        return method
+
+    return limit
+
+
+def time_limit_of(method: object) -> float | None:
+    """Seconds that a handler of its own may take, None where it has the worker's limit."""
+    return getattr(method, "_mindbus_time_limit_s", None)
+
+
 def mark_of(method: object) -> Mark | None:
     """The mark of a decorated method, None for any other object."""
     mark = getattr(method, "_mindbus_mark", None)

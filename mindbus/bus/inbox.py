@@ -30,6 +30,14 @@ class Inbox(Protocol):
     def publishes(self) -> bool:
         """Whether it survives its process, and sends what a task recorded by itself, from an outbox."""
 
+    @property
+    def trouble(self) -> str:
+        """Reason why what it has recorded is not published; empty where it is."""
+
+    @property
+    def damage(self) -> str:
+        """Description of the damage to what it has recorded; empty where it is sound."""
+
     async def outcomes_of(self, consumer: str, message_ids: Sequence[str]) -> Outcomes:
         """The outcomes of those messages that have been handled."""
 
@@ -51,6 +59,7 @@ class MemoryInbox:
     """Inbox of a worker without a database: bounded, lost with the process, so effects must be repeatable."""
 
     publishes = False
+    trouble = damage = ""
 
     def __init__(self, size: int = 10_000) -> None:
         # Time and outcome by consumer and id, oldest first. It is on the way of every message: a TTLCache takes thrice

@@ -109,6 +109,10 @@ class MemoryTransport:
     async def declare(self, topology: Topology) -> None:
         self._broker.declare(topology)
 
+    async def require(self, topology: Topology) -> None:
+        """Declare it: in memory everybody may."""
+        self._broker.declare(topology)
+
     async def remove(self, queue: str) -> None:
         self._broker.queues.pop(queue, None)
 
@@ -188,6 +192,7 @@ class MemoryIncoming:
         self._consumer, self.stored = consumer, stored
         self.body, self.exchange, self.routing_key = stored.body, stored.exchange, stored.routing_key
         self.headers, self.properties = dict(stored.headers), stored.properties
+        self.origin = None
 
     async def ack(self) -> None:
         self._consumer.settle(self, back=False)

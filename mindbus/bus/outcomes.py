@@ -14,8 +14,8 @@ from mindbus.bus.decode import ATTEMPT, ORIGIN, attempt_of
 from mindbus.bus.handlers import Publish, PublishTo, Send
 from mindbus.bus.routes import PUBLISHABLE
 from mindbus.bus.sender import Sender
-from mindbus.bus.topology import DEAD, Rung
-from mindbus.bus.transport import Incoming, Outgoing, RawCopy
+from mindbus.bus.topology import DEAD_LETTERS, Rung
+from mindbus.bus.transport import USER, Incoming, Outgoing, RawCopy
 from mindbus.errors import ReplyError, TemporaryFailure
 
 REASON = "mb-reason"
@@ -85,8 +85,8 @@ async def answer(sender: Sender, command: Envelope, reply: Reply) -> list[Outgoi
 
 def retry_copy(incoming: Incoming, rung: Rung, queue: str, attempt: int, reason: str) -> RawCopy:
     """Copy of a message that returns to its queue after the delay of the rung."""
-    headers = {ATTEMPT: attempt, ORIGIN: queue, REASON: reason[:_REASON_CHARS]}
-    return RawCopy(rung.queue, queue, incoming.body, incoming.properties, headers)
+    headers = {ATTEMPT: attempt, ORIGIN: queue, REASON: reason[:_REASON_CHARS], **_user_of(incoming)}
+    return RawCopy(rung.exchange, queue, incoming.body, incoming.properties, headers)
 
 
 def dead_copy(incoming: Incoming, service: str, queue: str, code: Code, reason: str) -> RawCopy:
@@ -97,8 +97,13 @@ def dead_copy(incoming: Incoming, service: str, queue: str, code: Code, reason: 
         CODE: code.value,
         REASON: reason[:_REASON_CHARS],
         DIED_AT: datetime.now(UTC).isoformat(timespec="seconds"),
+        **_user_of(incoming),
     }
-    return RawCopy(DEAD, service, incoming.body, incoming.properties, headers)
+    return RawCopy(DEAD_LETTERS, service, incoming.body, incoming.properties, headers)
+
+
+def _user_of(incoming: Incoming) -> dict[str, Any]:
+    return {USER: incoming.origin.user} if incoming.origin is not None else {}
 
 
 async def _address(item: Command[Any] | Event | Send | Publish | PublishTo, sender: Sender) -> Outgoing:

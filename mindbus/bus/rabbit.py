@@ -3,18 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from pamqp import commands
-from yarl import URL
 
-from mindbus.amqp.channel import Channel, NotTaken, PublishingChannel, Returned
-from mindbus.amqp.frames import pack_properties
+from mindbus.bus.amqp.channel import Channel, ChannelClosed, NotTaken, PublishingChannel, Returned
+from mindbus.bus.amqp.frames import pack_properties
 from mindbus.bus.rabbit_consumer import RabbitConsumer
-from mindbus.bus.rabbit_link import CONNECTION_ERRORS, RabbitLink, declarations, translate_connection_errors
+from mindbus.bus.rabbit_link import CONNECTION_ERRORS, RabbitLink, checks, declarations, translate_connection_errors
 from mindbus.bus.topology import EVENTS, Binding, Exchange, Topology
 from mindbus.bus.transport import Incoming, Outgoing, Properties, RawCopy, properties_of
-from mindbus.errors import BusUnavailable, Unroutable
+from mindbus.errors import BusUnavailable, NotPermitted, Unroutable
 from mindbus.logs import logger
 
 _BACKOFF_S = (0.05, 0.2, 0.5, 1.0)
@@ -23,10 +23,9 @@ _BACKOFF_S = (0.05, 0.2, 0.5, 1.0)
 class RabbitTransport:
     """Publishes and consumes on separate connections, so that a blocked publisher never stops a consumer."""
 
-    def __init__(self, url: str, name: str, publish_timeout_s: float = 10.0) -> None:
-        self._user = URL(url).user or "guest"
-        self._publishing = RabbitLink(url, f"{name} publish")
-        self._consuming = RabbitLink(url, f"{name} consume")
+    def __init__(self, url: str, name: str, publish_timeout_s: float = 10.0, service: str = "") -> None:
+        self._publishing = RabbitLink(url, f"{name} publish", service)
+        self._consuming = RabbitLink(url, f"{name} consume", service)
         self._publish_timeout_s = publish_timeout_s
         self._channel: PublishingChannel | None = None
         self._opening = asyncio.Lock()
@@ -47,15 +46,31 @@ class RabbitTransport:
             except NotTaken as error:
                 reason = error
             except CONNECTION_ERRORS as error:
+                # A late confirm harms nobody: a channel that is not closed stays in use, so that none is left open.
                 reason = error
-                self._channel = None
+                if _is_refusal(error, message):
+                    raise NotPermitted(f"{NotPermitted.__doc__} ({error})") from error
             await asyncio.sleep(min(_BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)], max(left_s, 0)))
         raise BusUnavailable(f"{BusUnavailable.__doc__} ({reason!r})")
 
     async def declare(self, topology: Topology) -> None:
-        """Declare on the publishing connection. Raises BusUnavailable."""
+        """Declare on the publishing connection; without the exchanges, unless participants share the user.
+
+        Raises BusUnavailable.
+        """
+        if not self._publishing.receiver.shares_user:
+            topology = replace(topology, exchanges=())
         async with self._administering() as channel:
             await channel.call_all(declarations(topology))
+
+    async def require(self, topology: Topology) -> None:
+        """Check queues that an administrator makes, unless participants share the user.
+
+        Raises TopologyMissing, BusUnavailable.
+        """
+        if not self._publishing.receiver.shares_user:
+            async with self._administering() as channel:
+                await self._publishing.prepare(channel, topology)
 
     async def remove(self, queue: str) -> None:
         """Delete a queue with its messages; it need not exist. Raises BusUnavailable."""
@@ -96,7 +111,7 @@ class RabbitTransport:
                 properties, headers, is_durable, mandatory = message.properties, message.headers, True, True
             await channel.publish(
                 (message.exchange, message.routing_key, properties.message_id or ""),
-                _pack(properties, headers, self._user, is_durable),
+                _pack(properties, headers, self._publishing.receiver.user, is_durable),
                 message.body,
                 mandatory=mandatory,
             )
@@ -116,6 +131,10 @@ class RabbitTransport:
         async with self._opening:
             if name in self._exchanges:
                 return
+            if not self._publishing.receiver.shares_user:
+                await self._check_exchange(name)
+                self._exchanges.add(name)
+                return
             topology = Topology()
             if name.startswith(("mb.cmd.", "mb.evt", "mb.reply", "mb.sub")):
                 topology += Topology(exchanges=(Exchange(name),))
@@ -123,6 +142,23 @@ class RabbitTransport:
                 topology += Topology(exchanges=(Exchange(EVENTS),), bindings=(Binding(name, EVENTS, "#", True),))
             await channel.call_all(declarations(topology))
             self._exchanges.add(name)
+
+    async def _check_exchange(self, name: str) -> None:
+        """Raise Returned where there is no such exchange."""
+        async with self._publishing.channel() as channel:
+            try:
+                await channel.call_all(checks(Topology(exchanges=(Exchange(name),))))
+            except ChannelClosed as error:
+                if "NOT_FOUND" in str(error):
+                    raise Returned(Returned.__doc__) from error
+                raise
+
+
+def _is_refusal(error: BaseException, message: Outgoing | RawCopy) -> bool:
+    """Whether the broker does not let this user publish this message; others fail with the channel, too."""
+    reason = str(error)
+    is_of_exchange = "ACCESS_REFUSED" in reason and f"exchange '{message.exchange}'" in reason
+    return is_of_exchange and ("topic '" not in reason or f"topic '{message.routing_key}'" in reason)
 
 
 def _pack(properties: Properties, headers: dict[str, Any], user: str, is_durable: bool) -> bytes:

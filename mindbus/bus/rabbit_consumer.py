@@ -7,11 +7,12 @@ from functools import cached_property, partial
 from time import monotonic
 from typing import Any
 
-from mindbus.amqp.channel import ConsumingChannel
-from mindbus.amqp.frames import Content
-from mindbus.bus.rabbit_link import CONNECTION_ERRORS, RabbitLink, declarations
+from mindbus.bus.amqp.channel import ConsumingChannel
+from mindbus.bus.amqp.frames import Content
+from mindbus.bus.rabbit_link import CONNECTION_ERRORS, RabbitLink
 from mindbus.bus.topology import Topology
-from mindbus.bus.transport import Incoming, Properties
+from mindbus.bus.transport import Incoming, Origin, Properties, Receiver
+from mindbus.errors import TopologyMissing
 from mindbus.logs import logger
 from mindbus.tasks import end
 
@@ -91,7 +92,7 @@ class RabbitConsumer:
                 self._is_ready.set()
                 await self._wait_until_lost(channel)
                 logger().warning("consumer is gone", queue=self._queue)
-            except CONNECTION_ERRORS as error:
+            except (*CONNECTION_ERRORS, TopologyMissing) as error:
                 logger().warning("consumer starts over", queue=self._queue, reason=repr(error))
             except Exception:  # noqa: BLE001  # a mistake in here must not end a consumer in silence
                 logger().exception("consumer starts over", queue=self._queue)
@@ -103,7 +104,7 @@ class RabbitConsumer:
     async def _begin(self) -> ConsumingChannel:
         channel = self._channel = await self._link.open_channel(ConsumingChannel)
         channel.on_delivery = partial(self._on_delivery, channel)
-        await channel.call_all(declarations(self._topology))
+        await self._link.prepare(channel, self._topology)
         await channel.set_prefetch(self._window)
         if self._on_begin is not None:
             self._on_begin()
@@ -169,7 +170,7 @@ class RabbitConsumer:
     def _on_delivery(
         self, channel: ConsumingChannel, tag: int, exchange: str, routing_key: str, content: Content
     ) -> None:
-        incoming = RabbitIncoming(channel, tag, exchange, routing_key, content)
+        incoming = RabbitIncoming(channel, tag, exchange, routing_key, content, self._link.receiver)
         if self._is_cautious:
             self._trusts_at = monotonic() + _CAUTIOUS_S
             if not incoming.headers.get(_DELIVERIES):
@@ -190,8 +191,16 @@ class RabbitConsumer:
 class RabbitIncoming:
     """One delivery, settled on the channel that brought it."""
 
-    def __init__(self, channel: ConsumingChannel, tag: int, exchange: str, routing_key: str, content: Content) -> None:
-        self._channel, self._tag, self._content = channel, tag, content
+    def __init__(
+        self,
+        channel: ConsumingChannel,
+        tag: int,
+        exchange: str,
+        routing_key: str,
+        content: Content,
+        receiver: Receiver,
+    ) -> None:
+        self._channel, self._tag, self._content, self._receiver = channel, tag, content, receiver
         self.body, self.exchange, self.routing_key = content.body, exchange, routing_key
 
     @cached_property
@@ -204,6 +213,11 @@ class RabbitIncoming:
         """Properties that are strings; MindBus uses no others."""
         strings = self._content.strings()
         return Properties(**{name: value for name, value in strings.items() if name != "expiration"})
+
+    @property
+    def origin(self) -> Origin:
+        """The first sender."""
+        return self._receiver.origin_of(self.properties.user_id or "", self.exchange, lambda: self.headers)
 
     async def ack(self) -> None:
         """Acknowledge without waiting for the socket; a lost one only means a second delivery."""

@@ -9,14 +9,18 @@ from pamqp import commands
 from pamqp.base import Frame
 from yarl import URL
 
-from mindbus.amqp.channel import Channel, ConsumingChannel, PublishingChannel
-from mindbus.amqp.connection import Connection, connect
+from mindbus.bus.amqp.channel import Channel, ChannelClosed, ConsumingChannel, PublishingChannel
+from mindbus.bus.amqp.connection import Connection, connect
 from mindbus.bus.topology import Topology
-from mindbus.errors import BusUnavailable
+from mindbus.bus.transport import Receiver
+from mindbus.errors import BusUnavailable, TopologyMissing
 from mindbus.logs import logger
 
 _CONNECT_TIMEOUT_S = 10.0
 _COUNT_TIMEOUT_S = 20.0
+
+# Other queues and all exchanges are made by an administrator.
+_OF_PARTICIPANTS = ("mb.reply.", "mb.tap.")
 
 ChannelT = TypeVar("ChannelT", PublishingChannel, ConsumingChannel)
 
@@ -27,8 +31,9 @@ CONNECTION_ERRORS = (OSError, TimeoutError)
 class RabbitLink:
     """Keeps at most one connection, opened anew on the next use after a loss."""
 
-    def __init__(self, url: str, name: str) -> None:
+    def __init__(self, url: str, name: str, service: str) -> None:
         self._url, self._name = URL(url), name
+        self.receiver = Receiver(self._url.user or "guest", service)
         self._connection: Connection | None = None
         self._connecting = asyncio.Lock()
         self._counting: ConsumingChannel | None = None
@@ -46,7 +51,7 @@ class RabbitLink:
         try:
             yield channel
         finally:
-            await channel.close()
+            channel.abandon()
 
     async def count(self, queue: str) -> commands.Queue.DeclareOk:
         """Messages and consumers of a queue, over a channel that is kept for such questions.
@@ -59,6 +64,24 @@ class RabbitLink:
                 self._counting = await self.open_channel(ConsumingChannel)
             request = commands.Queue.Declare(queue=queue, passive=True)
             return await self._counting.call(request, commands.Queue.DeclareOk)
+
+    async def prepare(self, channel: Channel, topology: Topology) -> None:
+        """Have what a consumer needs: declared by a user that participants share, else by an administrator before.
+
+        Raises TopologyMissing, or one of CONNECTION_ERRORS.
+        """
+        if self.receiver.shares_user:
+            await channel.call_all(declarations(topology))
+            return
+        own = own_part(topology)
+        await channel.call_all(declarations(own))
+        shared = [queue for queue in topology.queues if queue not in own.queues]
+        try:
+            await channel.call_all(checks(Topology(queues=tuple(shared))))
+        except ChannelClosed as error:
+            if "NOT_FOUND" in str(error):
+                raise TopologyMissing(f"{TopologyMissing.__doc__} ({error})") from error
+            raise
 
     async def close(self) -> None:
         self._closed = True
@@ -83,6 +106,21 @@ def translate_connection_errors() -> Iterator[None]:
         yield
     except CONNECTION_ERRORS as error:
         raise BusUnavailable(f"{BusUnavailable.__doc__} ({error!r})") from error
+
+
+def own_part(topology: Topology) -> Topology:
+    """Queues that a participant makes for itself, with their bindings."""
+    queues = tuple(queue for queue in topology.queues if queue.name.startswith(_OF_PARTICIPANTS))
+    names = {queue.name for queue in queues}
+    return Topology((), queues, tuple(binding for binding in topology.bindings if binding.target in names))
+
+
+def checks(topology: Topology) -> Iterator[Frame]:
+    """Requests that are answered by an error where an exchange or a queue is missing."""
+    for exchange in topology.exchanges:
+        yield commands.Exchange.Declare(exchange=exchange.name, passive=True)
+    for queue in topology.queues:
+        yield commands.Queue.Declare(queue=queue.name, passive=True)
 
 
 def declarations(topology: Topology) -> Iterator[Frame]:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from bus_schema.envelope import Envelope
 from bus_schema.messages import Command, Event, Message, Nothing, Query
 from mindbus.bus.context import MessageContext
-from mindbus.bus.handlers import Mark, Publish, PublishTo, Send, mark_of
+from mindbus.bus.handlers import Mark, Publish, PublishTo, Send, mark_of, time_limit_of
 
 PUBLISHABLE = (Command, Event, Send, Publish, PublishTo)
 _CONTAINERS = (list, tuple, Sequence)
@@ -45,6 +45,7 @@ class Route(_Target):
     takes_context: bool
     owner: object = None
     is_query: bool = False
+    time_limit_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,12 @@ def routes_of(worker: type) -> Routes:
         if mark.kind in {"every", "background"}:
             tasks.append(TaskRoute(name, mark.seconds, mark.kind == "background"))
         elif mark.kind == "topic":
-            _add(worker, by_topic, mark.topic, Route(name, None, _takes_context(method)))
+            _add(
+                worker,
+                by_topic,
+                mark.topic,
+                Route(name, None, _takes_context(method), time_limit_s=time_limit_of(method)),
+            )
         else:
             route = _typed_route(worker, name, method, Command if mark.kind == "command" else Event)
             _add(worker, by_type, typing.cast("type[Message]", route.receives).wire.type, route)
@@ -140,7 +146,8 @@ def _typed_route(worker: type, name: str, method: Callable[..., Any], kind: type
     receives = _receives(method)
     if not (isinstance(receives, type) and issubclass(receives, kind) and hasattr(receives, "wire")):
         raise TypeError(f"{worker.__name__}.{name} must take one {kind.__name__} that has a wire name, not {receives}")
-    return Route(name, receives, _takes_context(method), is_query=issubclass(receives, Query))
+    is_query, limit_s = issubclass(receives, Query), time_limit_of(method)
+    return Route(name, receives, _takes_context(method), is_query=is_query, time_limit_s=limit_s)
 
 
 def _receives(method: Callable[..., Any]) -> Any:

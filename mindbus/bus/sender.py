@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self, TypedDict, Unpack
 
+from bus_schema.access import CLIENTS, may_act_for
 from bus_schema.envelope import MAX_HOPS, Envelope, Kind
+from bus_schema.identities import owner_of, worker_of
 from bus_schema.ids import derived, uuid7
 from bus_schema.messages import Command, Event
 from bus_schema.replies import Code, Reply, restarts
@@ -15,13 +17,17 @@ from mindbus.bus.context import current_message
 from mindbus.bus.telemetry import current_parent
 from mindbus.bus.topology import REPLIES, SUBSCRIBERS, commands_exchange, events_exchange
 from mindbus.bus.transport import Outgoing, Transport
-from mindbus.errors import BusUnavailable, PermanentFailure, Unroutable
+from mindbus.errors import BusUnavailable, PermanentFailure, Rejected, Unroutable
 from mindbus.logs import logger
 from mindbus.tasks import end
 
 
 class NoTarget(ValueError):
     """This command can go to several services; say which with `to=`."""
+
+
+class NotDelegated(Rejected, code=Code.UNAUTHORIZED):
+    """This service may not act for that identity; docs/how-to/access.md says who acts for whom."""
 
 
 class Coordinates(TypedDict, total=False):
@@ -40,7 +46,8 @@ class Coordinates(TypedDict, total=False):
 class Sender:
     """A participant's name on the bus; `identity` is the requester of its messages.
 
-    Replies go to `reply_key`, whatever the identity.
+    Where it asks on behalf of somebody else, `principal` is the participant's own identity. Replies go to `reply_key`,
+    whatever the identity.
     """
 
     service: str
@@ -49,6 +56,20 @@ class Sender:
     reply_key: str
     claims: Claims
     max_body_bytes: int = 64 * 1024
+    principal: str | None = None
+
+    def acting_as(self, identity: str, service: str | None) -> Self:
+        """A sender in another name, as one of the allow-list. Raises NotDelegated."""
+        if identity.startswith("agent.") and identity.count(".") == 1:
+            identity = f"{identity}.{self.instance}"
+        service = service or self.service
+        context = current_message()
+        at_hand, requester = (context.message, context.requester) if context else (None, None)
+        if not may_act_for(service, identity, at_hand, requester):
+            raise NotDelegated(message=f"{service} may not act for {owner_of(identity)}")
+        is_own = service in CLIENTS or worker_of(identity) == service
+        principal = None if is_own else self.principal or self.identity
+        return replace(self, identity=identity, service=service, principal=principal)
 
     @property
     def source(self) -> str:
@@ -101,7 +122,7 @@ class Sender:
             correlationid=command.correlationid,
             causationid=command.id,
             mbkind=Kind.REPLY,
-            mbrequester=self.identity,
+            mbrequester=self.principal or self.identity,
             mbtraceid=command.mbtraceid,
             mbhops=min(command.mbhops + 1, MAX_HOPS),
             data=reply.model_dump(mode="json", exclude_defaults=True) | {"status": reply.status},
@@ -126,7 +147,8 @@ class Sender:
             correlationid=cause.correlationid if cause else message_id,
             causationid=cause.id if cause else None,
             mbkind=kind,
-            mbrequester=self.identity,
+            mbrequester=self.principal or self.identity,
+            mbonbehalfof=self.identity if self.principal else None,
             mbtraceid=where.get("trace") or (cause.mbtraceid if cause else None),
             mbstepid=where.get("step") or (cause.mbstepid if cause else None),
             mbattempt=where.get("attempt") or (cause.mbattempt if cause else None),

@@ -50,9 +50,9 @@ class EventSubscription(_Subscription, Generic[ItemT]):
     """Events as they come, typed or as raw envelopes: iterate over it."""
 
     def __init__(
-        self, transport: Transport, claims: Claims, service: str, key: str, kind: type[Event] | None, trace: str | None
+        self, transport: Transport, claims: Claims, who: str, key: str, kind: type[Event] | None, trace: str | None
     ) -> None:
-        queue = f"mb.tap.{service}.{uuid7().hex}"
+        queue = f"mb.tap.{who}.{uuid7().hex}"
         super().__init__(transport, claims, tap(queue, key), queue)
         self._kind, self._trace = kind, trace
 

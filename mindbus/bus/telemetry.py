@@ -6,27 +6,65 @@ import sys
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
-
-from prometheus_client import Counter, Histogram
-from prometheus_client.metrics import MetricWrapperBase
+from typing import Any, Literal, Protocol
 
 from bus_schema.envelope import Envelope
 from mindbus.logs import logger
 
-MetricT = TypeVar("MetricT", bound=MetricWrapperBase)
+_OPEN_TELEMETRY, _PROMETHEUS = "opentelemetry.trace", "prometheus_client"
 
-_OPEN_TELEMETRY = "opentelemetry.trace"
 
-PUBLISHED = Counter("mindbus_published_total", "Messages confirmed by the broker", ["type"])
-ENDED = Counter("mindbus_handled_total", "Deliveries by how they ended", ["service", "type", "ending"])
-TOOK = Histogram("mindbus_handling_seconds", "Time in the handler", ["service", "type"])
+@dataclass(frozen=True)
+class Metric:
+    """A metric of Prometheus, by which a process counts that has imported `prometheus_client`; `mindbus worker` has."""
+
+    kind: Literal["Counter", "Gauge", "Histogram"]
+    name: str
+    documentation: str
+    labels: tuple[str, ...] = ()
+
+
+class Series(Protocol):
+    """One series of a metric, as far as its kind allows."""
+
+    def inc(self, amount: float = 1) -> None: ...
+    def dec(self, amount: float = 1) -> None: ...
+    def observe(self, amount: float) -> None: ...
+
+
+class Unread:
+    """A series in a process that shows its metrics to nobody."""
+
+    def inc(self, amount: float = 1) -> None:
+        """Count nothing."""
+
+    dec = observe = inc
+
+
+PUBLISHED = Metric("Counter", "mindbus_published_total", "Messages confirmed by the broker", ("type",))
+ENDED = Metric("Counter", "mindbus_handled_total", "Deliveries by how they ended", ("service", "type", "ending"))
+TOOK = Metric("Histogram", "mindbus_handling_seconds", "Time in the handler", ("service", "type"))
+_UNREAD = Unread()
+
+
+def series(metric: Metric, *labels: str) -> Series:
+    """One series of a metric."""
+    return _series(metric, labels) if _PROMETHEUS in sys.modules else _UNREAD
 
 
 @cache
-def series(metric: MetricT, *labels: str) -> MetricT:
-    """One series of a metric; finding it by its labels each time would cost more than counting."""
-    return metric.labels(*labels)
+def _series(metric: Metric, labels: tuple[str, ...]) -> Series:
+    """The series of Prometheus; finding it by its labels each time would cost more than counting."""
+    registered = _registered(metric)
+    found: Series = registered.labels(*labels) if labels else registered
+    return found
+
+
+@cache
+def _registered(metric: Metric) -> Any:
+    import prometheus_client
+
+    return getattr(prometheus_client, metric.kind)(metric.name, metric.documentation, metric.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +124,7 @@ def _active_span() -> Parent | None:
     return Parent(carrier["traceparent"], carrier.get("tracestate"))
 
 
-LAG = Histogram("mindbus_loop_lag_seconds", "How late the event loop wakes a sleeper")
+LAG = Metric("Histogram", "mindbus_loop_lag_seconds", "How late the event loop wakes a sleeper")
 _INTERVAL_S = 0.5
 _ALARM_S = 0.5
 
@@ -98,6 +136,6 @@ async def watch_loop() -> None:
         due = loop.time() + _INTERVAL_S
         await asyncio.sleep(_INTERVAL_S)
         lag_s = loop.time() - due
-        LAG.observe(max(lag_s, 0))
+        series(LAG).observe(max(lag_s, 0))
         if lag_s > _ALARM_S:
             logger().warning("event loop was held up", lag_s=round(lag_s, 2))

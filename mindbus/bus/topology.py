@@ -10,6 +10,8 @@ EVENTS = "mb.evt"
 REPLIES = "mb.reply"
 SUBSCRIBERS = "mb.sub"
 DEAD = "mb.dead"
+# Workers write their dead letters to this one, each under its own name alone; the broker writes to the other.
+DEAD_LETTERS = "mb.deadletter"
 REQUEUE = "mb.requeue"
 UNROUTED = "mb.unrouted"
 LOST = "mb.q.lost.dead"
@@ -83,6 +85,11 @@ class Rung:
     def queue(self) -> str:
         return f"mb.retry.{self.name}"
 
+    @property
+    def exchange(self) -> str:
+        """The exchange before its queue; a topic one, where each worker may use its own queues' names alone."""
+        return f"mb.delay.{self.name}"
+
 
 def rungs_of(ladder: str) -> tuple[Rung, ...]:
     """Read `1s,10s,1m` into rungs, shortest first. Raises NotARung."""
@@ -140,13 +147,14 @@ def backbone(rungs: Iterable[Rung]) -> Topology:
             Exchange(REPLIES),
             Exchange(SUBSCRIBERS),
             Exchange(DEAD, "direct"),
+            Exchange(DEAD_LETTERS),
             Exchange(UNROUTED, "fanout"),
             # A retry whose queue is gone must not block the rung for the others.
             Exchange(REQUEUE, "direct", {"alternate-exchange": UNROUTED}),
-            *(Exchange(rung.queue, "fanout") for rung in ladder),
+            *(Exchange(rung.exchange) for rung in ladder),
         ),
         queues=(_terminal(LOST), *(_rung_queue(rung) for rung in ladder)),
-        bindings=(Binding(UNROUTED, LOST, ""), *(Binding(rung.queue, rung.queue, "") for rung in ladder)),
+        bindings=(Binding(UNROUTED, LOST, ""), *(Binding(rung.exchange, rung.queue, "#") for rung in ladder)),
     )
 
 
@@ -169,7 +177,8 @@ def of_service(service: str, *, takes_commands: bool, event_keys: Iterable[str],
     if takes_commands or keys:
         topology += Topology(exchanges=(Exchange(commands_exchange(service)),))
         dead = dead_queue(service)
-        topology += Topology(queues=(_terminal(dead),), bindings=(Binding(DEAD, dead, service),))
+        bindings = Binding(DEAD, dead, service), Binding(DEAD_LETTERS, dead, service)
+        topology += Topology(queues=(_terminal(dead),), bindings=bindings)
     return topology
 
 

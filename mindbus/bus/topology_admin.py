@@ -1,17 +1,20 @@
 """Keeps broker and code together: apply, compare, prune, migrate."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import aio_pika
 import aiormq.exceptions
-from aio_pika.abc import AbstractChannel
+from aio_pika.abc import AbstractChannel, AbstractExchange, AbstractIncomingMessage
+from yarl import URL
 
 from bus_schema.replies import Code
+from mindbus.bus.decode import ORIGIN
 from mindbus.bus.rabbit_link import declarations
-from mindbus.bus.topology import Queue, Topology
+from mindbus.bus.topology import REQUEUE, Queue, Topology
+from mindbus.bus.transport import ADMIN, USER
 from mindbus.errors import BusUnavailable, MindBusError
 from mindbus.management import Management, QueueState
 
@@ -44,6 +47,11 @@ async def admin_channel(amqp_url: str) -> AsyncIterator[AbstractChannel]:
         raise BusUnavailable(f"{BusUnavailable.__doc__} ({error!r})") from error
 
 
+def user_of(amqp_url: str) -> str:
+    """Name of the user that an AMQP address logs in."""
+    return URL(amqp_url).user or "guest"
+
+
 async def compare(management: Management, topology: Topology) -> list[Difference]:
     """Differences between the declared and the actual `mb.` names: missing, different, unknown."""
     queues = {queue.name: queue for queue in await management.queues()}
@@ -62,12 +70,11 @@ async def compare(management: Management, topology: Topology) -> list[Difference
     for binding in dict.fromkeys(topology.bindings):
         if (binding.source, binding.target, binding.key) not in bound:
             differences.append(Difference("missing binding", binding.target, f"{binding.source} · {binding.key}"))
-    known = {queue.name for queue in topology.queues} | {exchange.name for exchange in topology.exchanges}
-    declared = {"queue": sorted(queues), "exchange": sorted(exchanges)}
-    for kind, names in declared.items():
-        differences += [
-            Difference(f"unknown {kind}", name) for name in names if name not in known and not _is_temporary(name)
-        ]
+    known_queues = {queue.name for queue in topology.queues}
+    known_exchanges = {exchange.name for exchange in topology.exchanges}
+    strangers = {"queue": sorted({*queues} - known_queues), "exchange": sorted({*exchanges} - known_exchanges)}
+    for kind, names in strangers.items():
+        differences += [Difference(f"unknown {kind}", name) for name in names if not _is_temporary(name)]
     return differences
 
 
@@ -107,12 +114,29 @@ async def migrate(amqp_url: str, management: Management, topology: Topology) -> 
         differences = _queue_differences(queue, states.get(queue.name))
         if queue.name + _MOVING in states or any(difference.kind == "different queue" for difference in differences):
             async with admin_channel(amqp_url) as channel:
-                await _rebuild(channel, queue, topology, exists=queue.name in states)
+                await _rebuild(channel, _Move(queue, user_of(amqp_url)), topology, exists=queue.name in states)
             moved.append(queue.name)
     return moved
 
 
-async def _rebuild(channel: AbstractChannel, queue: Queue, topology: Topology, *, exists: bool) -> None:
+@dataclass(frozen=True)
+class _Move:
+    """Move of all messages of a queue by an administrator."""
+
+    queue: Queue
+    admin: str
+
+    async def between(self, channel: AbstractChannel, source: str, exchange: AbstractExchange, key: str) -> None:
+        waiting = await channel.get_queue(source)
+        service = self.queue.name.removeprefix("mb.q.").partition(".")[0]
+        while (message := await waiting.get(no_ack=False, fail=False)) is not None:
+            headers = {ORIGIN: self.queue.name, **message.headers}
+            await exchange.publish(admin_copy(message, self.admin, service, headers), key, timeout=10)
+            await message.ack()
+
+
+async def _rebuild(channel: AbstractChannel, move: _Move, topology: Topology, *, exists: bool) -> None:
+    queue = move.queue
     own = tuple(binding for binding in topology.bindings if binding.target == queue.name)
     beside = Queue(queue.name + _MOVING, {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000})
     await _declare(channel, Topology(queues=(beside,)))
@@ -123,10 +147,13 @@ async def _rebuild(channel: AbstractChannel, queue: Queue, topology: Topology, *
         # What is published from here on finds no queue: its publisher hears so, nothing is lost.
         for binding in own:
             await old.unbind(binding.source, binding.key)
-        await _move(channel, queue.name, beside.name)
+        await move.between(channel, queue.name, channel.default_exchange, beside.name)
         await channel.queue_delete(queue.name)
     await _declare(channel, Topology(queues=(queue,), bindings=own))
-    await _move(channel, beside.name, queue.name)
+    # A worker takes only what comes by its exchange or as a retry.
+    is_work = any(binding.source == REQUEUE for binding in own)
+    way = await channel.get_exchange(REQUEUE, ensure=False) if is_work else channel.default_exchange
+    await move.between(channel, beside.name, way, queue.name)
     await channel.queue_delete(beside.name)
 
 
@@ -136,11 +163,28 @@ async def _declare(channel: AbstractChannel, topology: Topology) -> None:
         await underlay.rpc(request)
 
 
-async def _move(channel: AbstractChannel, source: str, target: str) -> None:
-    queue = await channel.get_queue(source)
-    while (message := await queue.get(no_ack=False, fail=False)) is not None:
-        await channel.default_exchange.publish(message, target, timeout=10)
-        await message.ack()
+def admin_copy(
+    message: AbstractIncomingMessage, admin: str, service: str, headers: Mapping[str, Any]
+) -> aio_pika.Message:
+    """A copy under the name of an administrator, with the first sender of a message of a service in a header.
+
+    Of copies made before, the header is believed if the service itself or the administrator has made them.
+    """
+    user = message.user_id or ""
+    first = message.headers.get(USER) if user in (service, ADMIN, admin) else None
+    return aio_pika.Message(
+        message.body,
+        headers={**headers, USER: first or user},
+        content_type=message.content_type,
+        content_encoding=message.content_encoding,
+        correlation_id=message.correlation_id,
+        reply_to=message.reply_to,
+        message_id=message.message_id,
+        type=message.type,
+        user_id=admin,
+        app_id=message.app_id,
+        delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
+    )
 
 
 def _queue_differences(queue: Queue, state: QueueState | None) -> list[Difference]:

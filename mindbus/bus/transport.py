@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from bus_schema.access import may_operate
 from bus_schema.envelope import Envelope
-from mindbus.bus.topology import Topology
+from mindbus.bus.topology import REQUEUE, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,50 @@ class Properties:
     user_id: str | None = None
 
 
+# Header of a copy: the user who first sent the message.
+USER = "mb-user"
+# The broker's user of whoever owns the installation: may speak for anybody.
+ADMIN = "mindbus"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Broker's user who first sent a message, empty if unknown; `is_trusted`: who may speak for anybody."""
+
+    user: str
+    is_trusted: bool = False
+    # Of what came back to a queue: whether its receiver or the administrator has sent it there.
+    may_return: bool = True
+
+    @property
+    def may_operate(self) -> bool:
+        """Whether an operator whom the message names as its requester has an operator's rights."""
+        return self.is_trusted or may_operate(self.user)
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """Participant that receives: the broker's user that it is there, its name among the services."""
+
+    user: str
+    service: str
+
+    @property
+    def shares_user(self) -> bool:
+        """Whether participants share the user, so that it tells nothing of them, and declares all that they need."""
+        return not self.user.startswith(("user.", "agent.")) and self.user != self.service
+
+    def origin_of(self, user: str, exchange: str, headers: Callable[[], dict[str, Any]]) -> Origin:
+        """The first sender of a message that a user has published, which the broker has verified.
+
+        A copy that was tried again or replayed names it in a header, believed of the receiver and the administrator.
+        """
+        may_return = user in (self.user, ADMIN)
+        if exchange == REQUEUE and may_return:
+            user = str(headers().get(USER) or user)
+        return Origin(user, user == ADMIN or (user == self.user and self.shares_user), may_return)
+
+
 class Incoming(Protocol):
     """One delivery: settle it once, by `ack` or by `requeue`."""
 
@@ -61,6 +106,9 @@ class Incoming(Protocol):
     def headers(self) -> dict[str, Any]: ...
     @property
     def properties(self) -> Properties: ...
+    @property
+    def origin(self) -> Origin | None:
+        """First sender, as the broker has verified; None in memory, where nobody verifies."""
 
     async def ack(self) -> None:
         """Take it off the queue; after a lost connection this does nothing, the broker delivers it again."""
@@ -92,6 +140,9 @@ class Transport(Protocol):
 
     async def declare(self, topology: Topology) -> None:
         """Make sure that all of it exists."""
+
+    async def require(self, topology: Topology) -> None:
+        """Check that what an administrator makes has been made. Raises TopologyMissing, BusUnavailable."""
 
     async def remove(self, queue: str) -> None:
         """Delete a queue with its messages; it need not exist. Raises BusUnavailable."""

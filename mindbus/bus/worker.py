@@ -66,18 +66,27 @@ class Worker:
 
     Handlers may also live in classes of their own, each with its constructor, which `include` adds. `concurrency` is
     how many messages it handles at once, which is its prefetch; take 1 where a message may kill the process. `attempts`
-    is how often a message is tried that meets a TemporaryFailure. `middleware` wraps every handler, the first of them
-    outermost. With a `leadership`, one instance consumes while the others stand by. Of several workers in one process
-    those of a lower `start_stage` consume before the others start; one that `stops_last` drains after the others. With
-    `direct_files` it reads and writes the data of large messages in the file store itself, whatever the settings say.
+    is how often a message is tried that meets a TemporaryFailure. A handler that takes longer than `time_limit_s`
+    seconds is cancelled, which counts as one; `@time_limit` gives a handler another limit. `middleware` wraps every
+    handler, the first of them outermost. With a `leadership`, one instance consumes while the others stand by. Of
+    several workers in one process those of a lower `start_stage` consume before the others start; one that `stops_last`
+    drains after the others. With `direct_files` it reads and writes the data of large messages in the file store
+    itself, whatever the settings say.
+
+    A worker with a user of its own on the broker may command its own service, those that its handlers return commands
+    to, and those that serve everybody, such as storage; others are named in `sends_to`. Topics of temporary
+    subscriptions, such as `process.*`, are named in `subscribes_to`.
     """
 
     name: str = ""
     start_stage: int = 1
     stops_last: bool = False
     direct_files: bool = False
+    sends_to: Sequence[str] = ()
+    subscribes_to: Sequence[str] = ()
     concurrency: int = 8
     attempts: int = 5
+    time_limit_s: float = 600.0
     routes: Routes = Routes()
     middleware: Sequence[Middleware] = ()
     leadership: Leadership | None = None
@@ -92,6 +101,7 @@ class Worker:
         """Add the handlers and tasks of other objects. Raises TypeError where two receive the same message."""
         for router in routers:
             self.routes = self.routes.including(router, type(self))
+            self.subscribes_to = (*self.subscribes_to, *getattr(router, "subscribes_to", ()))
 
     @property
     def identity(self) -> str:

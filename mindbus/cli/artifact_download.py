@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Unpack
 
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
 from bus_schema.artifacts import Manifest
 from mindbus.cli.console import errors
 from mindbus.cli.errors import UsageError
@@ -98,6 +96,8 @@ def progress_bar(*, is_wanted: bool) -> Iterator[Tell]:
     if not is_wanted or not console.is_terminal:
         yield no_progress
         return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
     bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
     tasks = {}

@@ -14,12 +14,12 @@ from bus_schema.storage import GetLineage, SearchArtifacts
 from mindbus.cli.artifact_download import fetch, parse_range, progress_bar, read_preview
 from mindbus.cli.console import local_time, say, show, show_json, show_result, show_table
 from mindbus.cli.errors import CommandError, UsageError, read_settings, valid_options
-from mindbus.cli.lineage_view import lineage_tree
 from mindbus.cli.options import LOCAL_USER, As, Json, RequiredTrace, Trace
 from mindbus.cli.session import answer_to, items_of, on_the_bus, run
-from mindbus.sdk.artifacts import Artifacts, Put, open_artifacts
+from mindbus.sdk.artifacts import Artifacts, open_artifacts
+from mindbus.sdk.errors import ArtifactRejected
 from mindbus.sdk.preview import Preview
-from mindbus.sdk.transfers import Progress, PutOptions, ReadOptions, ReadRange, no_progress
+from mindbus.sdk.transfers import NewArtifact, Progress, Put, PutOptions, ReadOptions, ReadRange, no_progress
 from mindbus.terminal import escape_controls
 
 app = typer.Typer(no_args_is_help=True, help="Put, get and inspect artifacts.")
@@ -31,7 +31,7 @@ ArtifactId = Annotated[str, typer.Argument(metavar="ID", help="Such as art_0192â
 
 @app.command()
 def put(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="The file.")],
+    files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, readable=True, metavar="FILE...")],
     artifact_type: Annotated[str, typer.Option("--type", help="What it is: draft, research_report, â€¦.")],
     trace: RequiredTrace,
     visibility: Annotated[Visibility, typer.Option("--visibility", help="Who may read it.")] = "trace",
@@ -43,11 +43,13 @@ def put(
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Make a file an artifact.
+    """Make a file an artifact; several are registered together, and one that is refused harms no other.
 
     [bold]Examples[/bold]
 
     mindbus artifacts put notes.md --type notes --trace t1
+
+    mindbus artifacts put chapters/*.md --type draft --trace t1
 
     mindbus artifacts put draft.md --type draft --trace t1 --as agent.editor
     """
@@ -60,14 +62,14 @@ def put(
         "retention": retention,
         "artifact_id": artifact_id,
     }
+    if len(files) > 1:
+        if artifact_id is not None or supersedes is not None:
+            raise UsageError("--id and --supersedes are for one file")
+        _show_all(files, run(_put_all(files, about, acting)), as_json=as_json)
+        return
     with progress_bar(is_wanted=not as_json) as progress:
-        done = run(_put(file, about, supersedes, acting, progress))
-    ref = done.ref
-    show_result(
-        {"artifact_id": ref.artifact_id, "version": ref.version, "sha256": ref.sha256},
-        f"{ref.artifact_id}  version {ref.version}  {ref.size_bytes} bytes  sha256 {ref.sha256}",
-        as_json=as_json,
-    )
+        done = run(_put(files[0], about, supersedes, acting, progress))
+    show_result(_told(done), _line_of(done), as_json=as_json)
 
 
 @app.command()
@@ -182,6 +184,8 @@ def lineage(
     graph = answer_to(
         lambda: GetLineage(artifact_id=artifact_id, direction=direction, depth=depth), acting, trace=trace
     )
+    from mindbus.cli.lineage_view import lineage_tree
+
     trees = [lineage_tree(graph, artifact_id, way) for way in ("up", "down") if direction in (way, "both")]
     show_result(graph, lambda _graph: show(*trees), as_json=as_json)
 
@@ -202,6 +206,10 @@ async def put_or_fail(
     """Put, with pending as a failure: a command is over before storage is back. Raises UsageError, CommandError."""
     with valid_options():
         done = await artifacts.put(source, progress, **about)
+    return _require_registered(done)
+
+
+def _require_registered(done: Put) -> Put:
     if done.is_pending:
         raise CommandError(
             f"storage does not answer; {done.ref.artifact_id} waits in the local buffer and is registered "
@@ -217,6 +225,41 @@ async def _put(file: Path, about: PutOptions, supersedes: str | None, identity: 
             before = await artifacts.manifest(supersedes, trace=about["trace"])
             about["supersedes"] = before.ref
         return await put_or_fail(artifacts, file, about, progress)
+
+
+async def _put_all(files: list[Path], about: PutOptions, identity: str) -> list[Put | ArtifactRejected]:
+    new: list[NewArtifact] = [{**about, "source": file} for file in files]
+    async with _session(identity) as artifacts:
+        with valid_options():
+            return await artifacts.put_all(new)
+
+
+def _told(done: Put) -> dict[str, object]:
+    return {"artifact_id": done.ref.artifact_id, "version": done.ref.version, "sha256": done.ref.sha256}
+
+
+def _line_of(done: Put) -> str:
+    ref = done.ref
+    return f"{ref.artifact_id}  version {ref.version}  {ref.size_bytes} bytes  sha256 {ref.sha256}"
+
+
+def _show_all(files: list[Path], outcomes: list[Put | ArtifactRejected], *, as_json: bool) -> None:
+    """Show what became of each file. Raises CommandError where one was refused, or storage is away."""
+    told = [
+        {"file": str(file), "error": str(each)}
+        if isinstance(each, ArtifactRejected)
+        else _told(each) | {"file": str(file)}
+        for file, each in zip(files, outcomes, strict=True)
+    ]
+    lines = [
+        f"{file}  {each}" if isinstance(each, ArtifactRejected) else f"{_line_of(each)}  {file}"
+        for file, each in zip(files, outcomes, strict=True)
+    ]
+    show_result(told, "\n".join(lines), as_json=as_json)
+    for outcome in outcomes:
+        if isinstance(outcome, ArtifactRejected):
+            raise CommandError("not all were registered", outcome.code)
+        _require_registered(outcome)
 
 
 async def _get(

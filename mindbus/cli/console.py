@@ -4,14 +4,16 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
-from rich.console import Console, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from mindbus.terminal import escape_controls
+
+if TYPE_CHECKING:
+    # Imported when something is drawn: JSON is not.
+    from rich.console import Console, RenderableType
+    from rich.table import Table
 
 # Where nobody watches, a table is not squeezed into a terminal's width.
 _UNSEEN_WIDTH = 200
@@ -19,17 +21,21 @@ _UNSEEN_WIDTH = 200
 T = TypeVar("T")
 
 
-def console() -> Console:
+def console() -> "Console":
     """Standard output as it is now; made anew each time, since a test may put another in its place."""
+    from rich.console import Console
+
     return Console(width=None if sys.stdout.isatty() else _UNSEEN_WIDTH, highlight=False, soft_wrap=False)
 
 
-def errors() -> Console:
+def errors() -> "Console":
     """Standard error, for people."""
+    from rich.console import Console
+
     return Console(stderr=True, width=None if sys.stderr.isatty() else _UNSEEN_WIDTH, highlight=False)
 
 
-def show(*what: RenderableType) -> None:
+def show(*what: "RenderableType") -> None:
     console().print(*what)
 
 
@@ -70,8 +76,10 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: 
     show(table(columns, rows, title))
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> Table:
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> "Table":
     """A table whose cells are text, not markup."""
+    from rich.table import Table
+
     drawn = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
     for column in columns:
         drawn.add_column(column, overflow="fold")
@@ -96,5 +104,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _cell(cell: object) -> RenderableType:
+def _cell(cell: object) -> "RenderableType":
+    from rich.text import Text
+
     return cell if isinstance(cell, Text) else Text("" if cell is None else str(cell))

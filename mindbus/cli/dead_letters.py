@@ -82,7 +82,7 @@ def replay(
     chosen = _chosen(ids, every=every)
     _show_settled(
         "replayed",
-        run(_for_services(service, lambda letters, name: letters.replay(name, chosen, acting))),
+        run(for_services(service, lambda letters, name: letters.replay(name, chosen, acting))),
         as_json=as_json,
     )
 
@@ -99,7 +99,7 @@ def drop(ids: Ids = None, every: All = False, service: Service = None, as_json: 
     """
     chosen = _chosen(ids, every=every)
     _show_settled(
-        "dropped", run(_for_services(service, lambda letters, name: letters.drop(name, chosen))), as_json=as_json
+        "dropped", run(for_services(service, lambda letters, name: letters.drop(name, chosen))), as_json=as_json
     )
 
 
@@ -123,12 +123,13 @@ def _show_letter(fields: dict[str, Any]) -> None:
 
 
 async def _list(service: str | None, limit: int) -> list[DeadLetter]:
-    return await _for_services(service, lambda letters, name: letters.look(name, limit))
+    return await for_services(service, lambda letters, name: letters.look(name, limit))
 
 
-async def _for_services(
+async def for_services(
     service: str | None, work: Callable[[DeadLetters, str], Awaitable[list[DeadLetter]]]
 ) -> list[DeadLetter]:
+    """Work on the dead letters of one service, or of all. Raises CommandError, ManagementUnavailable."""
     settings = read_settings()
     amqp_url = find_broker(settings)
     await require_reachable(amqp_url)
@@ -142,8 +143,7 @@ async def _for_services(
 
 
 async def _services(settings: Settings, amqp_url: str) -> list[str]:
-    async with open_management(settings, amqp_url) as management:
-        queues = await management.queues(_PREFIX)
+    queues = await open_management(settings, amqp_url).queues(_PREFIX)
     return [q.name.removeprefix(_PREFIX).removesuffix(_DEAD) for q in queues if q.name.endswith(_DEAD)]
 
 

@@ -13,7 +13,7 @@ from mindbus.cli.console import errors
 from mindbus.cli.errors import read_settings
 from mindbus.cli.session import require_reachable, run
 from mindbus.settings import Settings
-from mindbus.worker_host import stop_on_signals
+from mindbus.tasks import stop_on_signals
 
 app = typer.Typer()
 

@@ -9,11 +9,12 @@ import typer
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
+from bus_schema.codes import Code
 from bus_schema.envelope import explain
-from bus_schema.replies import Code
 from mindbus.cli.console import errors, show_json
 from mindbus.cli.options import wants_json
 from mindbus.errors import MindBusError
+from mindbus.redaction import without_secrets
 from mindbus.settings import Settings, SettingsT
 
 
@@ -44,7 +45,7 @@ EXPECTED: tuple[type[Exception], ...] = (MindBusError, OSError)
 
 def report(error: Exception, context: typer.Context) -> int:
     """Print an error to standard error and, where JSON was asked for, as JSON too; returns the exit code."""
-    message = cleandoc(str(error)) or type(error).__name__
+    message = without_secrets(cleandoc(str(error))) or type(error).__name__
     if wants_json(context):
         show_json({"error": message, "code": getattr(error, "code", Code.INTERNAL)})
     escaped = message.replace("[", "\\[")

@@ -1,4 +1,4 @@
-"""The command `events`: the timeline that the tracker keeps."""
+"""The commands `events` and `watch`: the timeline that the tracker keeps, and events as they happen."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -6,16 +6,19 @@ from typing import Annotated
 
 import typer
 
+from bus_schema.envelope import Envelope
 from bus_schema.timeline import GetTimeline, TimelineEvent
-from mindbus.cli.console import show_result, show_table
+from mindbus.cli.console import errors, say, show_json_line, show_result, show_table
 from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json, Trace
-from mindbus.cli.session import items_of
+from mindbus.cli.session import items_of, on_the_bus, run_until_interrupted, show_each
 
 app = typer.Typer()
 
 _PAGE = 500
 _SHOWN_CHARACTERS = 100
+_SHOWN_WATCHED_CHARACTERS = 160
+_HEARTBEAT = "mb.evt.fleet.heartbeat."
 # Clocks differ.
 _AHEAD = timedelta(minutes=1)
 _FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S.%f%z"]
@@ -67,12 +70,53 @@ def _require_past(since: datetime | None) -> None:
 
 
 def event_row(event: TimelineEvent) -> tuple[str, ...]:
-    data = {key: value for key, value in (event.envelope.data or {}).items() if value not in (None, [], {})}
-    shown_fields = "  ".join(f"{key}: {_text(value)}" for key, value in data.items())
-    at = event.time.astimezone().strftime("%m-%d %H:%M:%S")
-    return at, event.name, event.trace_id or "-", event.envelope.mbrequester, shown_fields[:_SHOWN_CHARACTERS]
+    at, fields = event.time.astimezone().strftime("%m-%d %H:%M:%S"), _fields_of(event.envelope)
+    return at, event.name, event.trace_id or "-", event.envelope.requester, fields[:_SHOWN_CHARACTERS]
+
+
+def _fields_of(envelope: Envelope) -> str:
+    data = {key: value for key, value in (envelope.data or {}).items() if value not in (None, [], {})}
+    return "  ".join(f"{key}: {_text(value)}" for key, value in data.items())
 
 
 def _text(value: object) -> str:
     """A value as people read it: a text on one line, anything nested as JSON."""
     return " ".join(value.split()) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+@app.command()
+def watch(
+    pattern: Annotated[str, typer.Argument(help="Topic.name, where * is one word and # any number of them.")] = "#",
+    trace: Trace = None,
+    acting: As = LOCAL_USER,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="Stop after that many.")] = None,
+    for_s: Annotated[float | None, typer.Option("--for", min=0.1, help="Stop after that many seconds.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show events as they are told; with --json one envelope a line. Heartbeats only when fleet is asked for.
+
+    [bold]Examples[/bold]
+
+    mindbus watch
+
+    mindbus watch 'process.*' --trace run_0192…
+
+    mindbus watch 'artifact.#' --json --count 1
+    """
+    wants_heartbeats = pattern.startswith("fleet")
+
+    async def listen() -> None:
+        async with on_the_bus(acting) as bus, bus.subscribe(pattern, trace=trace) as events:
+            if not as_json:
+                errors().print(f"listening to {pattern}; Ctrl-C ends it")
+            shown = (event async for event in events if wants_heartbeats or not event.type.startswith(_HEARTBEAT))
+            await show_each(shown, show_json_line if as_json else _show_envelope, count, for_s)
+
+    run_until_interrupted(listen())
+
+
+def _show_envelope(envelope: Envelope) -> None:
+    name = ".".join(envelope.type.split(".")[2:4])
+    time = envelope.time.astimezone().strftime("%H:%M:%S")
+    fields = _fields_of(envelope)[:_SHOWN_WATCHED_CHARACTERS]
+    say(f"{time}  {name:<28} {envelope.mbtraceid or '-'}  {envelope.requester}  {fields}")

@@ -24,4 +24,5 @@ def health(
     mindbus health storage
     """
     worker = HealthFolder(read_settings()).require(name)
-    show_result(worker, f"{worker.name} is {worker.state.replace('_', ' ')} (process {worker.pid})", as_json=as_json)
+    told = f"{worker.name} is {worker.state.replace('_', ' ')} (process {worker.pid})"
+    show_result(worker.as_json(), f"{told}; {worker.note}" if worker.note else told, as_json=as_json)

@@ -2,17 +2,22 @@
 
 import difflib
 import importlib
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.metadata import entry_points
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from mindbus.cli.errors import EXPECTED, UsageError, read_settings, report
-from mindbus.logs import configure_logs
+from mindbus.logs import configure_logs, configure_logs_later
+from mindbus.redaction import redact_tracebacks
 from mindbus.version import __version__
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "mindbus.commands"
 _FLEET, _WORK, _OPERATION, _MORE = "The fleet", "Work", "Operation", "More"
@@ -37,6 +42,8 @@ COMMANDS = {
         "Run the workers of one file; restart them when it changes.",
         "mindbus.cli.dev",
     ),
+    "status": Place(_FLEET, "Show what runs on this data folder and where; exit 1 if something is not well."),
+    "open": Place(_FLEET, "Open the web app, signed in."),
     "health": Place(
         _FLEET,
         "Exit 0 when a worker is ready on this host, else 1.",
@@ -47,7 +54,7 @@ COMMANDS = {
     "watch": Place(
         _WORK,
         "Show events as they are told.",
-        "mindbus.cli.watch",
+        "mindbus.cli.events",
     ),
     "events": Place(
         _WORK,
@@ -66,11 +73,11 @@ COMMANDS = {
     "memory": Place(_WORK, "What agents know together: add, search, get, change, watch."),
     "episodes": Place(_WORK, "What was said long ago: take in, list, find, unpack, anchor, pack."),
     "history": Place(_WORK, "Look at what models are reminded of, clear it.", "mindbus.cli.history"),
-    "locks": Place(_WORK, "Take locks, let go of them.", "mindbus.cli.locks"),
-    "counters": Place(_WORK, "Add to counters, read them.", "mindbus.cli.counters"),
+    "locks": Place(_WORK, "Take locks, let go of them.", "mindbus.cli.coordination"),
+    "counters": Place(_WORK, "Add to counters, read them.", "mindbus.cli.coordination"),
     "tasks": Place(_WORK, "List, add, complete, move and cancel tasks.", "mindbus.cli.tasks"),
-    "users": Place(_WORK, "Add, list, show and change users; list their facts.", "mindbus.cli.user_records"),
-    "user": Place(_OPERATION, "Forget users.", "mindbus.cli.users"),
+    "users": Place(_WORK, "Add, list, show, change, export and forget users.", "mindbus.cli.users"),
+    "user": Place(_OPERATION, "Deprecated name of `users`.", "mindbus.cli.users"),
     "queues": Place(_OPERATION, "List the queues with their depth and consumers.", "mindbus.cli.queues"),
     "dlq": Place(_OPERATION, "Look at dead letters, replay or drop them.", "mindbus.cli.dead_letters"),
     "storage": Place(_OPERATION, "Look after the store: garbage, audit, rebuild, numbers.", "mindbus.cli.storage"),
@@ -88,7 +95,7 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The installed ones, as help lists them."""
-        added = entry_points(group=GROUP).names
+        added = {point.name for point in _entry_points()}
         available = [name for name, place in COMMANDS.items() if place.module or name in added]
         return available + sorted(added - COMMANDS.keys())
 
@@ -105,8 +112,7 @@ class Commands(TyperGroup):
 
     def _import(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup:
         """Raises UsageError where a command comes with a package that is not installed."""
-        names = self.list_commands(ctx)
-        if cmd_name not in names and cmd_name not in COMMANDS:
+        if cmd_name not in COMMANDS and cmd_name not in (names := self.list_commands(ctx)):
             matches = difflib.get_close_matches(cmd_name, names, 1)
             ctx.fail(f"there is no command {cmd_name!r}" + (f"; did you mean {matches[0]}?" if matches else ""))
         place = COMMANDS.get(cmd_name, Place(_MORE, ""))
@@ -156,18 +162,29 @@ def mindbus(
     settings = read_settings()
     # A command's own words suffice; a service tells what it does.
     is_quiet = context.invoked_subcommand not in _TALKATIVE and settings.log_level.upper() == "INFO"
-    configure_logs("WARNING" if is_quiet else settings.log_level, settings.log_format)
+    # structlog takes a tenth of a second to import; most commands log nothing.
+    configure = configure_logs_later if is_quiet and "structlog" not in sys.modules else configure_logs
+    configure("WARNING" if is_quiet else settings.log_level, settings.log_format)
 
 
 def _app(name: str, place: Place) -> typer.Typer:
     if place.module is not None:
         return cast("typer.Typer", importlib.import_module(place.module).app)
-    for point in entry_points(group=GROUP, name=name):
-        return cast("typer.Typer", point.load())
+    for point in _entry_points():
+        if point.name == name:
+            return cast("typer.Typer", point.load())
     raise UsageError(f"`mindbus {name}` comes with the fleet, which is not installed here: pip install mindbus-fleet")
 
 
+def _entry_points() -> "Iterable[EntryPoint]":
+    # Imported here: it takes longer than all else that a command of the library does before it asks.
+    from importlib.metadata import entry_points
+
+    return entry_points(group=GROUP)
+
+
 def main() -> None:
+    redact_tracebacks()
     app()
 
 

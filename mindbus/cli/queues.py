@@ -39,5 +39,4 @@ def queues(
 
 async def _queues(prefix: str) -> list[QueueState]:
     settings = read_settings()
-    async with open_management(settings, find_broker(settings)) as management:
-        return await management.queues(prefix)
+    return await open_management(settings, find_broker(settings)).queues(prefix)

@@ -1,23 +1,27 @@
-"""The bus connection of one command."""
+"""The bus connection of one command, and what it asks over it: one answer, all pages, events as they come."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
+from bus_schema.codes import Code
 from bus_schema.messages import Command, Page
-from bus_schema.replies import Code
 from mindbus.bus.client import Client, ResultT
 from mindbus.bus.connection import connect, find_broker
+from mindbus.cli.console import errors
 from mindbus.cli.errors import CommandError, read_settings, valid_options
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.settings import Settings
 
 T = TypeVar("T")
 ItemT = TypeVar("ItemT", bound=BaseModel)
+PageT = TypeVar("PageT", bound=BaseModel)
+# A store of millions takes its time.
+WITHIN_S = 3600.0
 _REACH_WITHIN_S = 3.0
 _AMQP_PORT = {"amqp": 5672, "amqps": 5671}
 
@@ -125,3 +129,34 @@ async def show_each(
                 shown += 1
                 if shown == count:
                     return
+
+
+async def all_pages(
+    what: str,
+    page_after: Callable[[str | None], Command[PageT]],
+    done_by: Callable[[list[PageT]], tuple[int, int]],
+    by: str,
+) -> list[PageT]:
+    """All pages of a work that is too long for one answer, with a progress bar for who watches."""
+    pages: list[PageT] = []
+    cursor: str | None = None
+    async with on_the_bus(by) as bus:
+        with progress_of(what) as tell:
+            while not pages or cursor is not None:
+                pages.append(await bus.request(page_after(cursor), timeout_s=WITHIN_S))
+                cursor = getattr(pages[-1], "next_cursor", None)
+                tell(*done_by(pages))
+    return pages
+
+
+@contextmanager
+def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar for who watches: tell it how much is done, of how much."""
+    # Imported here: most commands show none.
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = errors()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

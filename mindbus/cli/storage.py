@@ -20,8 +20,7 @@ from bus_schema.storage_maintenance import (
 from mindbus.cli.console import errors, say, show_result, show_table
 from mindbus.cli.errors import CommandError
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.pages import WITHIN_S, all_pages
-from mindbus.cli.session import answer_to, run
+from mindbus.cli.session import WITHIN_S, all_pages, answer_to, run
 from mindbus.errors import ReplyError
 
 _KINDS = {

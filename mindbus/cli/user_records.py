@@ -116,8 +116,11 @@ def list_facts(
         show_json({"items": [fact.model_dump(mode="json") for fact in page.items], "next": page.next_cursor})
         return
     show_table(
-        ("id", "at", "kind", "text"),
-        ((each.fact_id, f"{each.said_at:%Y-%m-%d %H:%M}", each.kind.value, each.text) for each in page.items),
+        ("id", "at", "kind", "shared with", "text"),
+        (
+            (each.fact_id, f"{each.said_at:%Y-%m-%d %H:%M}", each.kind.value, each.shared_with or "—", each.text)
+            for each in page.items
+        ),
     )
     if page.next_cursor:
         say(f"more: --cursor '{page.next_cursor}'")

@@ -1,24 +1,32 @@
-"""The command `user forget`: removes all that is known of a user, in every service that owns data."""
+"""The commands `users forget` and `users export`: remove or hand out all that is known of a user."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated
+from zipfile import ZipFile
 
 import typer
 
 from bus_schema.data import DeleteUser, Removed
+from bus_schema.dialogue import conversation_trace
 from bus_schema.messages import Command
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.bus.connection import open_transport
-from mindbus.cli.console import say, show_json, show_table
+from mindbus.bus.deadletters import DeadLetter
+from mindbus.cli.console import errors, say, show_json, show_result, show_table
+from mindbus.cli.dead_letters import for_services
 from mindbus.cli.errors import CommandError, UsageError, read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
 from mindbus.cli.session import on_the_bus, run
-from mindbus.errors import BusUnavailable, ReplyError, Unroutable
+from mindbus.cli.user_export import Export, UserExport, new_archive
+from mindbus.cli.user_records import app
+from mindbus.errors import BusUnavailable, MindBusError, ReplyError, Unroutable
 from mindbus.registry import installed_workers
 from mindbus.runtime.service import build
+from mindbus.sdk.artifacts import open_artifacts
 from mindbus.settings import Settings
 
 # Whoever makes data comes before whoever keeps it. Memory comes last: of what is still on its way there, only that is
@@ -92,14 +100,14 @@ def require_consent(question: str, *, is_given: bool) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
-app = typer.Typer(no_args_is_help=True, help="Forget users.")
-
 _WITHIN_S = 120.0
 
 
 @app.callback()
-def _user() -> None:
-    """Without it, a group of one command would be that command."""
+def _warn(context: typer.Context) -> None:
+    """Add, list, show and change users; list their facts, export what is known of them, forget them."""
+    if context.info_name == "user":
+        errors().print("`mindbus user` is called `mindbus users` now", style="yellow", soft_wrap=True)
 
 
 @app.command()
@@ -115,9 +123,9 @@ def forget(
 
     [bold]Examples[/bold]
 
-    mindbus user forget anna
+    mindbus users forget anna
 
-    mindbus user forget anna --yes --json
+    mindbus users forget anna --yes --json
     """
     require_consent(f"Remove all that is known of {user}, for good?", is_given=yes)
     outcome = run(_forget(user, acting))
@@ -134,4 +142,58 @@ async def _forget(user_id: str, identity: str) -> RemovalOutcome:
     settings = read_settings()
     async with on_the_bus(identity, settings) as bus:
         other_owners = others_that_take(DeleteUser, settings)
-        return await ask_owners(bus, DeleteUser(user_id=user_id), FORGET, other_owners, within_s=_WITHIN_S)
+        outcome = await ask_owners(bus, DeleteUser(user_id=user_id), FORGET, other_owners, within_s=_WITHIN_S)
+    try:
+        dropped = await for_services(None, lambda letters, service: letters.drop(service, _names(user_id)))
+    except (MindBusError, OSError) as error:
+        outcome.failed["dead letters"] = str(error)
+    else:
+        if dropped:
+            outcome.removed["dead letters"] = {"messages": len(dropped)}
+    return outcome
+
+
+def _names(user_id: str) -> Callable[[DeadLetter], bool]:
+    """True for a dead letter that names the user anywhere, as a whole string."""
+    names = [f'"{name}"'.encode() for name in (user_id, f"user.{user_id}", conversation_trace(user_id))]
+    return lambda letter: any(name in letter.body for name in names)
+
+
+@app.command()
+def export(
+    user: UserArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="New file to write; default: USER.zip.")
+    ] = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Write all that is known of a user to a zip: dialogue, tasks, facts, memory, runs, artifacts with their bytes.
+
+    JSON Lines, Markdown, a manifest with digests; it names what could not be read, which ends with exit code 1.
+
+    [bold]Examples[/bold]
+
+    mindbus users export anna
+
+    mindbus users export anna -o anna.zip --as user.anna --json
+    """
+    path = output or Path(f"{user}.zip")
+    if path.exists():
+        raise UsageError(f"{path} is there already: name another file with -o")
+    with new_archive(path) as archive:
+        done = run(_export(user, archive, acting))
+    text = f"{path}: {len(done.files)} files; manifest.json lists them"
+    show_result({"user_id": user, "path": str(path), **done.as_json()}, text, as_json=as_json)
+    if done.missing:
+        reasons = "; ".join(f"{part}: {reason}" for part, reason in done.missing.items())
+        raise CommandError(f"not all could be read, {path} has the rest. {reasons}", Code.UNAVAILABLE)
+
+
+async def _export(user_id: str, archive: ZipFile, identity: str) -> Export:
+    settings = read_settings()
+    async with (
+        on_the_bus(identity, settings) as bus,
+        open_artifacts(bus.acting_as(f"user.{user_id}"), settings) as artifacts,
+    ):
+        return await UserExport(bus, artifacts, user_id).write(archive, identity)

@@ -7,9 +7,11 @@ import typer
 
 from mindbus.cli.errors import read_settings
 from mindbus.cli.session import run
+from mindbus.files.disk import keep_private
 from mindbus.registry import Factory, installed_workers, workers_at
 from mindbus.settings import Settings
-from mindbus.worker_host import die_with_parent, host, spare_collections, stop_on_signals, wait_for_broker
+from mindbus.tasks import stop_on_signals
+from mindbus.worker_host import die_with_parent, host, skip_last_collection, spare_collections, wait_for_broker
 
 app = typer.Typer()
 
@@ -40,14 +42,28 @@ def worker(
     settings = read_settings()
     if supervised:
         die_with_parent(settings.drain_s + _ORPHAN_MARGIN_S)
-    makers = {name: factory for target in names for name, factory in _factories(target).items()}
+    keep_private(settings.data_dir)
+    is_private = settings.amqp_url is None
+    makers = {name: make for target in names for name, make in factories_at(target, is_private=is_private).items()}
     spare_collections()
     run(_run_workers(makers, settings, supervised=supervised))
+    skip_last_collection()
 
 
-def _factories(target: str) -> dict[str, Factory]:
+def factories_at(target: str, *, is_private: bool) -> dict[str, Factory]:
+    """Workers by name: an installed one, or those of one's own at `module:Class` or in a file.
+
+    Raises UnknownWorker, BrokenWorker, WorkerNameTaken.
+    """
     is_own = ":" in target or target.endswith(".py")
-    return workers_at(target) if is_own else {target: installed_workers().require(target).load()}
+    if not is_own:
+        return {target: installed_workers().require(target).load()}
+    found = workers_at(target)
+    # On a broker of one's own, the administrator says whose name it is.
+    if is_private:
+        for name in found:
+            installed_workers().require_free(name, target)
+    return found
 
 
 async def _run_workers(makers: dict[str, Factory], settings: Settings, *, supervised: bool) -> None:

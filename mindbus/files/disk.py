@@ -1,18 +1,35 @@
-"""Local files: private ones, durable operations, hashing and write-back that overlap with copying."""
+"""Local files: private ones, durable operations, threads for them, hashing and write-back that overlap with copying."""
 
+import asyncio
 import fcntl
 import hashlib
 import os
 import secrets
 import socket
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self, TypeVar
+
+T = TypeVar("T")
 
 # Handing over less takes longer than hashing it.
 _THREAD_BYTES = 64 * 1024
 _WRITE_BEHIND_BYTES = 8 * 1024 * 1024
+
+
+def keep_private(folder: Path) -> None:
+    """Make a folder that only this user can enter, and have all that this process makes from now on be theirs alone.
+
+    A folder of somebody else's, such as a mounted one, keeps its mode.
+    """
+    os.umask(0o077)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_mode & 0o077:
+        with suppress(PermissionError):
+            folder.chmod(0o700)
 
 
 def write_private(file: Path, text: str) -> None:
@@ -87,15 +104,84 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+class JobThreads:
+    """A few threads for short jobs on files; each takes its share of the jobs that wait, rather than one at a time.
+
+    Many small files come at once, and handing one over to a thread and back takes as long as what is done to it.
+    `finish` is called after each share, before any of its jobs returns; if it fails, all of them do.
+    """
+
+    def __init__(self, name: str, threads: int = 4, finish: Callable[[], None] | None = None) -> None:
+        self._pool = ThreadPoolExecutor(threads, name)
+        self._finish = finish
+        self._idle = threads
+        self._waiting: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
+        self._is_due = False
+
+    async def run(self, job: Callable[[], T]) -> T:
+        """The result of the job, which a cancellation does not stop."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+        self._waiting.append((job, done))
+        if not self._is_due and self._idle:
+            # Together with those that come in the same turn of the loop.
+            self._is_due = True
+            loop.call_soon(self._hand_over, loop)
+        return await done
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._is_due = False
+        while self._waiting and self._idle:
+            share = -(-len(self._waiting) // self._idle)
+            jobs, self._waiting = self._waiting[:share], self._waiting[share:]
+            self._idle -= 1
+            loop.run_in_executor(self._pool, _run_all, jobs, self._finish).add_done_callback(
+                partial(self._settle, loop, jobs)
+            )
+
+    def _settle(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        jobs: list[tuple[Callable[[], Any], "asyncio.Future[Any]"]],
+        ended: "asyncio.Future[list[tuple[Any, BaseException | None]]]",
+    ) -> None:
+        self._idle += 1
+        self._hand_over(loop)
+        for (_job, done), (result, error) in zip(jobs, ended.result(), strict=True):
+            if done.done():
+                continue
+            if error is None:
+                done.set_result(result)
+            else:
+                done.set_exception(error)
+
+
+def _run_all(
+    jobs: list[tuple[Callable[[], Any], Any]], finish: Callable[[], None] | None
+) -> list[tuple[Any, BaseException | None]]:
+    ended: list[tuple[Any, BaseException | None]] = []
+    for job, _done in jobs:
+        try:
+            ended.append((job(), None))
+        except BaseException as error:  # noqa: BLE001  # it is the caller's
+            ended.append((None, error))
+    try:
+        if finish is not None:
+            finish()
+    except Exception as error:  # noqa: BLE001  # it is the callers'
+        return [(None, earlier or error) for _result, earlier in ended]
+    return ended
+
+
 class BackgroundSha256:
     """SHA-256 in a thread of its own, while the caller reads and writes the next piece; a context manager.
 
-    At most one piece waits; it must not change.
+    At most one piece waits; it must not change. Small pieces need no thread.
     """
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
-        self._thread = ThreadPoolExecutor(1, "sha256")
+        self._thread: ThreadPoolExecutor | None = None
         self._last: Future[None] | None = None
 
     def update(self, piece: bytes) -> None:
@@ -104,6 +190,7 @@ class BackgroundSha256:
         if len(piece) < _THREAD_BYTES:
             self._digest.update(piece)
         else:
+            self._thread = self._thread or ThreadPoolExecutor(1, "sha256")
             self._last = self._thread.submit(self._digest.update, piece)
 
     def hexdigest(self) -> str:
@@ -111,7 +198,8 @@ class BackgroundSha256:
         return self._digest.hexdigest()
 
     def close(self) -> None:
-        self._thread.shutdown()
+        if self._thread is not None:
+            self._thread.shutdown()
 
     def __enter__(self) -> Self:
         return self

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from ssl import SSLContext
 from typing import TYPE_CHECKING
 
-from mindbus.logs import keep_signatures_out, without_signatures
+from mindbus.redaction import redact_other_logs, without_secrets
 
 if TYPE_CHECKING:
     import httpx
@@ -38,7 +38,7 @@ class PresignedTransfer:
     """PUT and GET in pieces, one connection for each transfer; addresses appear in no log and no error."""
 
     def __init__(self) -> None:
-        keep_signatures_out()
+        redact_other_logs()
 
     async def send(self, url: str, headers: Mapping[str, str], content: AsyncIterable[bytes]) -> None:
         """PUT the bytes that the address was signed for.
@@ -93,7 +93,7 @@ def _without_address() -> Iterator[None]:
     try:
         yield
     except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as failure:
-        reason = f"{type(failure).__name__}: {without_signatures(str(failure))}"
+        reason = f"{type(failure).__name__}: {without_secrets(str(failure))}"
         raise StoreUnavailable(f"{StoreUnavailable.__doc__} ({reason})") from None
 
 

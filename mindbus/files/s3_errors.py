@@ -11,7 +11,7 @@ from botocore.exceptions import (
     PartialCredentialsError,
 )
 
-from bus_schema.replies import Code
+from bus_schema.codes import Code
 
 
 class StoreError(OSError):

@@ -1,12 +1,16 @@
 """The file store behind artifacts, reached through fsspec: a folder of this machine or a bucket."""
 
+import secrets
 from collections.abc import Callable
-from pathlib import Path
-from typing import IO, Any, Protocol
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
-from bus_schema.replies import Code
+from bus_schema.codes import Code
 from mindbus.errors import MindBusError
+from mindbus.files.keys import validate_key
 from mindbus.settings import Settings
 
 
@@ -20,7 +24,10 @@ class FileStore(Protocol):
     A key that is no relative path of plain names raises InvalidKey; where the store fails, every method raises OSError.
     """
 
-    fs: Any
+    @property
+    def fs(self) -> Any:
+        """The fsspec filesystem."""
+
     root: str
     url: str
 
@@ -50,6 +57,57 @@ class FileStore(Protocol):
         """Remove a file; no error where there is none."""
 
 
+class FolderFiles:
+    """The file store in a folder of this machine."""
+
+    def __init__(self, root: Path, url: str) -> None:
+        self.root = str(root).rstrip("/")
+        self.url = url.rstrip("/")
+
+    @cached_property
+    def fs(self) -> Any:
+        """The filesystem. fsspec is imported here: a client that sends small messages opens no file."""
+        import fsspec
+
+        return fsspec.filesystem("file", auto_mkdir=True)
+
+    @property
+    def local_root(self) -> Path | None:
+        return Path(self.root)
+
+    def uri(self, key: str) -> str:
+        return f"{self.url}/{validate_key(key)}"
+
+    def open_read(self, key: str) -> IO[bytes]:
+        return cast("IO[bytes]", self.fs.open(self._path(key), "rb"))
+
+    def put(self, key: str, content: bytes) -> None:
+        path = self._new_path(key)
+        part = Path(f"{path}.{secrets.token_hex(8)}.part")
+        part.write_bytes(content)
+        part.replace(path)
+
+    def upload(self, key: str, source: Path, progress: Callable[[int], None] | None = None) -> None:
+        self.fs.put_file(str(source), self._new_path(key))
+        if progress is not None:
+            progress(self.size_bytes(key))
+
+    def size_bytes(self, key: str) -> int:
+        return int(self.fs.size(self._path(key)))
+
+    def delete(self, key: str) -> None:
+        with suppress(FileNotFoundError):
+            self.fs.rm_file(self._path(key))
+
+    def _path(self, key: str) -> str:
+        return f"{self.root}/{validate_key(key)}"
+
+    def _new_path(self, key: str) -> str:
+        path = self._path(key)
+        self.fs.makedirs(str(PurePosixPath(path).parent), exist_ok=True)
+        return path
+
+
 def open_files(settings: Settings) -> FileStore:
     """Open the store that the settings name; no request is sent yet. Raises StoreNotSupported."""
     url = settings.files_url
@@ -76,9 +134,6 @@ def open_folder(url: str) -> FileStore:
     parts = urlsplit(url)
     if parts.scheme != "file" or parts.netloc or not parts.path.startswith("/"):
         raise StoreNotSupported(f"{StoreNotSupported.__doc__} Got: {parts.scheme or url}")
-    # Imported here: a client that sends small messages opens no file.
-    from mindbus.files.folder import FolderFiles
-
     root = Path(unquote(parts.path))
     root.mkdir(parents=True, exist_ok=True)
     return FolderFiles(root, url)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from bus_schema.envelope import Envelope
 from bus_schema.replies import Code, Reply
-from mindbus.bus.context import deadline_of
+from mindbus.bus.context import ClockOffsets
 from mindbus.bus.decode import Decoded
 from mindbus.bus.outcomes import Outcome, answer, dead_copy, is_bug, may_try_again, retry_copy, rung_for
 from mindbus.bus.sender import Sender
@@ -15,6 +15,7 @@ from mindbus.bus.transport import Incoming, Outgoing
 from mindbus.bus.worker import Worker
 from mindbus.errors import Ending, Expired, MindBusError, Rejected
 from mindbus.logs import logger
+from mindbus.redaction import without_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class ErrorMapping:
     sender: Sender
     ladder: Sequence[Rung]
     queue: str
+    clocks: ClockOffsets
 
     async def outcome_of(self, error: Exception, incoming: Incoming, message: Decoded) -> Outcome:
         """The outcome of a message whose handling raised."""
@@ -35,17 +37,17 @@ class ErrorMapping:
                 except Exception as failure:  # noqa: BLE001  # a refusal that cannot be recorded is tried again
                     error = failure
             case MindBusError(ending=Ending.DEAD_LETTER):
-                return await self.dead_letter(incoming, error.code, str(error), message.envelope)
+                return await self.dead_letter(incoming, error.code, _text_of(error), message.envelope)
         return await self.retry(error, incoming, message.envelope, message.attempt)
 
     async def retry(self, error: Exception, incoming: Incoming, envelope: Envelope | None, attempt: int) -> Outcome:
         """Another attempt after a rung of the ladder, or a dead letter where no attempt is left."""
         rung = rung_for(attempt, self.ladder, getattr(error, "delay", None))
-        reason = f"{type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {_text_of(error)}"
         if is_bug(error):
             logger().error("handler failed", worker=self.worker.name, id=incoming.properties.message_id, exc_info=error)
         at = datetime.now(UTC) + rung.delay
-        if not may_try_again(error, attempt, self.worker.attempts, at, deadline_of(envelope)):
+        if not may_try_again(error, attempt, self.worker.attempts, at, self.clocks.deadline_of(envelope)):
             code = Code.INTERNAL if is_bug(error) else Code.UNAVAILABLE
             return await self.dead_letter(incoming, code, f"{reason} (attempt {attempt}, the last)", envelope)
         logger().warning("will try again", id=incoming.properties.message_id, after=rung.name, reason=reason)
@@ -65,7 +67,7 @@ class ErrorMapping:
             return Outcome(error.code.value, await self._error_reply(error, envelope))
         self._log(error, message)
         if envelope.mbreplyto is None:
-            return await self.dead_letter(incoming, error.code, str(error), envelope)
+            return await self.dead_letter(incoming, error.code, _text_of(error), envelope)
         replies = await self._error_reply(error, envelope)
         if message.route.receives is None or message.is_query:
             return Outcome(error.code.value, replies)
@@ -74,7 +76,7 @@ class ErrorMapping:
         return Outcome(error.code.value, replies)
 
     async def _error_reply(self, error: MindBusError, envelope: Envelope) -> Sequence[Outgoing]:
-        return await answer(self.sender, envelope, _error(error.code, str(error), error.details))
+        return await answer(self.sender, envelope, _error(error.code, _text_of(error), error.details))
 
     def _log(self, error: MindBusError, message: Decoded) -> None:
         envelope = message.envelope
@@ -85,15 +87,20 @@ class ErrorMapping:
             service=self.worker.name,
             type=envelope.type,
             message_id=envelope.id,
-            requester=envelope.mbrequester,
+            requester=envelope.requester,
             trace_id=envelope.mbtraceid,
             error=type(error).__name__,
             code=error.code,
-            reason=str(error),
+            reason=_text_of(error),
             is_denied=isinstance(error, Rejected) and error.is_denied,
             details=error.details,
             about=about,
         )
+
+
+def _text_of(error: Exception) -> str:
+    # Others read it.
+    return without_secrets(str(error))
 
 
 def _error(code: Code, message: str, details: dict[str, object]) -> Reply:

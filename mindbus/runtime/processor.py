@@ -1,13 +1,14 @@
-"""Processor: carries the deliveries of one queue through decoding, the pipeline and settlement."""
+"""Processor of the deliveries of one queue: decoding, the pipeline, settlement; and mailboxes, which keep order."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from time import perf_counter
+from typing import Any
 
 from bus_schema.envelope import Kind
-from mindbus.bus.context import MessageContext
+from mindbus.bus.context import ClockOffsets, MessageContext
 from mindbus.bus.decode import Decoded, Unreadable, attempt_of, decode
 from mindbus.bus.outcomes import Outcome, address_results
 from mindbus.bus.sender import Sender, StreamWriter
@@ -15,11 +16,11 @@ from mindbus.bus.telemetry import ENDED, TOOK, series
 from mindbus.bus.topology import Rung
 from mindbus.bus.transport import Incoming, Outgoing, RawCopy, Transport
 from mindbus.bus.worker import CallNext, Middleware, Worker
-from mindbus.errors import BusUnavailable, Expired, TemporaryFailure, Unroutable
+from mindbus.errors import BusUnavailable, Damaged, Expired, HandlerTooSlow, TemporaryFailure, Unroutable
 from mindbus.logs import logger
-from mindbus.middleware.deduplication import Deduplication
 from mindbus.middleware.errors import ErrorMapping
-from mindbus.middleware.pipeline import Deadline, Tracing, fleet_middleware
+from mindbus.middleware.pipeline import Authorisation, Deadline, Deduplication, Tracing, fleet_middleware
+from mindbus.tasks import end
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class Processor:
     """Processes the deliveries of one queue: decode, run the handler within its pipeline, publish, acknowledge.
 
     The pipeline, from the outside: error mapping; metrics; deduplication with the unit of work, for a group of
-    messages; then for each message deadline, tracing, the fleet's middleware, the worker's, the handler. `in_place` is
-    for queues whose order matters: a message that is to be tried again waits here, not on the ladder.
+    messages; then for each message authorisation, deadline, tracing, the fleet's middleware, the worker's, the handler.
+    `in_place` is for queues whose order matters: a message that is to be tried again waits here, not on the ladder.
     """
 
     worker: Worker
@@ -38,11 +39,13 @@ class Processor:
     queue: str
     at_work: dict[str, "asyncio.Future[int]"]
     in_place: bool = False
+    authorisation: Authorisation = field(default_factory=Authorisation)
+    clocks: ClockOffsets = field(default_factory=ClockOffsets)
 
     @cached_property
     def middleware(self) -> tuple[Middleware, ...]:
         """Middleware around each message, outermost first."""
-        return (Deadline(), Tracing(), *fleet_middleware(), *self.worker.middleware)
+        return (self.authorisation, Deadline(self.clocks), Tracing(), *fleet_middleware(), *self.worker.middleware)
 
     @cached_property
     def deduplication(self) -> Deduplication:
@@ -51,7 +54,7 @@ class Processor:
 
     @cached_property
     def errors(self) -> ErrorMapping:
-        return ErrorMapping(self.worker, self.sender, self.ladder, self.queue)
+        return ErrorMapping(self.worker, self.sender, self.ladder, self.queue, self.clocks)
 
     async def process(self, incoming: Incoming) -> None:
         """Publish before acking: a crash between the two repeats what was published, never loses it."""
@@ -84,7 +87,13 @@ class Processor:
 
     async def handle(self, message: Decoded) -> Sequence[Outgoing]:
         """Run the handler within the middleware; the messages that it causes, addressed."""
-        context = MessageContext(message.envelope, self.worker.name, message.attempt, message=message.message)
+        context = MessageContext(
+            message.envelope,
+            self.worker.name,
+            message.attempt,
+            message=message.message,
+            may_operate=message.may_operate,
+        )
         call: CallNext = partial(self._call, message, context)
         for layer in reversed(self.middleware):
             call = partial(layer, context, call)
@@ -139,12 +148,14 @@ class Processor:
             inbox.mark_published(self.worker.name, message.envelope.id)
 
     async def outcome_of(self, message: Decoded, incoming: Incoming) -> Outcome:
-        """Handle it once within the whole pipeline, error mapping included."""
+        """Handle it once within the whole pipeline, error mapping included. Raises Damaged."""
         failure: Exception | None = None
         caused: Mapping[str, Sequence[Outgoing]] = {}
         began = perf_counter()
         try:
             caused = await self.deduplication([message], self.handle)
+        except Damaged:
+            raise
         except Exception as error:  # noqa: BLE001  # the one place where a handler's bug is caught
             failure = error
         # With the commit of the unit of work; an expired message has not been handled.
@@ -155,13 +166,22 @@ class Processor:
         return replace(await self.errors.outcome_of(failure, incoming, message), error=failure)
 
     async def _call(self, message: Decoded, context: MessageContext) -> Sequence[Outgoing]:
-        handler = message.route.handler(self.worker)
-        if not message.route.takes_context:
-            return await address_results(await handler(message.message), self.sender, message.envelope)
-        async with StreamWriter(self.sender, self.transport, message.envelope) as writer:
-            context.writer = writer
-            returned = await handler(message.message, context)
-        return await address_results(returned, self.sender, message.envelope)
+        route, envelope = message.route, message.envelope
+        handler, limit_s = route.handler(self.worker), route.time_limit_s or self.worker.time_limit_s
+        limit = asyncio.timeout(limit_s)
+        try:
+            async with limit:
+                if not route.takes_context:
+                    returned = await handler(message.message)
+                else:
+                    async with StreamWriter(self.sender, self.transport, envelope) as writer:
+                        context.writer = writer
+                        returned = await handler(message.message, context)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise HandlerTooSlow(f"{route.label} did not end within {limit_s:g} s") from error
+        return await address_results(returned, self.sender, envelope)
 
     async def _publish(self, message: Outgoing | RawCopy, is_recorded: bool) -> bool:
         while True:
@@ -181,3 +201,53 @@ class Processor:
                 await asyncio.sleep(0)
             else:
                 return True
+
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Mailboxes:
+    """Deliveries of one queue by key; within a key, each waits for the one before it."""
+
+    def __init__(self, processor: Processor, begin: Callable[[Incoming, Work], asyncio.Task[None]]) -> None:
+        self._processor, self._begin = processor, begin
+        self._arrived: asyncio.Queue[Incoming] = asyncio.Queue()
+        self._last: dict[str, asyncio.Task[None]] = {}
+        self._is_open = True
+        self._sorting = asyncio.create_task(self._sort_arrivals(), name=f"mailboxes of {processor.queue}")
+
+    def deliver(self, incoming: Incoming) -> None:
+        """Accept a delivery without blocking."""
+        self._arrived.put_nowait(incoming)
+
+    async def close(self) -> None:
+        """Start no further delivery; the waiting ones return to the queue, in order, when the consumer closes."""
+        self._is_open = False
+        await end(self._sorting)
+
+    async def _sort_arrivals(self) -> None:
+        while True:
+            incoming = await self._arrived.get()
+            # One after the other, since the key of a message is known only once it is read.
+            await asyncio.wait([self._begin(incoming, partial(self._sort, incoming))])
+
+    async def _sort(self, incoming: Incoming) -> None:
+        message = await self._processor.decode(incoming)
+        if message is None:
+            return
+        key = self._processor.worker.order_key(message.message)
+        before = self._last.get(key) if key is not None else None
+        task = self._begin(incoming, partial(self._execute, message, incoming, before))
+        if key is not None:
+            self._last[key] = task
+            task.add_done_callback(lambda done: self._forget(key, done))
+
+    async def _execute(self, message: Decoded, incoming: Incoming, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        if self._is_open:
+            await self._processor.execute(message, incoming)
+
+    def _forget(self, key: str, done: asyncio.Task[None]) -> None:
+        if self._last.get(key) is done:
+            del self._last[key]

@@ -1,33 +1,37 @@
 """Service: one running worker with its consumers, tasks, heartbeat, leadership and drain."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from bus_schema.fleet import Heartbeat, State
 from mindbus.bus.client import Client
 from mindbus.bus.connection import new_client, new_sender
+from mindbus.bus.context import ClockOffsets
 from mindbus.bus.sender import Sender
 from mindbus.bus.telemetry import PUBLISHED, series
-from mindbus.bus.topology import Topology, backbone, commands_queue, events_queue, of_service, rungs_of
+from mindbus.bus.topology import Topology, backbone, commands_queue, events_queue, rungs_of
 from mindbus.bus.transport import Consumer, Incoming, Transport
 from mindbus.bus.worker import Leadership, Worker, WorkerContext
-from mindbus.errors import BusUnavailable
+from mindbus.errors import Damaged
 from mindbus.files.store import open_files
 from mindbus.logs import logger
-from mindbus.runtime.mailboxes import Mailboxes, Work
-from mindbus.runtime.processor import Processor
+from mindbus.middleware.pipeline import Authorisation
+from mindbus.runtime.processor import Mailboxes, Processor, Work
+from mindbus.runtime.provision import Administrator, queues_of, when_up
 from mindbus.runtime.worker_tasks import WorkerTasks
 from mindbus.settings import Settings
-from mindbus.tasks import end
+from mindbus.tasks import Supervised, end
 from mindbus.version import __version__
 
 _LEAD_AGAIN_S = 1.0
 
 
 class Service:
-    """Runs a worker on a transport until it is drained; `report` is called with its state at every heartbeat.
+    """Runs a worker on a transport until it is drained.
+
+    `report` is called with its name, its state and its note at every heartbeat.
 
     A worker with a leadership consumes while it leads; until then, and whenever it has lost it, it stands by.
     """
@@ -39,7 +43,7 @@ class Service:
         sender: Sender,
         client: Client,
         settings: Settings,
-        report: Callable[[str, State], None],
+        report: Callable[[str, State, str], None],
     ) -> None:
         self.worker, self._transport, self._sender, self._settings = worker, transport, sender, settings
         self._asking, self._report = client, report
@@ -51,15 +55,39 @@ class Service:
         self._at_work: dict[str, asyncio.Future[int]] = {}
         self._is_open = asyncio.Event()
         self._stands_by = False
+        self._damage = ""
+        self._clocks = ClockOffsets()
+
+    @property
+    def trouble(self) -> str:
+        """Reason why it is not well, beyond a broker that is away; empty where there is none."""
+        if self._damage:
+            return self._damage
+        if failing := self._tasks.failing:
+            return f"{', '.join(failing)} fails again and again; its log says why"
+        return self.worker.inbox.trouble
+
+    @property
+    def note(self) -> str:
+        """Its trouble, or something to look at in one that is well."""
+        return self.trouble or self._clocks.wrong_clock()
 
     @property
     def state(self) -> State:
-        """Ready while it consumes from all of its queues and none of its tasks keeps failing."""
+        """Ready while it consumes from all of its queues and nothing that it does by itself keeps failing."""
         if self._stands_by:
             return State.STANDING_BY
         is_consuming = self._is_open.is_set() and all(consumer.ready for consumer in self._consumers)
-        is_ready = is_consuming and not self._tasks.are_failing
-        return State.READY if is_ready else State.UNREADY
+        return State.READY if is_consuming and not self.trouble else State.UNREADY
+
+    @property
+    def at_work(self) -> int:
+        """Number of messages that are being handled."""
+        return len(self._at_work_tasks)
+
+    async def require(self) -> None:
+        """Check that its queues have been made, where it does not make them itself. Raises TopologyMissing."""
+        await self._transport.require(queues_of(self.worker))
 
     async def start(self) -> None:
         """Open the worker, then its queues; or stand by, if another instance leads."""
@@ -69,14 +97,17 @@ class Service:
             await self._open()
         if leadership is not None:
             self._presence.append(asyncio.create_task(self._keep_leading(leadership), name=f"{self.worker.name} leads"))
-        self._presence.append(asyncio.create_task(self._send_heartbeats(), name=f"{self.worker.name} heartbeat"))
+        # Apart: while the bus is away, the file says that the worker lives.
+        for name, step in (("health", self._report_health), ("heartbeat", self._send_heartbeat)):
+            beating = Supervised(f"{self.worker.name} {name}", step, self._settings.heartbeat_s)
+            self._presence.append(asyncio.create_task(beating.run(begins_at_once=True), name=beating.name))
 
     async def wait_ready(self) -> None:
         """Wait until it consumes from all of its queues, unless it stands by."""
         if not self._stands_by:
             await self._is_open.wait()
             await asyncio.gather(*(consumer.wait_ready() for consumer in self._consumers))
-        self._report(self.worker.name, self.state)
+        self._report(self.worker.name, self.state, self.note)
 
     async def drain(self) -> None:
         """Take nothing more, finish what has begun within the drain time, close."""
@@ -139,7 +170,17 @@ class Service:
 
     def _consume(self, topology: Topology, queue: str) -> None:
         ladder, worker = rungs_of(self._settings.retry_rungs), self.worker
-        processor = Processor(worker, self._sender, self._transport, ladder, queue, self._at_work, worker.is_ordered)
+        processor = Processor(
+            worker,
+            self._sender,
+            self._transport,
+            ladder,
+            queue,
+            self._at_work,
+            in_place=worker.is_ordered,
+            authorisation=Authorisation(self._settings.operators, self._settings.readers),
+            clocks=self._clocks,
+        )
         deliver: Callable[[Incoming], None] = partial(self._process, processor)
         if worker.is_ordered:
             self._mailboxes.append(Mailboxes(processor, partial(self._begin, queue)))
@@ -153,28 +194,45 @@ class Service:
 
     def _begin(self, queue: str, incoming: Incoming, work: Work) -> asyncio.Task[None]:
         # A task of ours, not of the channel's: the work outlives a lost connection.
-        task = asyncio.create_task(_settle(queue, incoming, work))
+        task = asyncio.create_task(self._settle(queue, incoming, work))
         self._at_work_tasks.add(task)
         task.add_done_callback(self._at_work_tasks.discard)
         return task
 
-    async def _send_heartbeats(self) -> None:
-        while True:
-            state = self.state
-            self._report(self.worker.name, state)
-            beat = Heartbeat(
-                service=self.worker.name,
-                instance=self._sender.instance,
-                ready=state is State.READY,
-                standing_by=state is State.STANDING_BY,
-                version=__version__,
-            )
-            try:
-                await self._transport.publish(await self._sender.event(beat))
-                series(PUBLISHED, beat.wire.type).inc()
-            except BusUnavailable as unavailable:
-                logger().warning("heartbeat not sent", worker=self.worker.name, reason=str(unavailable))
-            await asyncio.sleep(self._settings.heartbeat_s)
+    async def _settle(self, queue: str, incoming: Incoming, work: Work) -> None:
+        try:
+            await work()
+        except Damaged as damage:
+            await self._halt(str(damage))
+            await incoming.requeue()
+        except Exception:  # noqa: BLE001  # a mistake of the runtime's own must not leave the message in limbo
+            logger().exception("delivery failed", queue=queue, id=incoming.properties.message_id)
+            # Bounded by the queue's delivery limit.
+            await incoming.requeue()
+
+    async def _halt(self, damage: str) -> None:
+        """Consume no more until the process is started anew; what comes meanwhile stays in the queues."""
+        if not self._damage:
+            logger().error("worker stops consuming", worker=self.worker.name, reason=damage)
+        self._damage = damage
+        await asyncio.gather(*(consumer.pause() for consumer in self._consumers))
+
+    async def _report_health(self) -> None:
+        if damage := self.worker.inbox.damage:
+            await self._halt(damage)
+        self._report(self.worker.name, self.state, self.note)
+
+    async def _send_heartbeat(self) -> None:
+        state = self.state
+        beat = Heartbeat(
+            service=self.worker.name,
+            instance=self._sender.instance,
+            ready=state is State.READY,
+            standing_by=state is State.STANDING_BY,
+            version=__version__,
+        )
+        await self._transport.publish(await self._sender.event(beat))
+        series(PUBLISHED, beat.wire.type).inc()
 
 
 def build(
@@ -182,7 +240,7 @@ def build(
     name: str,
     settings: Settings,
     transport: Transport,
-    report: Callable[[str, State], None] = lambda _name, _state: None,
+    report: Callable[[str, State, str], None] = lambda _name, _state, _note: None,
 ) -> Service:
     """Build a worker with a client of its own, ready to be started."""
     principal = new_sender(name, f"svc.{name}", settings)
@@ -197,19 +255,17 @@ def build(
 
 def topology_of(worker: Worker, settings: Settings) -> Topology:
     """Everything that a worker needs on the broker."""
-    routes = worker.routes
-    return backbone(rungs_of(settings.retry_rungs)) + of_service(
-        worker.name,
-        takes_commands=bool(routes.commands),
-        event_keys=routes.event_keys,
-        is_ordered=worker.is_ordered,
-    )
+    return backbone(rungs_of(settings.retry_rungs)) + queues_of(worker)
 
 
-async def _settle(queue: str, incoming: Incoming, work: Work) -> None:
-    try:
-        await work()
-    except Exception:  # noqa: BLE001  # a mistake of the runtime's own must not leave the message in limbo
-        logger().exception("delivery failed", queue=queue, id=incoming.properties.message_id)
-        # Bounded by the queue's delivery limit.
-        await incoming.requeue()
+async def provide(services: Sequence[Service], settings: Settings) -> None:
+    """Have the exchanges and queues of services, before they start.
+
+    On the private node its owner, who runs them, makes these. Raises TopologyMissing where somebody else has to.
+    """
+    admin = Administrator.of_private_node(settings)
+    if admin is not None:
+        workers = [service.worker for service in services]
+        await when_up(lambda: admin.provide(workers, settings))
+    for service in services:
+        await service.require()

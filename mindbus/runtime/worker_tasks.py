@@ -29,9 +29,9 @@ class WorkerTasks:
         self._running: list[asyncio.Task[None]] = []
 
     @property
-    def are_failing(self) -> bool:
-        """Whether one of them has failed again and again."""
-        return any(task.is_failing for task in self._supervised)
+    def failing(self) -> list[str]:
+        """Names of those that have failed again and again."""
+        return [task.name for task in self._supervised if task.is_failing]
 
     def start(self) -> None:
         """Begin all of them: background tasks at once, periodic ones after their first interval."""

@@ -5,12 +5,15 @@ import errno
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import IO, Protocol
 
 from bus_schema.artifacts import Manifest
+from bus_schema.uploads import FoundManifest
 from mindbus.files.keys import object_key
+from mindbus.files.packs import read_pack
 from mindbus.files.store import FileStore
 from mindbus.logs import logger
 from mindbus.sdk.buffer_folder import BufferEntry
@@ -27,11 +30,18 @@ _GENERATION = re.compile(r"[0-9]{1,18}")
 class ArtifactAccess(Protocol):
     """Staging and reading, directly or by presigned addresses."""
 
+    @property
+    def needs_place(self) -> bool:
+        """Whether `open` has to be told in which pack the bytes are, where they are in one."""
+
     def address(self, key: str) -> str:
         """The `uri` that a manifest shows for what is staged under the key."""
 
     async def stage(self, entry: BufferEntry, source: Path, progress: Progress = no_progress) -> None:
         """Bring the bytes to where storage looks for them, unless they are there. Raises StorageAway."""
+
+    def stage_at_once(self, entry: BufferEntry, source: Path) -> bool:
+        """Stage from the thread of the caller; False where that takes time, or fails, so that `stage` has to do it."""
 
     async def shelter(self, entry: BufferEntry, source: Path) -> None:
         """Storage is away: bring the bytes to where nobody collects them."""
@@ -51,6 +61,10 @@ class DirectAccess:
     def __init__(self, files: FileStore) -> None:
         self._files = files
 
+    @property
+    def needs_place(self) -> bool:
+        return self._files.local_root is not None
+
     def address(self, key: str) -> str:
         return self._files.uri(key)
 
@@ -59,6 +73,10 @@ class DirectAccess:
             await asyncio.to_thread(self._stage, entry, source, progress)
         except OSError as error:
             raise StorageAway(f"file store: {error}") from error
+
+    def stage_at_once(self, entry: BufferEntry, source: Path) -> bool:
+        """False: the bytes are sent."""
+        return False
 
     async def shelter(self, entry: BufferEntry, source: Path) -> None:
         """Nothing to do: the buffer keeps the bytes."""
@@ -75,6 +93,8 @@ class DirectAccess:
         key = _permanent_key(manifest, self._files.url)
         expected = manifest.size_bytes - start if length is None else length
         try:
+            if (content := await asyncio.to_thread(self._packed, manifest)) is not None:
+                return BufferedByteStream(content[start:] if length is None else content[start : start + length])
             return await asyncio.to_thread(self._open, key, start, length, expected)
         except FileNotFoundError as error:
             raise BytesMissing(f"{BytesMissing.__doc__} ({manifest.id}, {key})") from error
@@ -96,6 +116,15 @@ class DirectAccess:
         except FileNotFoundError:
             return False
 
+    def _packed(self, manifest: Manifest) -> bytes | None:
+        """The bytes of an artifact that is in a pack, as far as the manifest says so."""
+        root = self._files.local_root
+        if root is None or not isinstance(manifest, FoundManifest) or manifest.packed is None:
+            return None
+        with suppress(FileNotFoundError):
+            return read_pack(root, manifest.packed, manifest.sha256, int(manifest.uri.rpartition("/")[2]))
+        return None
+
     def _open(self, key: str, start: int, length: int | None, expected: int) -> ByteStream:
         file = self._files.open_read(key)
         if start:
@@ -116,6 +145,13 @@ class FolderAccess(DirectAccess):
     def __init__(self, files: FileStore, root: Path) -> None:
         super().__init__(files)
         self._root = root
+
+    def stage_at_once(self, entry: BufferEntry, source: Path) -> bool:
+        try:
+            self._stage(entry, source, no_progress)
+        except OSError:
+            return False
+        return True
 
     async def shelter(self, entry: BufferEntry, source: Path) -> None:
         """Move the bytes back to the buffer: storage collects what is staged for long."""

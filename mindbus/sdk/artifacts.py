@@ -2,64 +2,43 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Literal, Self, Unpack
+from typing import Self, Unpack
 
-from bus_schema.artifacts import ArtifactRef, Manifest
+from bus_schema.artifacts import Manifest
 from bus_schema.ids import mint
+from bus_schema.storage import Registration
+from bus_schema.uploads import FoundManifest
 from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now
-from mindbus.files.keys import new_staging_key
 from mindbus.files.store import has_direct_access, open_files
 from mindbus.logs import logger
 from mindbus.sdk.access import ArtifactAccess, DirectAccess, FolderAccess
 from mindbus.sdk.buffer import Buffer, BufferLimits
 from mindbus.sdk.buffer_folder import BufferEntry
-from mindbus.sdk.errors import ArtifactConflict, StorageAway
+from mindbus.sdk.errors import ArtifactConflict, ArtifactRejected, BytesMissing, StorageAway
 from mindbus.sdk.presigned_access import PresignedAccess
-from mindbus.sdk.registration import BufferDrain, BufferRegistrar, StoragePolicy
+from mindbus.sdk.receiver import ArtifactReceiver
+from mindbus.sdk.registration import BufferDrain, BufferRegistrar, NotRegistered, StoragePolicy, batches_of
 from mindbus.sdk.storage_link import StorageClient, StorageHeartbeat, StorageLink
 from mindbus.sdk.transfers import (
     ArtifactReader,
+    NewArtifact,
     Progress,
+    Put,
     PutOptions,
     ReadOptions,
     ReadRange,
     Source,
-    chunks_of,
-    guess_content_type,
     no_progress,
     read_whole,
     save_to,
-    size_of,
-    with_progress,
 )
 from mindbus.settings import Settings
 from mindbus.tasks import end
-
-# Small bytes are received in one go: handing over to a thread takes longer than hashing them.
-_RECEIVED_AT_ONCE_BYTES = 64 * 1024
-
-
-@dataclass(frozen=True)
-class Put:
-    """Outcome of `Artifacts.put`: storage has the artifact, or it is pending, safe in the local buffer."""
-
-    manifest: Manifest
-    outcome: Literal["registered", "already_exists", "pending"]
-
-    @property
-    def ref(self) -> ArtifactRef:
-        """The pointer to put into messages; valid from now on, pending or not."""
-        return self.manifest.ref
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether storage has yet to confirm it; it then publishes `artifact.registered`."""
-        return self.outcome == "pending"
 
 
 def open_artifacts(
@@ -97,10 +76,10 @@ class Artifacts:
         self._policy = policy or StoragePolicy()
         self._storage = storage or StorageClient(bus)
         self._buffer = Buffer(data_dir / "buffer", bus.owner, self._policy.limits)
+        self._receiver = ArtifactReceiver(self._buffer, self._access, bus.identity, clock)
         self._registrar = BufferRegistrar(self._buffer, self._access, self._storage, clock)
         self._at_work: set[str] = set()
         self._drain = BufferDrain(self._buffer, self._registrar, self._policy, self._at_work)
-        self._finishing = asyncio.Lock()
         self._heartbeat = StorageHeartbeat(bus)
         self._room = asyncio.Event()
         self._draining: asyncio.Task[None] | None = None
@@ -126,8 +105,30 @@ class Artifacts:
         """
         artifact_id = options["artifact_id"] = options.get("artifact_id") or mint("art")
         with self._working_on(artifact_id) as is_alone:
-            entry = await self._receive(source, options, progress)
-            return await self._register(entry, progress) if is_alone else Put(entry.manifest, "pending")
+            artifact: NewArtifact = {"source": source, **options}
+            entry, is_staged = await self._receiver.receive(artifact, progress, stages=is_alone)
+            if not is_alone:
+                return Put(entry.manifest, "pending")
+            return await self._register(entry, progress, is_staged=is_staged)
+
+    async def put_all(self, artifacts: Sequence[NewArtifact]) -> list[Put | ArtifactRejected]:
+        """Make many sources artifacts, each as `put` does, a hundred to a message; their outcomes in order.
+
+        One that is rejected harms no other: its error is its outcome. Raises BufferFull, OSError as `put` does;
+        those before it are registered all the same.
+        """
+        named: list[NewArtifact] = [
+            {**each, "artifact_id": each.get("artifact_id") or mint("art")} for each in artifacts
+        ]
+        outcomes: dict[str, Put | ArtifactRejected] = {}
+        with ExitStack() as at_work:
+            alone = {id_: at_work.enter_context(self._working_on(id_)) for id_ in dict.fromkeys(map(_id_of, named))}
+            received = await self._receiver.receive_all(named)
+            outcomes |= {id_: error for id_, error in received.items() if isinstance(error, ArtifactConflict)}
+            entries = [entry for entry in received.values() if isinstance(entry, BufferEntry)]
+            outcomes |= {each.artifact_id: Put(each.manifest, "pending") for each in entries}
+            outcomes |= await self._register_all([each for each in entries if alone[each.artifact_id]])
+        return [outcomes[_id_of(each)] for each in named]
 
     async def find(self, artifact_id: str, *, trace: str) -> Put | None:
         """The artifact, if it has been put before, by this instance or by one that died; else None.
@@ -169,7 +170,9 @@ class Artifacts:
 
         Raises as `manifest` does; ArtifactUnreadable, NoSuchRange.
         """
-        manifest = await self.manifest(artifact_id, trace=options.get("trace"))
+        trace = options.get("trace")
+        needs_place = self._access.needs_place
+        manifest = await (self._located(artifact_id, trace) if needs_place else self.manifest(artifact_id, trace=trace))
         async with self.open_found(manifest, **options) as reader:
             yield reader
 
@@ -179,7 +182,15 @@ class Artifacts:
         trace = options.get("trace")
         span = ReadRange.of(manifest, options.get("start", 0), options.get("length"))
         # A whole artifact is read to its end: bytes beyond its size mean that it is not the artifact.
-        pieces = await self._access.open(manifest, trace, span.start, None if span.is_whole else span.length)
+        length = None if span.is_whole else span.length
+        try:
+            pieces = await self._access.open(manifest, trace, span.start, length)
+        except BytesMissing:
+            if not self._access.needs_place or (isinstance(manifest, FoundManifest) and manifest.packed):
+                raise
+            # Only storage knows whether the bytes are in a pack, and in which.
+            located = await self._located(manifest.id, trace)
+            pieces = await self._access.open(located, trace, span.start, length)
         reader = ArtifactReader(manifest, pieces, span, options.get("progress", no_progress))
         try:
             yield reader
@@ -213,64 +224,36 @@ class Artifacts:
     async def __aexit__(self, *_exc: object) -> None:
         await self.stop()
 
-    async def _receive(self, source: Source, options: PutOptions, progress: Progress) -> BufferEntry:
-        def describe(sha256: str, size_bytes: int) -> BufferEntry:
-            return self._entry(options, content_type, sha256, size_bytes)
-
-        content_type = options.get("content_type") or guess_content_type(source)
-        if isinstance(source, bytes) and len(source) <= _RECEIVED_AT_ONCE_BYTES:
-            async with self._finishing:
-                entry, sha256 = await asyncio.to_thread(self._buffer.receive, source, describe)
-            progress("receive", len(source), len(source))
-        else:
-            incoming = await asyncio.to_thread(self._buffer.begin)
-            try:
-                async for chunk in with_progress(chunks_of(source), "receive", progress, size_of(source)):
-                    await asyncio.to_thread(incoming.write, chunk)
-                async with self._finishing:
-                    entry = await asyncio.to_thread(incoming.finish, describe)
-            except BaseException:
-                await asyncio.to_thread(incoming.abandon)
-                raise
-            sha256 = incoming.sha256
-        if entry.manifest.sha256 != sha256:
-            raise ArtifactConflict(f"{entry.artifact_id} waits in the buffer with other bytes", entry.manifest.ref)
-        return entry
-
-    def _entry(self, options: PutOptions, content_type: str, sha256: str, size_bytes: int) -> BufferEntry:
-        now, before = self._clock(), options.get("supersedes")
-        key = new_staging_key(self._bus.owner, now)
-        manifest = Manifest(
-            id=options.get("artifact_id") or mint("art"),
-            version=before.version + 1 if before else 1,
-            supersedes=before.artifact_id if before else None,
-            trace_id=options["trace"],
-            step_id=options.get("step"),
-            created_by=self._bus.identity,
-            created_at=now,
-            artifact_type=options["artifact_type"],
-            content_type=content_type,
-            uri=self._access.address(key),
-            size_bytes=size_bytes,
-            checksum=f"sha256:{sha256}",
-            retention=options.get("retention", "infinite"),
-            owner=self._bus.owner,
-            visibility=options.get("visibility", "trace"),
-            context=options.get("context"),
-        )
-        return BufferEntry(manifest=manifest, upload_key=key, buffered_at=now)
-
-    async def _register(self, entry: BufferEntry, progress: Progress = no_progress) -> Put:
+    async def _register(self, entry: BufferEntry, progress: Progress = no_progress, *, is_staged: bool = False) -> Put:
         """The first attempts; the rest is up to the drain."""
-        if any(map(self._buffer.get, entry.needs)):
+        if not self._buffer.is_ready(entry):
             return Put(entry.manifest, "pending")
+        # A later attempt finds the bytes back in the buffer.
+        staged = iter([is_staged])
         try:
-            registration = await self._policy.retry(lambda: self._registrar.register(entry.artifact_id, progress))
+            registration = await self._policy.retry(
+                lambda: self._registrar.register(entry.artifact_id, progress, is_staged=next(staged, False))
+            )
         except StorageAway:
             return Put(entry.manifest, "pending")
         finally:
             self._room.set()
         return Put(entry.manifest, registration.outcome)
+
+    async def _register_all(self, entries: Sequence[BufferEntry]) -> dict[str, Put | ArtifactRejected]:
+        """As `_register`, in batches; first those that others need."""
+        outcomes: dict[str, Put | ArtifactRejected] = {}
+        while ready := [each for each in entries if self._buffer.is_ready(each)]:
+            entries = [each for each in entries if each not in ready]
+            for batch in batches_of(ready):
+                with suppress(StorageAway):
+                    answers = await self._policy.retry(partial(self._registrar.register_all, batch))
+                    outcomes |= {each.artifact_id: _outcome_of(each, answers[each.artifact_id]) for each in batch}
+                self._room.set()
+        return outcomes
+
+    async def _located(self, artifact_id: str, trace: str | None) -> FoundManifest:
+        return await self._policy.retry(lambda: self._storage.located(artifact_id, trace))
 
     @contextmanager
     def _working_on(self, artifact_id: str) -> Iterator[bool]:
@@ -292,3 +275,13 @@ class Artifacts:
                 logger().error("buffer cannot be drained", owner=self._bus.owner, reason=str(error))
             await self._heartbeat.next()
             await self._policy.sleep(self._policy.chance() * self._policy.spread_s)
+
+
+def _id_of(artifact: NewArtifact) -> str:
+    return artifact.get("artifact_id") or ""
+
+
+def _outcome_of(entry: BufferEntry, answer: Registration | NotRegistered) -> Put | ArtifactRejected:
+    if isinstance(answer, ArtifactRejected):
+        return answer
+    return Put(entry.manifest, answer.outcome if isinstance(answer, Registration) else "pending")

@@ -6,15 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from prometheus_client import Gauge
-
+from mindbus.bus.telemetry import Metric, series
 from mindbus.files.disk import BackgroundSha256, Disk, WriteBehindFile
 from mindbus.logs import logger
 from mindbus.sdk.buffer_folder import FAILED, BufferEntry, BufferFolder, bytes_path
 from mindbus.sdk.errors import BufferClosed, BufferFull
 
-BUFFERED_ARTIFACTS = Gauge("mindbus_buffered_artifacts", "Artifacts in the local buffer", ["owner"])
-BUFFERED_BYTES = Gauge("mindbus_buffered_bytes", "Bytes in the local buffer", ["owner"])
+BUFFERED_ARTIFACTS = Metric("Gauge", "mindbus_buffered_artifacts", "Artifacts in the local buffer", ("owner",))
+BUFFERED_BYTES = Metric("Gauge", "mindbus_buffered_bytes", "Bytes in the local buffer", ("owner",))
 
 
 @dataclass(frozen=True)
@@ -103,6 +102,10 @@ class Buffer:
         with self._lock:
             return [item.entry for item in self._held.values()]
 
+    def is_ready(self, entry: BufferEntry) -> bool:
+        """Whether nothing that must be registered before it waits here."""
+        return not any(map(self.get, entry.needs))
+
     def bytes_of(self, entry: BufferEntry) -> Path:
         return bytes_path(self._at(entry.artifact_id).folder.path, entry.artifact_id)
 
@@ -113,10 +116,11 @@ class Buffer:
         with self._lock:
             self._held[entry.artifact_id] = _Held(entry, folder)
 
-    def drop(self, artifact_id: str) -> None:
-        """Remove an entry that storage has registered."""
-        self._at(artifact_id).folder.drop(artifact_id)
-        self._forget(artifact_id)
+    def drop(self, *artifact_ids: str) -> None:
+        """Remove entries that storage has registered."""
+        for artifact_id in artifact_ids:
+            self._at(artifact_id).folder.drop(artifact_id)
+            self._forget(artifact_id)
 
     def set_aside(self, artifact_id: str, reason: str) -> None:
         self._at(artifact_id).folder.set_aside(artifact_id, reason)
@@ -165,15 +169,15 @@ class Buffer:
             return
         self._held[entry.artifact_id] = _Held(entry, folder)
         self._bytes += entry.manifest.size_bytes
-        BUFFERED_ARTIFACTS.labels(self._owner).inc()
-        BUFFERED_BYTES.labels(self._owner).inc(entry.manifest.size_bytes)
+        series(BUFFERED_ARTIFACTS, self._owner).inc()
+        series(BUFFERED_BYTES, self._owner).inc(entry.manifest.size_bytes)
 
     def _forget(self, artifact_id: str) -> None:
         with self._lock:
             removed = self._held.pop(artifact_id)
             self._bytes -= removed.entry.manifest.size_bytes
-        BUFFERED_ARTIFACTS.labels(self._owner).dec()
-        BUFFERED_BYTES.labels(self._owner).dec(removed.entry.manifest.size_bytes)
+        series(BUFFERED_ARTIFACTS, self._owner).dec()
+        series(BUFFERED_BYTES, self._owner).dec(removed.entry.manifest.size_bytes)
 
     def _release_empty(self) -> None:
         for folder in [folder for folder in self._adopted if folder.is_empty()]:

@@ -20,8 +20,7 @@ from bus_schema.glm import (
 from bus_schema.kem import Kem, KemDraft, KemRights, Metadata
 from bus_schema.kem_query import KemQuery
 from bus_schema.kps import Chunking, ProcessedData, ProcessRawData
-from bus_schema.links import Link
-from bus_schema.messages import Command
+from bus_schema.messages import Command, Link
 from bus_schema.replies import Code
 from bus_schema.swm import LoadKemsFromGlm, PublishKems, QuerySwm
 from mindbus.errors import ReplyError

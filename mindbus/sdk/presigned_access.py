@@ -36,6 +36,8 @@ class UploadSigner(Protocol):
 class PresignedAccess:
     """ArtifactAccess without credentials; an address is requested when it is needed, and kept nowhere."""
 
+    needs_place = False
+
     def __init__(self, storage: UploadSigner, transfer: PresignedTransfer | None = None) -> None:
         self._storage, self._transfer = storage, transfer or PresignedTransfer()
 
@@ -55,6 +57,10 @@ class PresignedAccess:
             raise StorageFailed(str(error)) from error
         except OSError as error:
             raise StorageAway(f"file store: {error}") from error
+
+    def stage_at_once(self, entry: BufferEntry, source: Path) -> bool:
+        """False: the bytes are sent."""
+        return False
 
     async def shelter(self, entry: BufferEntry, source: Path) -> None:
         """Nothing to do: the buffer keeps the bytes."""

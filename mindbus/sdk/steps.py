@@ -8,9 +8,9 @@ from bus_schema.artifacts import AIContext, Manifest
 from bus_schema.ids import derived
 from bus_schema.process import ExecuteStep, StepCompleted, StepPendingStorage
 from mindbus.logs import logger
-from mindbus.sdk.artifacts import Artifacts, Put
+from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.errors import ArtifactConflict, ArtifactNotFound, StorageAway
-from mindbus.sdk.transfers import read_whole
+from mindbus.sdk.transfers import Put, read_whole
 
 T = TypeVar("T")
 

@@ -2,9 +2,10 @@
 
 import asyncio
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from hashlib import sha256
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
@@ -13,7 +14,14 @@ from bus_schema.envelope import explain
 from bus_schema.fleet import Heartbeat
 from bus_schema.messages import Query
 from bus_schema.replies import Code
-from bus_schema.storage import GetArtifact, GetArtifacts, RegisterArtifact, Registration
+from bus_schema.storage import (
+    GetArtifact,
+    GetArtifacts,
+    RegisterArtifact,
+    RegisterArtifacts,
+    Registration,
+    RegistrationItem,
+)
 from bus_schema.uploads import FoundManifest, PresignedGet, PresignedPut, RequestUpload
 from mindbus.bus.client import Client
 from mindbus.errors import BusUnavailable, NoReply, ReplyError
@@ -31,7 +39,10 @@ from mindbus.tasks import end
 # Storage hashes all that it publishes: an answer may take this long besides the copy.
 _TIMEOUT_S = 6.0
 _SLOWEST_COPY_BYTES_PER_S = 20e6
-_ERRORS: dict[Code, type[Exception]] = {
+# Of each further one in a message: many of them may come at once.
+_SLOWEST_S = 0.1
+RegistrationFailure = StorageAway | StagedCopyLost | ArtifactRejected
+_ERRORS: dict[Code, type[StorageAway] | type[StagedCopyLost]] = {
     Code.UNAVAILABLE: StorageAway,
     Code.EXPIRED: StorageAway,
     Code.INTERNAL: StorageFailed,
@@ -46,8 +57,14 @@ class StorageLink(Protocol):
     async def register(self, manifest: Manifest) -> Registration:
         """Raises StorageAway, StagedCopyLost, ArtifactRejected."""
 
+    async def register_all(self, manifests: Sequence[Manifest]) -> list[Registration | RegistrationFailure]:
+        """The registration of each, up to a hundred of one trace, or why it was not registered. Raises StorageAway."""
+
     async def manifest(self, artifact_id: str, trace: str | None) -> Manifest:
         """Raises StorageAway, ArtifactNotFound, ArtifactRejected."""
+
+    async def located(self, artifact_id: str, trace: str | None) -> FoundManifest:
+        """As `manifest`, with the address of the bytes."""
 
     async def manifests_of(self, artifact_ids: Sequence[str], trace: str | None) -> tuple[Manifest, ...]:
         """Those that there are, as far as they may be read. Raises StorageAway, ArtifactRejected."""
@@ -63,7 +80,7 @@ class StorageClient:
 
     async def register(self, manifest: Manifest) -> Registration:
         """A repeated registration is the same message as long as the staged copy is the same."""
-        timeout_s = _TIMEOUT_S + manifest.size_bytes / _SLOWEST_COPY_BYTES_PER_S
+        timeout_s = _timeout_s(manifest)
         command = RegisterArtifact(manifest=manifest)
         with _translate_errors():
             return await in_id_scope(
@@ -71,11 +88,25 @@ class StorageClient:
                 lambda: self._bus.request(command, timeout_s=timeout_s, trace=manifest.trace_id, step=manifest.step_id),
             )
 
+    async def register_all(self, manifests: Sequence[Manifest]) -> list[Registration | RegistrationFailure]:
+        """As `register`, in one message."""
+        command, trace = RegisterArtifacts(manifests=tuple(manifests)), manifests[0].trace_id
+        staged = sha256("\n".join(manifest.uri for manifest in manifests).encode()).hexdigest()
+        with _translate_errors():
+            report = await in_id_scope(
+                f"{self._scope}/{staged}",
+                lambda: self._bus.request(command, timeout_s=_timeout_s(*manifests), trace=trace),
+            )
+        return [_registration_of(item) for item in report.items]
+
     async def manifest(self, artifact_id: str, trace: str | None) -> Manifest:
         return await self._get(artifact_id, trace)
 
+    async def located(self, artifact_id: str, trace: str | None) -> FoundManifest:
+        return await self._get(artifact_id, trace, presigned=True)
+
     async def address_to_read(self, artifact_id: str, trace: str | None) -> PresignedGet | None:
-        return (await self._get(artifact_id, trace, presigned=True)).presigned_url
+        return (await self.located(artifact_id, trace)).presigned_url
 
     async def address_to_stage(self, manifest: Manifest) -> PresignedPut | None:
         query = RequestUpload(
@@ -91,7 +122,9 @@ class StorageClient:
             query = GetArtifacts(artifact_ids=tuple(artifact_ids))
         except ValidationError as error:
             raise ArtifactRejected(Code.INVALID, explain(error)) from error
-        return (await self._request(query, trace)).items
+        found = await self._request(query, trace)
+        packed = found.packed or {}
+        return tuple(FoundManifest(**dict(each), packed=packed.get(each.id)) for each in found.items)
 
     async def _get(self, artifact_id: str, trace: str | None, *, presigned: bool = False) -> FoundManifest:
         try:
@@ -145,19 +178,32 @@ def _translate_errors() -> Iterator[None]:
     except (BusUnavailable, NoReply) as error:
         raise StorageAway(str(error)) from error
     except ReplyError as error:
-        raise _translate(error) from error
+        raise _translate(error.code, error.message, error.details) from error
 
 
-def _translate(reply: ReplyError) -> Exception:
-    if reply.code in _ERRORS:
-        return _ERRORS[reply.code](reply.message)
-    if reply.code is Code.CONFLICT:
-        return ArtifactConflict(reply.message, _existing(reply))
-    return ArtifactRejected(reply.code, reply.message)
+def _timeout_s(*manifests: Manifest) -> float:
+    size_bytes = sum(manifest.size_bytes for manifest in manifests)
+    return _TIMEOUT_S + (len(manifests) - 1) * _SLOWEST_S + size_bytes / _SLOWEST_COPY_BYTES_PER_S
 
 
-def _existing(conflict: ReplyError) -> ArtifactRef | None:
+def _registration_of(item: RegistrationItem) -> Registration | RegistrationFailure:
+    if item.status in ("refused", "failed"):
+        return _translate(item.code or Code.INTERNAL, item.error or "", item.details)
+    return Registration(
+        artifact_id=item.artifact_id, version=item.version or 1, sha256=item.sha256 or "", outcome=item.status
+    )
+
+
+def _translate(code: Code, message: str, details: Mapping[str, Any]) -> RegistrationFailure:
+    if code in _ERRORS:
+        return _ERRORS[code](message)
+    if code is Code.CONFLICT:
+        return ArtifactConflict(message, _existing(details))
+    return ArtifactRejected(code, message)
+
+
+def _existing(details: Mapping[str, Any]) -> ArtifactRef | None:
     try:
-        return ArtifactRef.model_validate(conflict.details.get("existing"))
+        return ArtifactRef.model_validate(details.get("existing"))
     except ValidationError:
         return None

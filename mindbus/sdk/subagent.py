@@ -29,6 +29,7 @@ from bus_schema.subagent import (
     TaskStep,
 )
 from mindbus.bus.client import Client
+from mindbus.bus.context import current_message
 from mindbus.bus.handlers import on_command
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import PermanentFailure, Rejected
@@ -208,7 +209,9 @@ class SubAgent(Worker, ABC):
         work = Delegated(order, self.name.removeprefix(SERVICE_PREFIX), self.bus, self.artifacts, self.clock)
         left_s = self.settings.subagent_timeout_s
         if order.deadline is not None:
-            left_s = min(left_s, (order.deadline - self.clock()).total_seconds())
+            context = current_message()
+            deadline = context.on_own_clock(order.deadline) if context else order.deadline
+            left_s = min(left_s, (deadline - self.clock()).total_seconds())
         try:
             async with asyncio.timeout(left_s):
                 response = (await self.execute(work)).replace("\0", "").strip()[:MAX_TASK_CHARS]

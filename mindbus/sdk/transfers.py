@@ -114,6 +114,30 @@ class PutOptions(TypedDict, total=False):
     artifact_id: str | None
 
 
+class NewArtifact(PutOptions):
+    """A source with the fields of its manifest."""
+
+    source: Required[Source]
+
+
+@dataclass(frozen=True)
+class Put:
+    """Outcome of `Artifacts.put`: storage has the artifact, or it is pending, safe in the local buffer."""
+
+    manifest: Manifest
+    outcome: Literal["registered", "already_exists", "pending"]
+
+    @property
+    def ref(self) -> ArtifactRef:
+        """The pointer to put into messages; valid from now on, pending or not."""
+        return self.manifest.ref
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether storage has yet to confirm it; it then publishes `artifact.registered`."""
+        return self.outcome == "pending"
+
+
 class ReadOptions(TypedDict, total=False):
     """Range, trace and progress of a read.
 

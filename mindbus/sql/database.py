@@ -1,72 +1,29 @@
 """Database of one service: SQLite for one machine, PostgreSQL, with timeouts, for many, by URL."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+import math
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import psycopg
-from psycopg.rows import Row
 from sqlalchemy import Connection, create_engine, event, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
-from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 
-from mindbus.sql.groups import BUSY_TIMEOUT_S, DatabaseAway, GroupedConnections, WriteQueue, set_pragma
+from mindbus.sql.errors import DatabaseDamaged, answering, is_damage
+from mindbus.sql.groups import BUSY_TIMEOUT_S, GroupedConnections, WriteQueue, set_pragma
 
 T = TypeVar("T")
 
-# Longer than any of our statements takes, shorter than a request waits.
-ANSWER_WITHIN_S = 10.0
-
-# Without them TCP notices only after hours that the other machine has vanished.
-_KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
-
-CONNECT_OPTIONS: dict[str, Any] = {"connect_timeout": 5, "tcp_user_timeout": 20_000, **_KEEPALIVE}
-
-# The server ends statements that nobody waits for any more, and releases the locks of a client that is frozen in a
-# transaction or has vanished.
-_SERVER_SETTINGS = {
-    "statement_timeout": f"{ANSWER_WITHIN_S:g}s",
-    "idle_in_transaction_session_timeout": "60s",
-    # A generic plan is wrong where one value has three rows and another a hundred thousand.
-    "plan_cache_mode": "force_custom_plan",
-    **{f"tcp_{name}": seconds for name, seconds in _KEEPALIVE.items()},
-}
-
-
-class PostgresTimeout(psycopg.OperationalError):
-    """PostgreSQL does not answer; the last statement may or may not have been executed."""
-
-
-class TimedConnection(psycopg.AsyncConnection[Row]):
-    """A connection that gives up a server which does not answer; psycopg itself would wait for ever."""
-
-    timeout_s = ANSWER_WITHIN_S
-
-    async def wait(self, *args: Any, **options: Any) -> Any:
-        """Raises PostgresTimeout, after which the connection is closed."""
-        try:
-            # psycopg then tries for some seconds to cancel the statement on the server.
-            async with asyncio.timeout(self.timeout_s):
-                return await super().wait(*args, **options)
-        except TimeoutError as error:
-            self.pgconn.finish()
-            raise PostgresTimeout(str(PostgresTimeout.__doc__)) from error
-
-
-def session_options(schema: str, *, without_limits: bool = False) -> str:
-    """Server settings of a connection, as libpq options; `without_limits`, for migrations, has no timeouts."""
-    settings = {"search_path": schema} if without_limits else {"search_path": schema, **_SERVER_SETTINGS}
-    return " ".join(f"-c{name}={value}" for name, value in settings.items())
-
-
+_LOG_WITHIN_S = 0.2
+# To look through a larger one would keep its service from starting for seconds; `mindbus doctor` does it all the same.
+QUICKLY_CHECKED_BYTES = 512 * 1024**2
 _POOL_SIZE = 5
 # Beside each handler's transaction a short read, the outbox, the clockwork, the writer's lock.
 _POOL_OVERFLOW = 15
@@ -92,7 +49,8 @@ class AmbientTransaction:
     def __init__(self, database: "Database", ending: AsyncExitStack) -> None:
         self._database, self._ending = database, ending
         self._session: AsyncSession | None = None
-        self._connection, self._rows = cast("Connection | None", None), cast("Session | None", None)
+        self._connection: Connection | None = None
+        self._rows: Session | None = None
         self.after_commit: list[Callable[[], object]] = []
 
     @property
@@ -158,6 +116,12 @@ class Database:
         self._ambient: ContextVar[AmbientTransaction | None] = ContextVar(f"transaction of {schema}", default=None)
 
     @property
+    def name(self) -> str:
+        """The file, or the schema with the address, without a password."""
+        shown = self.url.render_as_string(hide_password=True)
+        return str(self.url.database) if self.is_sqlite else f"{self.schema} at {shown}"
+
+    @property
     def session(self) -> AsyncSession:
         """The transaction of the message being handled; it commits with the message's outcome, or not at all."""
         return self._at_hand().session
@@ -176,7 +140,7 @@ class Database:
 
     async def write(self, job: Callable[[Connection], T]) -> T:
         """Run short work of a few rows in a transaction of its own. Raises DatabaseAway."""
-        with answering():
+        with answering(self.name):
             if self.groups is not None:
                 async with self.groups.savepoint() as connection:
                     return job(connection)
@@ -185,7 +149,7 @@ class Database:
 
     async def read(self, job: Callable[[Connection], T]) -> T:
         """Read a few rows, by their keys. Raises DatabaseAway."""
-        with answering():
+        with answering(self.name):
             if self.groups is not None:
                 return await self.groups.read(job)
             async with self.reading() as session:
@@ -194,14 +158,14 @@ class Database:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncSession]:
         """A short transaction of its own, committed on leaving. Raises DatabaseAway."""
-        with answering():
+        with answering(self.name):
             async with self.new_session() as session, session.begin():
                 yield session
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncSession]:
         """A transaction that only reads, so that on SQLite it never waits for the writer. Raises DatabaseAway."""
-        with answering():
+        with answering(self.name):
             async with self.new_session() as session:
                 await session.connection(execution_options={"mindbus_read_only": True})
                 yield session
@@ -209,7 +173,7 @@ class Database:
     @asynccontextmanager
     async def at_hand(self) -> AsyncIterator[AmbientTransaction]:
         """A transaction that `session` and `run` use within the block, committed on leaving. Raises DatabaseAway."""
-        with answering():
+        with answering(self.name):
             async with AsyncExitStack() as ending:
                 transaction = AmbientTransaction(self, ending)
                 token = self._ambient.set(transaction)
@@ -219,6 +183,36 @@ class Database:
                     self._ambient.reset(token)
         for notify in transaction.after_commit:
             notify()
+
+    def require_sound(self, most_bytes: float = math.inf) -> None:
+        """Look through a SQLite file of at most so many bytes, a second for some 500 MB. Raises DatabaseDamaged."""
+        file = Path(self.url.database or "")
+        if not (self.is_sqlite and file.is_file() and file.stat().st_size <= most_bytes):
+            return
+        try:
+            with closing(sqlite3.connect(file, timeout=BUSY_TIMEOUT_S)) as connection:
+                (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            found = error
+        if found != "ok":
+            raise DatabaseDamaged(self.name, found)
+
+    async def truncate_log(self) -> None:
+        """Write SQLite's log back and empty it: it keeps the text of what was deleted, and what only changed once.
+
+        Left to the next time while somebody reads or writes.
+        """
+        if self.is_sqlite:
+            await asyncio.to_thread(self._truncate_log)
+
+    def _truncate_log(self) -> None:
+        with (
+            suppress(sqlite3.OperationalError),
+            closing(sqlite3.connect(str(self.url.database), timeout=_LOG_WITHIN_S)) as connection,
+        ):
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     async def dispose(self) -> None:
         if self.groups is not None:
@@ -253,6 +247,9 @@ class Database:
         cursor.close()
 
     def _postgresql(self) -> AsyncEngine:
+        # Imported here: the driver weighs 8 MB.
+        from mindbus.sql.postgresql import CONNECT_OPTIONS, TimedConnection, session_options
+
         connecting = CONNECT_OPTIONS | {"options": session_options(self.schema)}
         return create_async_engine(
             self.url,
@@ -265,8 +262,7 @@ class Database:
 
     def run_on_admin_connection(self, work: Any) -> None:
         """Run `work(connection)` on a plain synchronous connection, for migrations."""
-        url = self.url.set(drivername="sqlite") if self.is_sqlite else self.url
-        own = {} if self.is_sqlite else CONNECT_OPTIONS | {"options": session_options(self.schema, without_limits=True)}
+        url, own = (self.url.set(drivername="sqlite"), {}) if self.is_sqlite else (self.url, self._admin_options())
         engine = create_engine(url, connect_args=own)
         try:
             with engine.begin() as connection:
@@ -278,16 +274,10 @@ class Database:
         finally:
             engine.dispose()
 
+    def _admin_options(self) -> dict[str, Any]:
+        from mindbus.sql.postgresql import CONNECT_OPTIONS, session_options
 
-@contextmanager
-def answering() -> Iterator[None]:
-    """Raises DatabaseAway where the database is away, busy or breaks off."""
-    try:
-        yield
-    except (DBAPIError, NoneFree) as error:
-        if isinstance(error, OperationalError | InterfaceError | NoneFree) or error.connection_invalidated:
-            raise DatabaseAway(f"database: {getattr(error, 'orig', error)}") from error
-        raise
+        return CONNECT_OPTIONS | {"options": session_options(self.schema, without_limits=True)}
 
 
 def _begin_sqlite(connection: Connection, turns: WriteQueue) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.util import await_only
 from sqlalchemy.util.concurrency import in_greenlet
 
-from mindbus.errors import TemporaryFailure
+from mindbus.sql.errors import DatabaseAway
 
 T = TypeVar("T")
 _HOLDS_TURN = "mindbus_holds_turn"
@@ -22,10 +22,6 @@ BUSY_TIMEOUT_S = 30
 _BUSY_PAUSE_S = 0.02
 # The event loop stands still meanwhile; under WAL nobody who reads waits, except while a file is opened or recovered.
 _READ_PATIENCE_MS = 500
-
-
-class DatabaseAway(TemporaryFailure):
-    """The database did not answer; what was being committed may have been committed, or not."""
 
 
 class WriteQueue:
@@ -80,7 +76,9 @@ class _Group:
 
     def fail(self, reason: object) -> None:
         if not self.committed.done():
-            self.committed.set_exception(DatabaseAway(f"database: {reason}"))
+            away = DatabaseAway(f"database: {reason}")
+            away.__cause__ = reason if isinstance(reason, BaseException) else None
+            self.committed.set_exception(away)
 
 
 class GroupedConnections:
@@ -95,6 +93,7 @@ class GroupedConnections:
         self.engine, self.turns, self._patience_s = engine, turns, patience_s
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite writer")
         self._lock = asyncio.Lock()
+        self._entering = 0
         self._opening = asyncio.Lock()
         self._writer: Connection | None = None
         self._reader: Connection | None = None
@@ -160,11 +159,16 @@ class GroupedConnections:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite writer")
 
     async def _enter(self) -> None:
+        # Where nobody waits, a timer would cost as much as a statement.
+        is_free = not self._lock.locked() and not self._entering
+        self._entering += 1
         try:
-            async with asyncio.timeout(self._patience_s):
+            async with asyncio.timeout(None if is_free else self._patience_s):
                 await self._lock.acquire()
         except TimeoutError as error:
             raise DatabaseAway("database: another transaction takes too long") from error
+        finally:
+            self._entering -= 1
 
     async def _open_writer(self) -> Connection:
         if self._writer is None:
@@ -186,7 +190,7 @@ class GroupedConnections:
         if self._group is None:
             has_turn = await self.turns.begin()
             try:
-                await self._in_thread(self._begin)
+                await self._in_thread(lambda: _raw(self._writer).execute("BEGIN IMMEDIATE"))
             except BaseException as error:
                 self._roll_back()
                 self.turns.end(has_come=has_turn)
@@ -196,9 +200,6 @@ class GroupedConnections:
             self._group = _Group(has_turn)
             self._committing = asyncio.create_task(self._commit(self._group), name="group commit")
         return self._group
-
-    def _begin(self) -> None:
-        _raw(self._writer).execute("BEGIN IMMEDIATE")
 
     async def _commit(self, group: _Group) -> None:
         # Everybody who waits already is before it in the lock's queue, so in the group.

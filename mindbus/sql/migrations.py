@@ -1,36 +1,45 @@
-"""Alembic, run by the service itself when it starts."""
+"""Alembic, run by the service itself when it starts; imported only where there is something to migrate."""
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from alembic import command, context, op
-from alembic.config import Config
-from alembic.operations import Operations
 
-from mindbus.sql.database import Database
+from mindbus.sql.database import QUICKLY_CHECKED_BYTES, Database
 from mindbus.sql.tables import NOT_PUBLISHED, named_metadata
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+    from alembic.operations import Operations
 
 _ENVIRONMENT = Path(__file__).parent / "environment"
 
 
 async def upgrade(database: Database, migrations: Path) -> None:
-    """Bring a database to the newest revision in the folder `migrations`."""
+    """Bring a database to the newest revision in the folder `migrations`. Raises DatabaseDamaged."""
+    await asyncio.to_thread(database.require_sound, QUICKLY_CHECKED_BYTES)
     await asyncio.to_thread(database.run_on_admin_connection, lambda connection: _upgrade(connection, migrations))
 
 
 def run() -> None:
     """Migrate over the connection that `upgrade` has opened; called by `env.py`."""
+    from alembic import context
+    from alembic.operations import Operations
+
     connection = context.config.attributes["connection"]
     # Constraints get the names that the models' metadata gives them.
     context.configure(connection=connection, target_metadata=named_metadata(), render_as_batch=True)
     with context.begin_transaction():
         context.run_migrations()
-        _complete_inbox(connection)
+        if not _is_inbox_complete(connection):
+            _complete_inbox(Operations(context.get_context()))
 
 
 def create_inbox_tables() -> None:
     """Create `inbox` and `outbox` as of the first release; `run` adds what later ones have, in every service alike."""
+    from alembic import op
+
     op.create_table(
         "inbox",
         sa.Column("consumer", sa.String(128), primary_key=True),
@@ -49,26 +58,61 @@ def create_inbox_tables() -> None:
     )
 
 
-def _complete_inbox(connection: sa.Connection) -> None:
-    """Add the parts of `inbox` that are newer than `create_inbox_tables`."""
+def drop_inbox_tables() -> None:
+    """Drop what `create_inbox_tables` and `run` have created."""
+    from alembic import op
+
+    for table in ("quarantine", "outbox", "inbox"):
+        op.drop_table(table, if_exists=True)
+
+
+def _is_inbox_complete(connection: sa.Connection) -> bool:
     inspector = sa.inspect(connection)
-    if not inspector.has_table("inbox") or "published" in {each["name"] for each in inspector.get_columns("inbox")}:
-        return
-    operations = Operations(context.get_context())
-    operations.add_column("inbox", sa.Column("published", sa.Boolean, nullable=False, server_default=sa.text("true")))
-    operations.create_index(
-        "ix_inbox_unpublished", "inbox", ["handled_at"], sqlite_where=NOT_PUBLISHED, postgresql_where=NOT_PUBLISHED
+    return not inspector.has_table("inbox") or inspector.has_table("quarantine")
+
+
+def _complete_inbox(operations: "Operations") -> None:
+    """Add what is newer than `create_inbox_tables`."""
+    inspector = sa.inspect(operations.get_bind())
+    if "published" not in {each["name"] for each in inspector.get_columns("inbox")}:
+        is_published = sa.Column("published", sa.Boolean, nullable=False, server_default=sa.text("true"))
+        operations.add_column("inbox", is_published)
+        operations.create_index(
+            "ix_inbox_unpublished", "inbox", ["handled_at"], sqlite_where=NOT_PUBLISHED, postgresql_where=NOT_PUBLISHED
+        )
+    operations.create_table(
+        "quarantine",
+        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer, "sqlite"), autoincrement=True, primary_key=True),
+        sa.Column("source", sa.String(300), nullable=False),
+        sa.Column("content", sa.Text, nullable=False),
+        sa.Column("reason", sa.Text, nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
     )
 
 
+def _is_newest(connection: sa.Connection, migrations: Path) -> bool:
+    """Whether the database has the last revision of the folder, whose files have its number first: `0002_name.py`."""
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return False
+    newest = max(file.name for file in (migrations / "versions").glob("*.py")).partition("_")[0]
+    versions = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalars().all()
+    return newest.isdecimal() and versions == [newest] and _is_inbox_complete(connection)
+
+
 def _upgrade(connection: sa.Connection, migrations: Path) -> None:
+    if _is_newest(connection, migrations):
+        return
+    from alembic import command
+
     config = config_of(migrations)
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
 
 
-def config_of(migrations: Path) -> Config:
+def config_of(migrations: Path) -> "Config":
     """Alembic's configuration for the folder `migrations`, whose revisions are in `versions`."""
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(_ENVIRONMENT))
     config.set_main_option("version_locations", str(migrations / "versions"))

@@ -61,11 +61,13 @@ def named_metadata() -> MetaData:
 class InboxTables:
     """Messages handled, with their outcomes; messages without a cause, or without a queue, still to be published.
 
-    A row of `inbox` that is not `published` holds the only trace of what its message caused.
+    A row of `inbox` that is not `published` holds the only trace of what its message caused. In `quarantine` lies what
+    could not be read of either, for a person to look at.
     """
 
     inbox: Table
     outbox: Table
+    quarantine: Table
 
 
 # In these words in every query: SQLAlchemy's own for SQLite, `published = 0`, would not find the index.
@@ -74,9 +76,9 @@ _OF_THE_UNPUBLISHED: dict[str, Any] = {f"{dialect}_where": NOT_PUBLISHED for dia
 
 
 def add_inbox_tables(metadata: MetaData) -> InboxTables:
-    """Put `inbox` and `outbox` into a service's metadata; twice is as good as once."""
+    """Put `inbox`, `outbox` and `quarantine` into a service's metadata; twice is as good as once."""
     if "inbox" in metadata.tables:
-        return InboxTables(metadata.tables["inbox"], metadata.tables["outbox"])
+        return InboxTables(*(metadata.tables[name] for name in ("inbox", "outbox", "quarantine")))
     inbox = Table(
         "inbox",
         metadata,
@@ -99,7 +101,16 @@ def add_inbox_tables(metadata: MetaData) -> InboxTables:
         # SQLite would use numbers again that it has deleted: a second relay, late with its delete, would take new rows.
         sqlite_autoincrement=True,
     )
-    return InboxTables(inbox, outbox)
+    quarantine = Table(
+        "quarantine",
+        metadata,
+        Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+        Column("source", String(300), nullable=False),
+        Column("content", Text, nullable=False),
+        Column("reason", Text, nullable=False),
+        Column("at", DateTime(timezone=True), nullable=False),
+    )
+    return InboxTables(inbox, outbox, quarantine)
 
 
 def insert_or_ignore(within: AsyncSession | Session | Connection, table: Any) -> "sqlite.Insert | postgresql.Insert":

@@ -1,7 +1,8 @@
-"""Delivery of one message to a worker through its real pipeline, and one run of a task, without a broker."""
+"""One delivery to a worker through its real pipeline, one run of a task, whole workers; all without a broker."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar, cast, overload
@@ -13,15 +14,19 @@ from bus_schema.ids import uuid7
 from bus_schema.messages import Command, Event, message_class
 from bus_schema.replies import Reply
 from mindbus.bus.claims import ClaimLost, Claims
+from mindbus.bus.client import Client
+from mindbus.bus.connection import connect, open_transport
 from mindbus.bus.memory import MemoryBroker, MemoryTransport
 from mindbus.bus.outcomes import Outcome
 from mindbus.bus.sender import Sender
 from mindbus.bus.topology import commands_queue, events_queue, rungs_of
-from mindbus.bus.transport import Outgoing, Properties, RawCopy, properties_of
-from mindbus.bus.worker import Worker
+from mindbus.bus.transport import Origin, Outgoing, Properties, RawCopy, properties_of
+from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import ReplyError
 from mindbus.runtime.processor import Processor
+from mindbus.runtime.service import build, provide
 from mindbus.runtime.worker_tasks import WorkerTasks
+from mindbus.settings import Settings
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 EventT = TypeVar("EventT", bound=Event)
@@ -191,6 +196,7 @@ class _Delivery:
     routing_key: str
     properties: Properties
     headers: dict[str, Any] = field(default_factory=dict)
+    origin: Origin | None = None
 
     @classmethod
     def of(cls, outgoing: Outgoing, changes: dict[str, Any]) -> "_Delivery":
@@ -202,3 +208,28 @@ class _Delivery:
 
     async def requeue(self) -> None:
         """Nothing to settle."""
+
+
+@asynccontextmanager
+async def running(
+    *makers: Callable[[WorkerContext], Worker], settings: Settings, identity: str = "user.local"
+) -> AsyncIterator[Client]:
+    """Run workers on whatever bus the settings name, each with a connection of its own; yields a client."""
+    names = [getattr(make, "name", "") or "worker" for make in makers]
+    transports = [open_transport(settings, name) for name in names]
+    services = [
+        build(make, name, settings, transport) for make, name, transport in zip(makers, names, transports, strict=True)
+    ]
+    try:
+        await provide(services, settings)
+        for service in services:
+            await service.start()
+        for service in services:
+            await service.wait_ready()
+        async with connect(identity, settings=settings) as bus:
+            yield bus
+    finally:
+        for service in reversed(services):
+            await service.drain()
+        for transport in transports:
+            await transport.close()

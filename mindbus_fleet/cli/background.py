@@ -6,17 +6,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import IO, cast
 
-from bus_schema.replies import Code
+import typer
+
+from bus_schema.codes import Code
 from config.settings import FleetSettings
-from mindbus.cli.console import errors
-from mindbus.cli.errors import CommandError
-from mindbus.health import HealthFolder
-from mindbus_fleet.supervision.children import tail
+from mindbus.cli.console import errors, show_result
+from mindbus.cli.errors import CommandError, read_settings
+from mindbus.cli.options import Json
+from mindbus.files.disk import keep_private
+from mindbus.health import Health, HealthFolder, is_alive
+from mindbus_fleet.supervision.children import Group, tail
 from mindbus_fleet.supervision.run_folder import RunFolder, UpState
+from mindbus_fleet.supervision.supervisor import PlainSettings, Plan
 
 _POLL_S = 0.05
 _LINES_SHOWN = 25
@@ -25,6 +31,9 @@ _LARGE_LOG_BYTES = 10 * 1024**2
 # Draining workers, then a broker that closes its files.
 _MARGIN_S = 60.0
 _LOOKS_S = 0.1
+_SAID_EVERY_S = 1.0
+
+app = typer.Typer()
 
 
 class ReadinessReport:
@@ -54,27 +63,30 @@ def require_free(settings: FleetSettings) -> None:
     RunFolder(settings).require_free(on_wait=lambda: errors().print(note))
 
 
-def start_detached(settings: FleetSettings, options: list[str], look: Callable[[], object] = lambda: None) -> UpState:
-    """Start `mindbus up` in a session of its own; returns when it is ready, looks again and again until then.
+def start_detached(
+    settings: FleetSettings, groups: Sequence[Group], broken: dict[str, str], look: Callable[[], object]
+) -> UpState:
+    """Start a supervisor in a session of its own; returns when the fleet is ready, looks again and again until then.
 
     Raises CommandError.
     """
     folder = RunFolder(settings)
-    folder.logs.mkdir(parents=True, exist_ok=True)
+    keep_private(folder.data_dir)
+    folder.logs.mkdir(exist_ok=True)
     log = folder.logs / "up.log"
     _put_aside_large_logs(folder.logs)
     began_at = log.stat().st_size if log.exists() else 0
-    command = [sys.executable, "-m", "mindbus.cli.main", "up", "--log-files", *options]
+    plain = PlainSettings.of(settings)
+    plan = Plan(plain, tuple(groups), broken, str(folder.logs), settings.log_level, settings.log_format)
+    command = [sys.executable, "-m", "mindbus_fleet.supervision.supervisor"]
     with log.open("ab") as sink:
         process = subprocess.Popen(
-            command,
-            env=settings.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=sink,
-            start_new_session=True,
+            command, env=plain.variables, stdin=subprocess.PIPE, stdout=sink, stderr=sink, start_new_session=True
         )
     try:
+        # Through a pipe: the settings may hold passwords.
+        with cast("IO[bytes]", process.stdin) as pipe:
+            pipe.write(plan.as_json().encode())
         return _until_ready(process, folder, began_at, look)
     except BaseException:
         process.send_signal(signal.SIGTERM)
@@ -106,7 +118,7 @@ def _put_aside_large_logs(logs: Path) -> None:
             log.replace(log.with_suffix(".log.1"))
 
 
-def end_fleet(settings: FleetSettings) -> bool:
+def end_fleet(settings: FleetSettings, *, is_silent: bool) -> bool:
     """Stop what runs on the data folder; returns whether anything did. Raises CommandError when it does not end."""
     folder = RunFolder(settings)
     if not folder.is_taken():
@@ -116,11 +128,54 @@ def end_fleet(settings: FleetSettings) -> bool:
     if pid is not None:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
+    drain = DrainReport(settings, is_silent=is_silent)
     deadline = time.monotonic() + settings.drain_s + _MARGIN_S
     while folder.is_taken():
         if time.monotonic() > deadline:
             alive = ", ".join(str(each) for each in (pid, *folder.live_workers()) if each is not None)
             raise CommandError(f"it does not end: see {folder.logs}, then end process {alive} yourself")
+        drain.look()
         time.sleep(_POLL_S)
     folder.forget_killed()
     return True
+
+
+class DrainReport:
+    """Prints which workers a fleet that stops still waits for, from a second on, whenever that has changed."""
+
+    def __init__(self, settings: FleetSettings, *, is_silent: bool, every_s: float = _SAID_EVERY_S) -> None:
+        self._health, self._every_s = HealthFolder(settings), every_s
+        self._next_s = float("inf") if is_silent else time.monotonic() + every_s
+        self._said = ""
+
+    def look(self) -> None:
+        """Print it, if it is time."""
+        if time.monotonic() < self._next_s:
+            return
+        self._next_s = time.monotonic() + self._every_s
+        draining = [each for each in self._health.all_here() if is_alive(each.pid)]
+        text = f"Draining: {', '.join(map(_drain_of, draining))}" if draining else "Stopping RabbitMQ …"
+        if text != self._said:
+            errors().print(text, markup=False)
+            self._said = text
+
+
+def _drain_of(worker: Health) -> str:
+    messages = f" ({worker.at_work} message{'s' if worker.at_work != 1 else ''})" if worker.at_work else ""
+    return f"{worker.name}{messages}"
+
+
+def say_stopping() -> None:
+    """Tell whoever has pressed Ctrl-C that it was heard."""
+    errors().print("Stopping …")
+
+
+@app.command()
+def down(as_json: Json = False) -> None:
+    """Stop what `mindbus up -d` has started on this data folder; return when it is gone.
+
+    Says which workers still finish what they have begun, where that takes more than a second.
+    """
+    was_up = end_fleet(read_settings(FleetSettings), is_silent=as_json)
+    text = "Stopped." if was_up else "Nothing runs on this data folder."
+    show_result({"stopped": was_up}, text, as_json=as_json)

@@ -17,8 +17,9 @@ from mindbus.cli.options import LOCAL_USER, Json
 from mindbus.cli.session import on_the_bus, run
 from mindbus.registry import WorkerRegistry, installed_workers
 from mindbus.sdk.artifacts import open_artifacts
-from mindbus_fleet.cli.background import require_free
-from mindbus_fleet.cli.fleet import groups_of, run_until_stopped
+from mindbus.tasks import run_until_stopped
+from mindbus_fleet.cli.background import require_free, say_stopping
+from mindbus_fleet.cli.fleet import groups_of, login_of
 from mindbus_fleet.cli.process_run import Progress, RunRequest, follow, start, step_table
 from mindbus_fleet.supervision.run_folder import RunFolder
 from mindbus_fleet.supervision.supervisor import Supervisor, fleet_up
@@ -59,7 +60,7 @@ def demo(
     else:
         order = RunRequest.read(_CARD, [brief], {})
     require_free(settings)
-    outcome = run(run_until_stopped(_perform(order, settings, is_silent=as_json)))
+    outcome = run(run_until_stopped(_perform(order, settings, is_silent=as_json), say_stopping))
     if outcome is None:
         raise CommandError("interrupted")
     _show(outcome, as_json=as_json)
@@ -82,7 +83,7 @@ async def _perform(order: RunRequest, settings: FleetSettings, *, is_silent: boo
         errors().print(f"Starting RabbitMQ and {len(fleet.entries)} workers …")
     async with fleet_up(supervisor) as state:
         if not is_silent:
-            errors().print(f"RabbitMQ UI {state.management_url}, login {state.username} / {state.password}")
+            errors().print(f"RabbitMQ UI {state.management_url}{login_of(state)}")
         async with on_the_bus(LOCAL_USER, settings) as bus:
             async with open_artifacts(bus, settings) as artifacts:
                 await start(order, bus, artifacts)

@@ -8,13 +8,13 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 
 import typer
 from rich.text import Text
-from sqlalchemy import text
+from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from config.settings import FleetSettings
@@ -23,9 +23,11 @@ from mindbus.cli.console import say, show_json, show_table
 from mindbus.cli.errors import CommandError, read_settings
 from mindbus.cli.options import Json
 from mindbus.cli.session import require_reachable, run
+from mindbus.errors import MindBusError
 from mindbus.files.store import StoreNotSupported, has_direct_access, open_files
 from mindbus.health import HealthFolder, WorkerUnhealthy
 from mindbus.management import ManagementUnavailable, QueueState, open_management
+from mindbus.redaction import without_secrets
 from mindbus.registry import installed_workers
 from mindbus.sql.database import Database
 from mindbus.version import __version__
@@ -39,7 +41,7 @@ OLDEST_PYTHON = (3, 11)
 _LITTLE_BYTES = 2 * 1024**3
 _TOO_LITTLE_BYTES = 200 * 1024**2
 _DEEP = 10_000
-_DATABASES = ("storage", "orchestrator", "glm")
+_DATABASES = ("storage", "orchestrator", "glm", "swm", "lsm", "history")
 
 
 @app.command()
@@ -50,7 +52,8 @@ def doctor(as_json: Json = False) -> None:
 
     mindbus doctor
     """
-    findings = run(examine(read_settings(FleetSettings)))
+    found = run(examine(read_settings(FleetSettings)))
+    findings = [replace(finding, detail=without_secrets(finding.detail)) for finding in found]
     counts = Counter(finding.status for finding in findings)
     if as_json:
         show_json({"ok": not counts["failed"], "checks": [asdict(finding) for finding in findings]})
@@ -126,8 +129,8 @@ async def _broker(settings: FleetSettings) -> list[CheckResult]:
         return [CheckResult("Broker", "failed", str(silent))]
     reachable = CheckResult("Broker", "ok", "accepts connections")
     try:
-        async with open_management(settings, amqp_url) as management:
-            overview, queues = await management.overview(), await management.queues()
+        management = open_management(settings, amqp_url)
+        overview, queues = await management.overview(), await management.queues()
     except ManagementUnavailable as unavailable:
         return [reachable, CheckResult("Management API", "warning", str(unavailable))]
     answers = CheckResult(
@@ -172,13 +175,22 @@ async def _database(service: str, settings: FleetSettings) -> CheckResult:
     try:
         if database.is_sqlite and not await asyncio.to_thread(Path(database.url.database or "").exists):
             return CheckResult(check, "ok", f"{shown}: made at the first start")
-        async with database.reading() as session:
-            await session.execute(text("SELECT 1"))
-    except (SQLAlchemyError, OSError) as trouble:
+        await asyncio.to_thread(database.require_sound)
+        set_aside = await database.read(_count_quarantine)
+    except (SQLAlchemyError, OSError, MindBusError) as trouble:
         return CheckResult(check, "failed", f"{shown}: {trouble}")
     finally:
         await database.dispose()
+    if set_aside:
+        detail = f"{shown}: {set_aside} unreadable messages in its table quarantine, with the reason: look at them"
+        return CheckResult(check, "warning", detail)
     return CheckResult(check, "ok", shown)
+
+
+def _count_quarantine(connection: Connection) -> int:
+    if not inspect(connection).has_table("quarantine"):
+        return 0
+    return connection.scalar(text("SELECT count(*) FROM quarantine")) or 0
 
 
 def _workers(settings: FleetSettings) -> Iterator[CheckResult]:
@@ -192,7 +204,9 @@ def _workers(settings: FleetSettings) -> Iterator[CheckResult]:
             status: Status = "failed" if name in running and RunFolder(settings).is_taken() else "warning"
             yield CheckResult(f"Worker {name}", status, str(unwell))
         else:
-            yield CheckResult(f"Worker {name}", "ok", f"{found.state.replace('_', ' ')}, process {found.pid}")
+            told = f"{found.state.replace('_', ' ')}, process {found.pid}"
+            note = f"{told}; {found.note}: set the clocks by NTP" if found.note else told
+            yield CheckResult(f"Worker {name}", "warning" if found.note else "ok", note)
     for name, trouble in fleet.broken.items():
         yield CheckResult(f"Worker {name}", "warning", trouble)
 

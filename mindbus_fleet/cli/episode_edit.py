@@ -11,8 +11,7 @@ from bus_schema.packer import PackEpisode, PackRun, RunPacking
 from mindbus.cli.console import show_result
 from mindbus.cli.errors import UsageError, valid_options
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.pages import WITHIN_S, progress_of
-from mindbus.cli.session import answer_to, on_the_bus, run
+from mindbus.cli.session import WITHIN_S, answer_to, on_the_bus, progress_of, run
 from mindbus_fleet.cli.episode_view import EpisodeIdArgument, Now, show_pack, show_tuning, show_turns
 
 _AT_ONCE = 50

@@ -20,8 +20,7 @@ from mindbus.bus.client import Client
 from mindbus.cli.console import show_result
 from mindbus.cli.errors import CommandError, UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.pages import progress_of
-from mindbus.cli.session import on_the_bus, run
+from mindbus.cli.session import on_the_bus, progress_of, run
 from mindbus.errors import BusUnavailable, ReplyError
 
 _MOST_TOLD = 20

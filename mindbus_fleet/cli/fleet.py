@@ -1,34 +1,33 @@
-"""The commands `up` and `down`."""
+"""The command `up`."""
 
 import asyncio
-from collections.abc import Collection, Coroutine, Sequence
+import sys
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Self
 
 import typer
 
 from bus_schema.data import ClearData
 from config.settings import FleetSettings
-from gateway.access_tokens import Token, token_of
-from mindbus.cli.console import errors, say, show_json, show_result
+from gateway.access_tokens import Token, login_path, token_of
+from mindbus.cli.console import errors, say, show_json
 from mindbus.cli.errors import UsageError, read_settings
 from mindbus.cli.options import LOCAL_USER, Json
-from mindbus.cli.pages import WITHIN_S
-from mindbus.cli.session import on_the_bus, run
+from mindbus.cli.session import WITHIN_S, on_the_bus, run
 from mindbus.cli.users import CLEAR, RemovalOutcome, ask_owners, others_that_take, require_consent
 from mindbus.registry import WorkerRegistry, installed_workers
-from mindbus.worker_host import stop_on_signals
-from mindbus_fleet.cli.background import ReadinessReport, end_fleet, require_free, start_detached
+from mindbus.tasks import run_until_stopped
+from mindbus_fleet.cli.background import ReadinessReport, require_free, say_stopping, start_detached
 from mindbus_fleet.cli.config_overrides import require_usable_configuration
+from mindbus_fleet.cli.status import without_password
 from mindbus_fleet.supervision.children import Group
-from mindbus_fleet.supervision.run_folder import RunFolder, UpState
+from mindbus_fleet.supervision.run_folder import UpState
 from mindbus_fleet.supervision.supervisor import Supervisor, fleet_up
 
-T = TypeVar("T")
 _GATEWAY = "gateway"
-# The libraries of the screens are.
-_HEAVY = frozenset({_GATEWAY})
-# They compare vectors, for which one model serves all of them.
+_SHOWN_BY = "(`mindbus status --show-secrets` shows the login)"
+# They compute for seconds, and one model serves all of them.
 _MEMORY = frozenset({"glm", "kps", "lsm"})
 app = typer.Typer()
 
@@ -77,7 +76,6 @@ def up(
     workers: Annotated[str | None, typer.Option("--workers", help="Only these, separated by commas.")] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Then remove all data, for good; asks first.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With --clear: do not ask.")] = False,
-    log_files: Annotated[bool, typer.Option("--log-files", hidden=True)] = False,
     as_json: Json = False,
 ) -> None:
     """Start RabbitMQ and the workers; keep them alive.
@@ -102,57 +100,33 @@ def up(
     # Made here, where it can be shown to whoever starts it: the gateway itself only has a log.
     token = token_of(settings) if any(_GATEWAY in group.workers for group in groups) else None
     names = [name for group in groups for name in group.workers]
-    arrivals = ReadinessReport(settings, names, is_silent=as_json or log_files)
+    arrivals = ReadinessReport(settings, names, is_silent=as_json)
     if detach:
-        options = [*(["--isolate"] if isolate else []), *(["--workers", workers] if workers else [])]
-        state = start_detached(settings, options, arrivals.look)
+        state = start_detached(settings, groups, broken, arrivals.look)
     else:
-        logs = RunFolder(settings).logs if log_files else None
-        supervisor = Supervisor(settings, groups, broken, logs)
-        run(run_until_stopped(_stay_up(supervisor, arrivals, clearing, token, as_json=as_json)))
+        supervisor = Supervisor(settings, groups, broken)
+        run(run_until_stopped(_stay_up(supervisor, arrivals, clearing, token, as_json=as_json), say_stopping))
         return
     cleared = run(clearing.work()) if clearing else None
     _announce(state, token, cleared, as_json=as_json)
 
 
-@app.command()
-def down(as_json: Json = False) -> None:
-    """Stop what `mindbus up -d` has started on this data folder; return when it is gone."""
-    was_up = end_fleet(read_settings(FleetSettings))
-    text = "Stopped." if was_up else "Nothing runs on this data folder."
-    show_result({"stopped": was_up}, text, as_json=as_json)
-
-
 def groups_of(fleet: WorkerRegistry, chosen: str | None, *, isolate: bool) -> tuple[list[Group], dict[str, str]]:
-    """Which workers share a process: ours do, since they are light; memory has one, a heavy one has its own."""
+    """Which workers share a process: ours do, since they mostly wait; those of memory, which compute, have another."""
     names = list(fleet.entries) if chosen is None else [name.strip() for name in chosen.split(",") if name.strip()]
     if not names:
         raise UsageError("--workers names none")
     for name in names:
         fleet.require(name)
     ours = [name for name in dict.fromkeys(names) if name not in fleet.third_party]
-    apart = [name for name in ours if isolate or name in _HEAVY]
-    memory = tuple(name for name in ours if name in _MEMORY and name not in apart)
-    light = tuple(name for name in ours if name not in (*apart, *memory))
-    shared = (Group("workers", light), Group("memory", memory))
-    together = [*(group for group in shared if group.workers), *(Group(name, (name,)) for name in apart)]
+    if isolate:
+        together = [Group(name, (name,)) for name in ours]
+    else:
+        memory = tuple(name for name in ours if name in _MEMORY)
+        light = tuple(name for name in ours if name not in _MEMORY)
+        together = [group for group in (Group("workers", light), Group("memory", memory)) if group.workers]
     theirs = [Group(name, (name,), is_third_party=True) for name in dict.fromkeys(names) if name in fleet.third_party]
     return together + theirs, dict(fleet.broken) if chosen is None else {}
-
-
-async def run_until_stopped(work: Coroutine[Any, Any, T]) -> T | None:
-    """Do it unless SIGTERM or Ctrl-C comes first; what it has begun is ended in good order. None: it was stopped."""
-    stop = asyncio.Event()
-    stop_on_signals(stop)
-    working, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    if working.done():
-        stopped.cancel()
-        return working.result()
-    errors().print("Stopping …")
-    working.cancel()
-    await asyncio.wait({working})
-    return None if working.cancelled() else working.result()
 
 
 async def _stay_up(
@@ -181,8 +155,8 @@ def _clearing(settings: FleetSettings, groups: Sequence[Group], *, is_agreed: bo
 
 def _announce(state: UpState, token: Token | None, cleared: RemovalOutcome | None, *, as_json: bool) -> None:
     if as_json:
-        more: dict[str, Any] = {"gateway_token": token.text} if token and token.is_new else {}
-        show_json(state.model_dump(mode="json") | more | ({"cleared": cleared.removed} if cleared else {}))
+        hidden = {"amqp_url": without_password(state.amqp_url), "password": None}
+        show_json(state.as_json() | hidden | ({"cleared": cleared.removed} if cleared else {}))
         return
     if cleared is not None:
         cleared.show()
@@ -190,10 +164,8 @@ def _announce(state: UpState, token: Token | None, cleared: RemovalOutcome | Non
     say(f"MindBus is up: {_many(count, 'worker', 's')} in {_many(len(state.workers), 'process', 'es')}.")
     if state.gateway_url:
         say(f"  Open          {state.gateway_url}{_way_in(token)}")
-    if state.management_url and state.username:
-        say(f"  RabbitMQ UI   {state.management_url}   login {state.username} / {state.password}")
-    elif state.management_url:
-        say(f"  RabbitMQ UI   {state.management_url}")
+    if state.management_url:
+        say(f"  RabbitMQ UI   {state.management_url}{login_of(state)}")
     say(f"  Data          {state.data_dir}")
     say("  Try           mindbus process run article --input FILE")
     say("  Stop          mindbus down")
@@ -204,7 +176,16 @@ def _announce(state: UpState, token: Token | None, cleared: RemovalOutcome | Non
 def _way_in(token: Token | None) -> str:
     if token is None:
         return ""
-    return f"   token {token.text}   (shown this once)" if token.is_new else "   with the token that you know"
+    if not sys.stdout.isatty():
+        return "   (`mindbus open` signs you in)"
+    return f"{login_path(token)}   (signs you in once, within ten minutes)"
+
+
+def login_of(state: UpState) -> str:
+    """The login of RabbitMQ's UI, which only looks; for the eyes of whoever sits at a terminal, never for a log."""
+    if state.username is None:
+        return ""
+    return f"   login {state.username} / {state.password}" if sys.stdout.isatty() else f"   {_SHOWN_BY}"
 
 
 def _many(count: int, noun: str, ending: str) -> str:

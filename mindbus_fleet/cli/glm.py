@@ -14,8 +14,7 @@ from memory.glm.service import database_of, rebuild_vectors
 from mindbus.cli.console import errors, say, show_result, show_table
 from mindbus.cli.errors import CommandError, read_settings, valid_options
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.pages import progress_of
-from mindbus.cli.session import answer_to, on_the_bus, run
+from mindbus.cli.session import answer_to, on_the_bus, progress_of, run
 from mindbus.sql.database import Database
 from mindbus.sql.leadership import single_writer
 

@@ -23,8 +23,7 @@ from mindbus.cli.artifacts import put_or_fail
 from mindbus.cli.console import say, show_result, show_table
 from mindbus.cli.errors import UsageError, read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json, Trace
-from mindbus.cli.pages import progress_of
-from mindbus.cli.session import on_the_bus, run
+from mindbus.cli.session import on_the_bus, progress_of, run
 from mindbus.errors import ReplyError
 from mindbus.sdk.artifacts import Artifacts, open_artifacts
 from mindbus.sdk.errors import ArtifactRejected

@@ -1,23 +1,34 @@
 """The commands `topology`: compare the broker with the code, apply, prune, migrate."""
 
 import dataclasses
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import json
+import secrets
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import typer
 
 from config.settings import FleetSettings
 from mindbus.bus import topology_admin
 from mindbus.bus.connection import find_broker, open_transport
+from mindbus.bus.permissions import definitions_of, merged, topology_definitions, user_definition
 from mindbus.bus.topology import Topology, backbone, rungs_of
 from mindbus.bus.topology_admin import Difference
+from mindbus.bus.worker import Worker
 from mindbus.cli.console import say, show_result, show_table
 from mindbus.cli.errors import read_settings
 from mindbus.cli.options import Json
 from mindbus.cli.session import require_reachable, run
+from mindbus.cli.worker import factories_at
+from mindbus.files.disk import write_private
 from mindbus.management import Management, open_management
-from mindbus.registry import installed_workers
-from mindbus.runtime.service import build, topology_of
+from mindbus.registry import Factory, installed_workers
+from mindbus.run_dir import user_file
+from mindbus.runtime.provision import Administrator, permissions_of, queues_of
+from mindbus.runtime.service import build
 
 T = TypeVar("T")
 app = typer.Typer(no_args_is_help=True, help="Keep the broker's queues and exchanges as the code says.")
@@ -25,13 +36,27 @@ Work = Callable[[str, Management, Topology], Awaitable[T]]
 
 
 @app.command()
-def apply(as_json: Json = False) -> None:
-    """Declare what is missing; workers do so for themselves when they start.
+def apply(
+    workers: Annotated[
+        list[str] | None,
+        typer.Option("--worker", metavar="NAME", help="Only this one, with a user; your own as module:Class."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Declare what is missing; workers that share a user with all others do so for themselves when they start.
 
-    [bold]Example[/bold]
+    With --worker, a worker gets a user of its own that may do what it needs and nothing else: its address is kept in
+    a file. Needs the login of an administrator in MINDBUS_AMQP_URL, unless on the private node.
+
+    [bold]Examples[/bold]
 
     mindbus topology apply
+
+    mindbus topology apply --worker storage --worker counter:CounterWorker
     """
+    if workers:
+        _show_users(run(_apply_workers(workers)), as_json=as_json)
+        return
 
     async def declare(amqp_url: str, _management: Management, wanted: Topology) -> int:
         await topology_admin.apply(amqp_url, wanted)
@@ -77,20 +102,81 @@ def migrate(as_json: Json = False) -> None:
     _show_names("migrated", run(_on_broker(topology_admin.migrate)), as_json=as_json)
 
 
+@app.command()
+def export(
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file; else standard output.")] = None,
+    passwords: Annotated[
+        Path | None,
+        typer.Option("--passwords", metavar="FOLDER", help="Make passwords; a file for each user's address."),
+    ] = None,
+) -> None:
+    """Write the definitions that RabbitMQ imports: exchanges, queues, a user for each worker with its permissions.
+
+    Without --passwords the users have none, and cannot log in until you set one. No broker is needed.
+
+    [bold]Examples[/bold]
+
+    mindbus topology export -o definitions.json --passwords secrets
+
+    rabbitmqctl import_definitions definitions.json
+    """
+    text = json.dumps(_definitions(read_settings(FleetSettings), passwords), indent=2) + "\n"
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        write_private(output, text)
+
+
+async def _apply_workers(targets: Sequence[str]) -> dict[str, str | None]:
+    """Files with the addresses of the new users, by worker; None of those who have one."""
+    settings = read_settings(FleetSettings)
+    amqp_url = find_broker(settings)
+    await require_reachable(amqp_url)
+    admin = Administrator.at(amqp_url, settings)
+    is_private = settings.amqp_url is None
+    makers = {name: make for target in targets for name, make in factories_at(target, is_private=is_private).items()}
+    workers = [_built(name, make, settings) for name, make in makers.items()]
+    new = await admin.add_users(makers, settings)
+    await admin.provide(workers, settings)
+    return {name: str(user_file(settings, name)) if name in new else None for name in makers}
+
+
+def _definitions(settings: FleetSettings, passwords: Path | None) -> dict[str, Any]:
+    parsed = urlsplit(settings.amqp_url or "amqp://localhost:5672/")
+    vhost = unquote(parsed.path.removeprefix("/")) or "/"
+    topology = backbone(rungs_of(settings.retry_rungs))
+    parts: list[dict[str, list[Any]]] = []
+    for name, make in installed_workers().checked().entries.items():
+        worker = _built(name, make, settings)
+        topology += queues_of(worker)
+        password = None
+        if passwords is not None:
+            password = secrets.token_urlsafe(24)
+            place = f"{name}:{password}@{parsed.hostname}:{parsed.port or 5672}"
+            write_private(passwords / name, urlunsplit((parsed.scheme, place, parsed.path, "", "")))
+        parts.append({"users": [user_definition(name, password)]})
+        parts.append(definitions_of(name, permissions_of(worker, settings), vhost))
+    return {"vhosts": [{"name": vhost}], **merged([*parts, topology_definitions(topology, vhost)])}
+
+
+def _built(name: str, make: Factory, settings: FleetSettings) -> Worker:
+    """A worker that is not going to be started."""
+    apart = settings.model_copy(update={"amqp_url": "memory://topology"})
+    return build(make, name, apart, open_transport(apart, name)).worker
+
+
 async def _on_broker(work: Work[T]) -> T:
     settings = read_settings(FleetSettings)
     amqp_url = find_broker(settings)
     await require_reachable(amqp_url)
-    async with open_management(settings, amqp_url) as management:
-        return await work(amqp_url, management, _required_topology(settings))
+    return await work(amqp_url, open_management(settings, amqp_url), _required_topology(settings))
 
 
 def _required_topology(settings: FleetSettings) -> Topology:
     """The topology of all installed workers; they are built, but not started."""
     wanted = backbone(rungs_of(settings.retry_rungs))
     for name, make in installed_workers().checked().entries.items():
-        service = build(make, name, settings, open_transport(settings, name))
-        wanted += topology_of(service.worker, settings)
+        wanted += queues_of(_built(name, make, settings))
     return wanted
 
 
@@ -99,6 +185,11 @@ def _show_differences(differences: list[Difference]) -> None:
         show_table(("difference", "name", "detail"), ((x.kind, x.name, x.detail) for x in differences))
     else:
         say("Broker and code agree.")
+
+
+def _show_users(files: dict[str, str | None], *, as_json: bool) -> None:
+    lines = [f"{name}: {file or 'has its user'}" for name, file in files.items()]
+    show_result({"users": files}, "Addresses with the logins of\n  " + "\n  ".join(lines), as_json=as_json)
 
 
 def _show_names(done: str, names: list[str], *, as_json: bool) -> None:

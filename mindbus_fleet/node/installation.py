@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from inspect import cleandoc
 from pathlib import Path
 
-from bus_schema.replies import Code
+from bus_schema.codes import Code
 from mindbus.errors import MindBusError
 
 

@@ -2,15 +2,16 @@
 
 import asyncio
 import os
+import secrets
 import signal
 import subprocess
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from subprocess import Popen
 from typing import Self
 
-from mindbus_fleet.node.address import LOOPBACK, NodeAddress, knows_names, lets_in, speaks_amqp
+from mindbus_fleet.node.address import LOOPBACK, NodeAddress, is_awake, knows_names, lets_in, speaks_amqp
 from mindbus_fleet.node.folder import NodeFolder
 from mindbus_fleet.node.guarded_process import Guarded, send_to_group, wait_for_exit
 from mindbus_fleet.node.installation import (
@@ -34,9 +35,12 @@ class PrivateNode:
     It needs no event loop between calls: one loop may start it, another stop it.
     """
 
-    def __init__(self, folder: Path, find: Callable[[], Installation] = find_rabbitmq) -> None:
+    def __init__(
+        self, folder: Path, find: Callable[[], Installation] = find_rabbitmq, workers: Iterable[str] = ()
+    ) -> None:
         self._folder = NodeFolder(folder)
         self._find = find
+        self._passwords = {worker: secrets.token_urlsafe(24) for worker in workers}
         self._address: NodeAddress | None = None
         self._lock: int | None = None
         self._guarded: Guarded | None = None
@@ -64,6 +68,11 @@ class PrivateNode:
     def amqp_url(self) -> str:
         """The default vhost, with the password."""
         return self.address.amqp_url
+
+    @property
+    def worker_urls(self) -> dict[str, str]:
+        """AMQP address of each worker that it was made for, with a user of its own."""
+        return {worker: self.address.url_of(worker, password) for worker, password in self._passwords.items()}
 
     @property
     def pid(self) -> int:
@@ -108,6 +117,14 @@ class PrivateNode:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    async def answers(self) -> bool:
+        """Whether the broker answers just now."""
+        return await is_awake(self.address)
+
+    def end_frozen(self) -> None:
+        """Kill the broker, which need not notice; `is_running` turns False, `start` tidies up."""
+        send_to_group(self._running_broker(), signal.SIGKILL)
 
     def freeze(self) -> None:
         """Stop the broker's clock: connections stay open while nobody answers."""
@@ -157,7 +174,7 @@ class PrivateNode:
         return None
 
     async def _start_at(self, address: NodeAddress, installation: Installation, lock: int) -> None:
-        self._folder.prepare(address)
+        self._folder.prepare(address, self._passwords)
         self._guarded = Guarded(self._folder.root, self._folder.environment(address, installation), lock)
         epmd = [str(installation.epmd), "-port", str(address.epmd_port), "-address", LOOPBACK]
         self._guarded.launch(epmd, self._folder.epmd_log)

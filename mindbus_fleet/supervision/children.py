@@ -48,6 +48,9 @@ class Child:
         self.deaths = 0
         self._process: Process | None = None
         self._stopping = False
+        # Process and time of its last sign of life, and for how long it has been watched without another.
+        self._sign: tuple[int | None, float] = (None, 0)
+        self._silent_s = 0.0
         self._keeping: asyncio.Task[None] | None = None
 
     @property
@@ -62,6 +65,12 @@ class Child:
         """End it in good order; it comes back at once."""
         self._signal(signal.SIGTERM)
 
+    def kill(self) -> None:
+        """End it on the spot, frozen or not; it comes back at once."""
+        if self.pid is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+
     async def stop(self, within_s: float) -> None:
         """Let it drain; when that takes too long, kill it."""
         self._stopping = True
@@ -72,11 +81,19 @@ class Child:
                     await self._process.wait()
             except TimeoutError:
                 logger().warning("worker killed", process=self.group.name, reason="it did not stop in time")
-                with suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
+                self.kill()
                 await self._process.wait()
         if self._keeping is not None:
             await end(self._keeping)
+
+    def silent_s(self, sign: float, since_last_s: float) -> float:
+        """Seconds of watching since the process has given another sign of life.
+
+        They are counted look by look, so that a machine which was asleep takes no worker for a frozen one.
+        """
+        self._silent_s = self._silent_s + since_last_s if (self.pid, sign) == self._sign else 0.0
+        self._sign = self.pid, sign
+        return self._silent_s
 
     def last_words(self, lines: int = 15) -> str:
         return tail(self._launch.log, lines) if self._launch.log is not None else ""
@@ -84,10 +101,14 @@ class Child:
     async def _keep_alive(self) -> None:
         while not self._stopping:
             began = time.monotonic()
-            process = self._process = await self._spawn()
-            self._changed()
-            ended_with = await process.wait()
-            self._changed()
+            try:
+                process = self._process = await self._spawn()
+                self._changed()
+                ended_with: object = await process.wait()
+                self._changed()
+            except OSError as error:
+                # As where there are no processes or descriptors left, or the log cannot be opened.
+                ended_with = error
             if self._stopping:
                 return
             if time.monotonic() - began > STABLE_AFTER_S:
@@ -98,8 +119,8 @@ class Child:
                 "worker died, restarting",
                 process=self.group.name,
                 workers=list(self.group.workers),
-                pid=process.pid,
-                exit=ended_with,
+                pid=self._process.pid if self._process is not None else None,
+                exit=ended_with if isinstance(ended_with, int) else str(ended_with),
                 in_s=delay_s,
             )
             await asyncio.sleep(delay_s)

@@ -1,23 +1,21 @@
 """The `run/` folder: lock, state and addresses of a running `mindbus up`."""
 
 import fcntl
+import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from inspect import cleandoc
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel
-
-from bus_schema.replies import Code
-from config.settings import FleetSettings
+from bus_schema.codes import Code
 from gateway.address import url_file
-from mindbus.bus.connection import broker_file
 from mindbus.errors import MindBusError
-from mindbus.files.disk import lock_file, write_private
+from mindbus.files.disk import keep_private, lock_file, write_private
 from mindbus.health import HealthFolder, is_alive
-from mindbus.management import management_file
+from mindbus.run_dir import RunSettings, broker_file, management_file, user_file
 
 # A process that was killed is still there for a moment.
 _DIES_WITHIN_S = 1.0
@@ -50,7 +48,8 @@ class OrphansRemain(MindBusError, code=Code.CONFLICT):
         super().__init__(f"{cleandoc(type(self).__doc__ or '')} ({folder}, {who})")
 
 
-class WorkerProcess(BaseModel):
+@dataclass(frozen=True)
+class WorkerProcess:
     """One process of the fleet; `pid` is None while it is about to be restarted."""
 
     name: str
@@ -58,7 +57,8 @@ class WorkerProcess(BaseModel):
     workers: tuple[str, ...]
 
 
-class UpState(BaseModel):
+@dataclass(frozen=True)
+class UpState:
     """The whole of `up.json`; it holds the broker's password, so it is for this user's eyes alone."""
 
     pid: int
@@ -70,11 +70,21 @@ class UpState(BaseModel):
     password: str | None = None
     gateway_url: str | None = None
     workers: tuple[WorkerProcess, ...] = ()
-    broken: dict[str, str] = {}
+    broken: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, text: bytes) -> Self:
+        """The state of which `as_json` are the fields."""
+        fields = json.loads(text)
+        workers = (WorkerProcess(each["name"], each["pid"], tuple(each["workers"])) for each in fields["workers"])
+        return cls(**fields | {"workers": tuple(workers)})
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 class RunFolder:
-    def __init__(self, settings: FleetSettings) -> None:
+    def __init__(self, settings: RunSettings) -> None:
         self.root = settings.run_dir.absolute()
         self.data_dir = settings.data_dir.absolute()
         self.logs = self.data_dir / "logs"
@@ -87,7 +97,8 @@ class RunFolder:
 
         Waits as `require_free` does. Raises AlreadyUp, OrphansRemain.
         """
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        keep_private(self.data_dir)
+        self.root.mkdir(exist_ok=True, parents=True)
         lock = self._when_free(lambda: lock_file(self._lock))
         os.ftruncate(lock, 0)
         os.pwrite(lock, str(os.getpid()).encode(), 0)
@@ -140,17 +151,19 @@ class RunFolder:
         return [worker.pid for worker in workers if worker.pid is not None and is_alive(worker.pid)]
 
     def write_state(self, state: UpState) -> None:
-        write_private(self._state, state.model_dump_json(indent=2) + "\n")
+        write_private(self._state, json.dumps(state.as_json(), indent=2, ensure_ascii=False) + "\n")
 
     def state(self) -> UpState | None:
         try:
-            return UpState.model_validate_json(self._state.read_bytes())
+            return UpState.read(self._state.read_bytes())
         except FileNotFoundError:
             return None
 
     def forget_addresses(self) -> None:
         """Remove the addresses of the broker and the gateway, which were valid as long as they ran."""
-        for file in (broker_file(self._settings), management_file(self._settings), url_file(self._settings)):
+        settings = self._settings
+        users = user_file(settings, "").glob("*")
+        for file in (broker_file(settings), management_file(settings), url_file(settings), *users):
             file.unlink(missing_ok=True)
 
     def forget_killed(self) -> None:

@@ -1,33 +1,40 @@
-"""The supervisor of a fleet on one machine: a private broker and the worker processes."""
+"""The supervisor of a fleet on one machine: a private broker and the worker processes.
+
+As a program, which `mindbus up -d` leaves behind, it lives as long as the fleet and does next to nothing: hence it
+imports neither Pydantic nor the libraries of the command line.
+"""
 
 import asyncio
+import json
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import partial
 from inspect import cleandoc
 from pathlib import Path
+from typing import Self
 
-from bus_schema.replies import Code
-from config.settings import FleetSettings
+from bus_schema.codes import Code
 from gateway.address import last_url
-from mindbus.bus.connection import broker_file
 from mindbus.errors import MindBusError
 from mindbus.files.disk import write_private
-from mindbus.health import HealthFolder
-from mindbus.logs import logger
-from mindbus.management import management_file
-from mindbus.tasks import end
-from mindbus_fleet.node.installation import NodeError
+from mindbus.health import MISSED_HEARTBEATS, HealthFolder
+from mindbus.logs import configure_logs_later, logger
+from mindbus.run_dir import RunSettings, broker_file, management_file, user_file
+from mindbus.tasks import Supervised, end, run_until_stopped
+from mindbus_fleet.node.address import VIEWER
 from mindbus_fleet.node.private import PrivateNode
-from mindbus_fleet.supervision.children import LONGEST_DELAY_S, Child, Group, Launch
+from mindbus_fleet.supervision.children import Child, Group, Launch
 from mindbus_fleet.supervision.run_folder import RunFolder, UpState, WorkerProcess
 
 READY_WITHIN_S = 120.0
 # What draining takes beyond the time that messages may take.
 _STOP_MARGIN_S = 10.0
 _POLL_S = 0.1
+_LOOK_S = 1.0
 _TRIES_TO_START = 3
 
 
@@ -42,16 +49,21 @@ class Supervisor:
     """Starts a fleet on one data folder, then keeps it alive; `logs` is where its workers write."""
 
     def __init__(
-        self, settings: FleetSettings, groups: Sequence[Group], broken: dict[str, str], logs: Path | None = None
+        self, settings: RunSettings, groups: Sequence[Group], broken: dict[str, str], logs: Path | None = None
     ) -> None:
         self._settings = settings
         self._folder = RunFolder(settings)
         self._health = HealthFolder(settings)
         self._groups, self._broken, self._logs = groups, broken, logs
-        self._node = PrivateNode(settings.data_dir / "broker") if settings.amqp_url is None else None
+        workers = [name for group in groups for name in group.workers]
+        has_own_broker = settings.amqp_url is None
+        self._node = PrivateNode(settings.data_dir / "broker", workers=workers) if has_own_broker else None
         self._children: list[Child] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._lock: int | None = None
+        # Of the broker, how often in a row it has not answered, and when it was asked last.
+        self._unanswered, self._asked_at = 0, time.monotonic()
+        self._frozen_after_s = settings.heartbeat_s * MISSED_HEARTBEATS
         self.is_ready = False
 
     async def start(self) -> UpState:
@@ -61,14 +73,15 @@ class Supervisor:
         self._folder.forget_addresses()
         self._write_state()
         for group in self._groups:
-            child = Child(group, self._launch(group, self._lock), self._write_state)
+            child = Child(group, self._launch(group, self._lock), self._record)
             self._children.append(child)
             child.start()
         if self._node is not None:
             # The workers load their code meanwhile, then wait for the address.
             await self._node.start()
             self._publish_address(self._node)
-            self._tasks.append(asyncio.create_task(self._keep_broker(self._node), name="keep broker"))
+            self._keep("broker", partial(self._keep_broker, self._node), _POLL_S)
+        self._keep("workers", self._end_frozen_workers, _LOOK_S)
         await self._until_ready()
         self.is_ready = True
         return self._write_state()
@@ -89,42 +102,58 @@ class Supervisor:
     def _launch(self, group: Group, lock: int) -> Launch:
         command = [sys.executable, "-m", "mindbus.cli.main", "worker", "--supervised", *group.workers]
         log = self._logs / f"{group.name}.log" if self._logs is not None else None
-        settings = self._settings
-        if settings.metrics_port is not None:
+        environment = self._settings.environment()
+        if self._settings.metrics_port is not None:
             # A process each, so a port each, in the order in which `up` lists them.
-            port = settings.metrics_port + len(self._children)
-            settings = settings.model_copy(update={"metrics_port": port})
-        return Launch(command, settings.environment(), lock, log)
+            environment["MINDBUS_METRICS_PORT"] = str(self._settings.metrics_port + len(self._children))
+        return Launch(command, environment, lock, log)
 
     def _publish_address(self, node: PrivateNode) -> None:
         address = node.address
-        login = f"{address.username}:{address.password}@"
-        write_private(management_file(self._settings), address.management_url.replace("://", f"://{login}", 1))
+        write_private(management_file(self._settings), address.viewer_url)
+        for worker, url in node.worker_urls.items():
+            write_private(user_file(self._settings, worker), url)
+        # Last: the workers wait for it.
         write_private(broker_file(self._settings), node.amqp_url)
 
+    def _keep(self, name: str, step: Callable[[], Awaitable[None]], interval_s: float) -> None:
+        self._tasks.append(asyncio.create_task(Supervised(name, step, interval_s).run(), name=name))
+
     async def _keep_broker(self, node: PrivateNode) -> None:
-        failures = 0
-        while True:
-            await asyncio.sleep(_POLL_S)
-            if node.is_running:
+        """Start the broker again if it has died. Raises NodeError where it does not start."""
+        if node.is_running:
+            await self._end_frozen_broker(node)
+            return
+        logger().warning("broker died, restarting")
+        before = node.amqp_url
+        await node.start()
+        logger().info("broker is back")
+        self._unanswered, self._asked_at = 0, time.monotonic()
+        if node.amqp_url != before:
+            self._publish_address(node)
+            for child in self._children:
+                child.restart()
+        self._record()
+
+    async def _end_frozen_broker(self, node: PrivateNode) -> None:
+        """Kill a broker that has not answered for three heartbeats of a worker, asked once in each."""
+        if time.monotonic() - self._asked_at < self._settings.heartbeat_s:
+            return
+        self._unanswered = 0 if await node.answers() else self._unanswered + 1
+        self._asked_at = time.monotonic()
+        if self._unanswered >= MISSED_HEARTBEATS:
+            logger().error("broker is frozen, killing it", pid=node.pid)
+            node.end_frozen()
+
+    async def _end_frozen_workers(self) -> None:
+        """Kill each process whose workers have missed three heartbeats; it is started again."""
+        for child in self._children:
+            if child.pid is None:
                 continue
-            logger().warning("broker died, restarting")
-            before = node.amqp_url
-            try:
-                await node.start()
-            except NodeError as failure:
-                failures += 1
-                delay_s = min(2.0**failures, LONGEST_DELAY_S)
-                logger().error("broker does not start", reason=str(failure), again_in_s=delay_s)
-                await asyncio.sleep(delay_s)
-                continue
-            failures = 0
-            logger().info("broker is back")
-            if node.amqp_url != before:
-                self._publish_address(node)
-                for child in self._children:
-                    child.restart()
-            self._write_state()
+            limit_s = READY_WITHIN_S if (sign := self._health.last_sign(child.pid)) == 0 else self._frozen_after_s
+            if child.silent_s(sign, _LOOK_S) > limit_s:
+                logger().error("worker is frozen, killing it", process=child.group.name, pid=child.pid)
+                child.kill()
 
     async def _until_ready(self) -> None:
         deadline = time.monotonic() + READY_WITHIN_S
@@ -148,6 +177,12 @@ class Supervisor:
         ready = {health.name for health in self._health.all_here() if health.pid == child.pid and health.is_well}
         return ready.issuperset(child.group.workers)
 
+    def _record(self) -> None:
+        try:
+            self._write_state()
+        except OSError as error:  # as on a full disk: `status` shows what was true before
+            logger().error("state of the fleet not written", reason=str(error))
+
     def _write_state(self) -> UpState:
         node = self._node.address if self._node is not None and self._node.is_running else None
         state = UpState(
@@ -156,8 +191,8 @@ class Supervisor:
             data_dir=str(self._folder.data_dir),
             amqp_url=node.amqp_url if node else self._settings.amqp_url,
             management_url=node.management_url if node else self._settings.management_url,
-            username=node.username if node else None,
-            password=node.password if node else None,
+            username=VIEWER if node else None,
+            password=node.viewer_password if node else None,
             gateway_url=last_url(self._settings),
             workers=tuple(WorkerProcess(name=c.group.name, pid=c.pid, workers=c.group.workers) for c in self._children),
             broken=self._broken,
@@ -183,3 +218,83 @@ async def fleet_up(supervisor: Supervisor) -> AsyncIterator[UpState]:
 def _complaint(child: Child, what: str) -> str:
     words = child.last_words()
     return f"{', '.join(child.group.workers)} {what}." + (f" The end of its log:\n{words}" if words else "")
+
+
+@dataclass(frozen=True)
+class PlainSettings:
+    """Settings that an earlier process has read: absolute paths, with the environment of the workers."""
+
+    data: str
+    run: str
+    amqp_url: str | None
+    management_url: str | None
+    metrics_port: int | None
+    heartbeat_s: float
+    drain_s: float
+    variables: dict[str, str]
+
+    @classmethod
+    def of(cls, settings: RunSettings) -> Self:
+        return cls(
+            data=str(settings.data_dir.absolute()),
+            run=str(settings.run_dir.absolute()),
+            amqp_url=settings.amqp_url,
+            management_url=settings.management_url,
+            metrics_port=settings.metrics_port,
+            heartbeat_s=settings.heartbeat_s,
+            drain_s=settings.drain_s,
+            variables=settings.environment(),
+        )
+
+    @property
+    def data_dir(self) -> Path:
+        return Path(self.data)
+
+    @property
+    def run_dir(self) -> Path:
+        return Path(self.run)
+
+    def environment(self) -> dict[str, str]:
+        """A copy of the environment of the workers."""
+        return dict(self.variables)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The fleet to keep alive, as the program reads it from its standard input."""
+
+    settings: PlainSettings
+    groups: tuple[Group, ...]
+    broken: dict[str, str]
+    logs: str
+    log_level: str
+    log_format: str
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """The plan of which `as_json` is the text."""
+        fields = json.loads(text)
+        groups = (Group(each["name"], tuple(each["workers"]), each["is_third_party"]) for each in fields["groups"])
+        return cls(**fields | {"settings": PlainSettings(**fields["settings"]), "groups": tuple(groups)})
+
+    def as_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+async def keep_up(plan: Plan) -> None:
+    """Keep the fleet up for ever."""
+    async with fleet_up(Supervisor(plan.settings, plan.groups, plan.broken, Path(plan.logs))):
+        await asyncio.Event().wait()
+
+
+def main() -> None:
+    plan = Plan.read(sys.stdin.read())
+    configure_logs_later(plan.log_level, plan.log_format)
+    try:
+        asyncio.run(run_until_stopped(keep_up(plan)))
+    except (MindBusError, OSError) as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -7,16 +7,15 @@ from datetime import date, datetime, timedelta
 from bus_schema.storage_maintenance import AuditPage, Trouble
 from mindbus.logs import logger
 from retrieval.cursors import position_of
-from storage_service.blobs import Blobs
+from storage_service.blobs import Blobs, ContentGeneration
 from storage_service.maintenance.manifest_copies import (
-    ContentGeneration,
     SpentUploads,
     copy_key,
     orphan_key,
     write_copy,
 )
 from storage_service.maintenance.registry import MaintenanceRegistry, StoredArtifact
-from storage_service.maintenance.rules import ORPHANS_KEPT
+from storage_service.maintenance.survey import ORPHANS_KEPT
 
 # A page ends early rather than keep the requester waiting.
 _MAX_HASHED_BYTES = 2 * 1024**3

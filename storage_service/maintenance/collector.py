@@ -11,8 +11,14 @@ from mindbus.logs import logger
 from storage_service.blobs import Blobs
 from storage_service.errors import DatabaseBehindStore, TooMuchGarbage
 from storage_service.maintenance.registry import MaintenanceRegistry, Removal
-from storage_service.maintenance.rules import GRACE, TEMPORARY_KEPT, MaintenanceRules
-from storage_service.maintenance.survey import MAX_PER_RUN, Survey, Surveyor
+from storage_service.maintenance.survey import (
+    GRACE,
+    MAX_PER_RUN,
+    TEMPORARY_KEPT,
+    MaintenanceRules,
+    Survey,
+    Surveyor,
+)
 
 
 def limit_error(survey: Survey, rules: MaintenanceRules, max_objects: int | None) -> Rejected | None:

@@ -8,17 +8,17 @@ from sqlalchemy import ColumnElement, delete, or_, select, true, update
 from sqlalchemy.orm import DeclarativeBase
 
 from bus_schema.dialogue import conversation_trace
+from bus_schema.identities import Principal
 from mindbus.files.keys import OBJECTS
-from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from storage_service.acl import require_operator
-from storage_service.blobs import ORPHANS, STAGING, Blobs, StoredFile, pages_of
-from storage_service.facts import FactRow
-from storage_service.maintenance.manifest_copies import CLAIMS, MANIFESTS, ContentGeneration, content_of, copy_key
+from storage_service.blobs import ORPHANS, STAGING, Blobs, ContentGeneration, StoredFile, content_of, pages_of
+from storage_service.maintenance.manifest_copies import CLAIMS, MANIFESTS, copy_key
 from storage_service.maintenance.registry import MaintenanceRegistry, Removal
 from storage_service.maintenance.sql_removals import as_removal_row, is_held
 from storage_service.maintenance.survey import strays_of
-from storage_service.rows import lock_blob, upserting
+from storage_service.records import FactRow, UserRow
+from storage_service.rows import lock_blob, placed_content, upserting
 from storage_service.tables import (
     DELETING,
     LIVE,
@@ -39,7 +39,6 @@ from storage_service.tables import (
     TraceRow,
 )
 from storage_service.tasks import TaskRow
-from storage_service.users import UserRow
 
 # Owner of the artifacts of an erased user: their id, type and size stay, so that no id is reused.
 FORGOTTEN = "svc.forgotten"
@@ -80,9 +79,7 @@ class ErasedRows:
         """Delete all rows of data, and remove their files and the files given."""
         session = self.database.session
         live = BlobRow.state.in_((PINNED, LIVE))
-        contents = (
-            await session.execute(select(BlobRow.sha256, BlobRow.generation, BlobRow.size_bytes).where(live))
-        ).all()
+        contents = (await session.scalars(select(BlobRow).where(live))).all()
         await session.execute(update(BlobRow).where(live).values(state=DELETING, condemned_at=self.clock()))
         copies = [copy_key(artifact_id) for artifact_id in await session.scalars(select(ManifestRow.id))]
         uploads = await session.scalars(select(SpentUploadRow.upload_key))
@@ -90,7 +87,7 @@ class ErasedRows:
         await session.execute(update(RemovalRow).values(target=""))
         removed = await self._remove([_of_file(file.key, file.size_bytes) for file in files])
         removed += await self._remove([_of_file(key) for key in (*copies, *uploads)])
-        removed += await self._remove([_of_content(ContentGeneration(*row[:2]), row.size_bytes) for row in contents])
+        removed += await self._remove([_of_content(placed_content(row), row.size_bytes) for row in contents])
         tables = {**_MESSAGE_TABLES, **_ARTIFACT_TABLES}
         counts = {kind: await self._delete(table, true()) for kind, table in tables.items()}
         return {kind: count for kind, count in counts.items() if kind in _COUNTED} | {"files": removed}
@@ -126,7 +123,7 @@ class ErasedRows:
         spent = delete(SpentUploadRow).where(SpentUploadRow.artifact_id.in_(waiting))
         uploads = await session.scalars(spent.returning(SpentUploadRow.upload_key))
         files = [_of_file(key) for key in (*(copy_key(row.id) for row in rows), *uploads)]
-        lost = {content.key for content in contents if await self._release(content)}
+        lost = {content.file_key for content in contents if await self._release(content)}
         files += [_of_file(orphan.key, orphan.size_bytes) for orphan in orphans if _original(orphan.key) in lost]
         return {"artifacts": len(rows), "files": await self._remove(files) + len(lost)}
 
@@ -139,8 +136,9 @@ class ErasedRows:
             return False
         if blob is not None and blob.generation == content.generation and blob.state in (PINNED, LIVE):
             blob.state, blob.condemned_at = DELETING, self.clock()
-            await self._remove([_of_content(content, blob.size_bytes)])
-        await session.execute(update(RemovalRow).where(RemovalRow.key == content.key).values(target=""))
+            await self._remove([_of_content(placed_content(blob), blob.size_bytes)])
+        under_way = (RemovalRow.sha256 == content.sha256, RemovalRow.generation == content.generation)
+        await session.execute(update(RemovalRow).where(*under_way).values(target=""))
         return True
 
     async def _remove(self, removals: Iterable[Removal]) -> int:

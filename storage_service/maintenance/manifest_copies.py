@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Protocol
@@ -12,38 +12,19 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from bus_schema.artifacts import ArtifactId, Manifest
 from bus_schema.identities import Identity
-from mindbus.files.keys import OBJECTS, object_key
+from bus_schema.uploads import PackPlace
 from mindbus.logs import logger
-from storage_service.blobs import ORPHANS, Blobs
+from storage_service.blobs import ORPHANS, Blobs, ContentGeneration, content_of
 
 MANIFESTS = "manifests"
 CLAIMS = "claims"
 SHARDS = tuple(f"{number:02x}" for number in range(256))
 _BATCH = 200
-_AT_ONCE = 8
+_AT_ONCE = 32
 
-_OBJECT = re.compile(rf"{OBJECTS}/([0-9a-f]{{2}})/([0-9a-f]{{2}})/([0-9a-f]{{64}})/([1-9][0-9]{{0,8}})")
 _COPY = re.compile(rf"{MANIFESTS}/[0-9a-f]{{2}}/(art_[A-Za-z0-9_-]{{1,64}})\.json")
 _ORPHAN = re.compile(rf"{ORPHANS}/([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})/.+")
 _CLAIM = re.compile(rf"{CLAIMS}/([0-9]{{4}})/([0-9]{{2}})/([0-9]{{2}})/.+")
-
-
-@dataclass(frozen=True, slots=True)
-class ContentGeneration:
-    sha256: str
-    generation: int
-
-    @property
-    def key(self) -> str:
-        return object_key(self.sha256, self.generation)
-
-
-def content_of(key: str) -> ContentGeneration | None:
-    match = _OBJECT.fullmatch(key)
-    if match is None:
-        return None
-    content = ContentGeneration(match[3], int(match[4]))
-    return content if content.key == key else None
 
 
 def copy_key(artifact_id: str) -> str:
@@ -57,8 +38,9 @@ def artifact_of(key: str) -> str | None:
 
 
 def orphan_key(key: str, day: date) -> str:
-    """Key of a file among the orphans of a day."""
-    return f"{ORPHANS}/{day.isoformat()}/{key}"
+    """Key of a file, or of a packed object, among the orphans of a day."""
+    content = content_of(key)
+    return f"{ORPHANS}/{day.isoformat()}/{content.file_key if content else key}"
 
 
 def orphan_date(key: str) -> date | None:
@@ -92,6 +74,12 @@ class ManifestCopy(BaseModel):
     committed_at: AwareDatetime
     expired_at: AwareDatetime | None = None
     members: tuple[Identity, ...] = ()
+    packed: PackPlace | None = None
+
+    @property
+    def content(self) -> ContentGeneration:
+        """The content that its artifact has, and where its bytes were put."""
+        return ContentGeneration(self.manifest.sha256, self.generation, self.packed)
 
     def to_bytes(self) -> bytes:
         """The copy as stored: JSON."""
@@ -120,8 +108,8 @@ class SpentUploads(Protocol):
     async def spent_uploads(self, limit: int) -> Sequence[SpentUpload]:
         """Staged files to be removed, oldest first."""
 
-    async def copy_of(self, artifact_id: str) -> ManifestCopy:
-        """The copy of an artifact's row. Raises LookupError."""
+    async def copies_of(self, artifact_ids: Collection[str]) -> Mapping[str, ManifestCopy]:
+        """Copies of the rows of artifacts by id; an erased one has none."""
 
     async def forget_uploads(self, uploads: Sequence[str]) -> None:
         """Delete the rows of removed files."""
@@ -129,28 +117,33 @@ class SpentUploads(Protocol):
 
 async def clean(registry: SpentUploads, blobs: Blobs) -> None:
     """Copy manifests into the store, then remove their staged files; failures are tried again later."""
+    while waiting := await registry.spent_uploads(_BATCH):
+        copies = await registry.copies_of({spent.artifact_id for spent in waiting})
+        removed: list[str | None] = []
+        for first in range(0, len(waiting), _AT_ONCE):
+            settling = [
+                _settle(blobs, spent, copies.get(spent.artifact_id)) for spent in waiting[first : first + _AT_ONCE]
+            ]
+            removed += await asyncio.gather(*settling)
+        if uploads := [upload for upload in removed if upload is not None]:
+            await registry.forget_uploads(uploads)
+        if len(uploads) < _BATCH:
+            return
 
-    async def settle(spent: SpentUpload) -> str | None:
-        try:
-            await write_copy(registry, blobs, spent.artifact_id)
-            await blobs.discard(spent.upload)
-        except OSError as error:
-            logger().warning("staged file stays", upload=spent.upload, reason=str(error))
-            return None
-        return spent.upload
 
-    waiting = await registry.spent_uploads(_BATCH)
-    for first in range(0, len(waiting), _AT_ONCE):
-        settled = await asyncio.gather(*map(settle, waiting[first : first + _AT_ONCE]))
-        if removed := [upload for upload in settled if upload is not None]:
-            await registry.forget_uploads(removed)
+async def _settle(blobs: Blobs, spent: SpentUpload, copied: ManifestCopy | None) -> str | None:
+    """The staged file that has been removed; None where it stays."""
+    try:
+        if copied is not None:
+            await blobs.write(copy_key(spent.artifact_id), copied.to_bytes())
+        await blobs.discard(spent.upload)
+    except OSError as error:
+        logger().warning("staged file stays", upload=spent.upload, reason=str(error))
+        return None
+    return spent.upload
 
 
 async def write_copy(registry: SpentUploads, blobs: Blobs, artifact_id: str) -> None:
     """Write the copy of a manifest as the database has it now, if it has it. Raises OSError."""
-    try:
-        copied = await registry.copy_of(artifact_id)
-    except LookupError:
-        # Erased meanwhile.
-        return
-    await blobs.write(copy_key(artifact_id), copied.to_bytes())
+    for copied in (await registry.copies_of([artifact_id])).values():
+        await blobs.write(copy_key(artifact_id), copied.to_bytes())

@@ -9,17 +9,16 @@ from bus_schema.artifacts import Manifest
 from bus_schema.identities import owner_of
 from bus_schema.storage_maintenance import Lost, Rebuild, RebuildPage
 from mindbus.files.keys import OBJECTS
+from mindbus.files.packs import PACKS
 from retrieval.cursors import InvalidCursor
-from storage_service.blobs import Blobs, StoredFile, pages_of
+from storage_service.blobs import Blobs, ContentGeneration, StoredFile, content_of, pages_of
 from storage_service.maintenance.audit import damage_of, orphan_of
 from storage_service.maintenance.manifest_copies import (
     MANIFESTS,
     SHARDS,
-    ContentGeneration,
     ManifestCopy,
     NotACopy,
     artifact_of,
-    content_of,
     copy_key,
 )
 from storage_service.maintenance.registry import RebuildRegistry
@@ -52,7 +51,7 @@ async def recover_manifest(blobs: Blobs, file: StoredFile, content: ContentGener
     )
 
 
-_FOLDERS = tuple(f"{folder}/{shard}" for folder in (MANIFESTS, OBJECTS) for shard in SHARDS)
+_FOLDERS = (*(f"{folder}/{shard}" for folder in (MANIFESTS, OBJECTS) for shard in SHARDS), PACKS)
 
 
 @dataclass
@@ -148,7 +147,7 @@ class Rebuilder:
             return None
 
     async def _put_back(self, page: _Page, copied: ManifestCopy) -> bool:
-        manifest, content = copied.manifest, ContentGeneration(copied.manifest.sha256, copied.generation)
+        manifest, content = copied.manifest, copied.content
         if copied.expired_at is None and (reason := await self._damage(page, manifest, content)):
             page.lost.append(Lost(key=manifest.id, reason=reason))
             return False

@@ -7,7 +7,8 @@ from typing import Literal, Protocol
 
 from bus_schema.messages import Event
 from bus_schema.storage_maintenance import ExpiryReason, OrphanReason
-from storage_service.maintenance.manifest_copies import ContentGeneration, ManifestCopy
+from storage_service.blobs import ContentGeneration
+from storage_service.maintenance.manifest_copies import ManifestCopy
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from bus_schema.identities import Principal
 from bus_schema.storage_maintenance import (
     Amount,
     ArtifactExpired,
@@ -22,7 +23,6 @@ from bus_schema.storage_maintenance import (
 )
 from mindbus.errors import Rejected
 from mindbus.logs import logger
-from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from storage_service.acl import require_operator
 from storage_service.blobs import ORPHANS, STAGING, Blobs
@@ -31,7 +31,7 @@ from storage_service.maintenance.collector import COLLECTED, Collector
 from storage_service.maintenance.manifest_copies import SpentUploads, write_copy
 from storage_service.maintenance.rebuild import Rebuilder
 from storage_service.maintenance.registry import Notification, RebuildRegistry
-from storage_service.maintenance.rules import MaintenanceRules
+from storage_service.maintenance.survey import MaintenanceRules
 from storage_service.tables import (
     BlobRow,
     ManifestRow,

@@ -8,16 +8,19 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.messages import Event, message_class
 from bus_schema.storage_maintenance import ArtifactExpired
-from storage_service.maintenance.manifest_copies import ContentGeneration, ManifestCopy
+from storage_service.maintenance.manifest_copies import ManifestCopy
 from storage_service.maintenance.registry import DueArtifact, Notification, RestoreOutcome, StoredArtifact
 from storage_service.maintenance.sql_removals import SqlRemovals, due_reason, is_due
 from storage_service.rows import (
+    PLACED_MANIFESTS,
+    NewManifest,
     as_manifest,
     inputs_of,
     insert_if_absent,
     insert_inputs,
-    insert_manifest,
+    insert_manifests,
     lock_or_create_blob,
+    placed_content,
 )
 from storage_service.tables import DELETING, LIVE, BlobRow, ManifestRow, NotificationRow, ProgressRow, TraceMemberRow
 
@@ -29,13 +32,10 @@ class SqlMaintenanceRegistry(SqlRemovals):
             return await session.scalar(unexpired) or 0
 
     async def stored_artifacts(self, after: int, limit: int) -> Sequence[StoredArtifact]:
-        unexpired = select(ManifestRow).where(ManifestRow.expired_at.is_(None), ManifestRow.position > after)
+        unexpired = PLACED_MANIFESTS.where(ManifestRow.expired_at.is_(None), ManifestRow.position > after)
         async with self.database.reading() as session:
-            rows = await session.scalars(unexpired.order_by(ManifestRow.position).limit(limit))
-            return [
-                StoredArtifact(row.id, row.position, ContentGeneration(row.sha256, row.generation), row.size_bytes)
-                for row in rows
-            ]
+            rows = await session.execute(unexpired.order_by(ManifestRow.position).limit(limit))
+            return [StoredArtifact(row.id, row.position, placed_content(row), row.size_bytes) for row in rows]
 
     async def due(self, after: int, limit: int) -> Sequence[DueArtifact]:
         now = self.clock()
@@ -104,17 +104,11 @@ class SqlMaintenanceRegistry(SqlRemovals):
             if manifest.supersedes and await session.get(ManifestRow, manifest.supersedes) is None:
                 return "no predecessor"
             connection = await session.connection()
-            if not await connection.run_sync(
-                insert_manifest,
-                manifest,
-                logical_id=copied.logical_id,
-                generation=copied.generation,
-                committed_at=copied.committed_at,
-                expired_at=copied.expired_at,
-            ):
+            row = NewManifest(manifest, copied.logical_id, copied.generation, copied.committed_at, copied.expired_at)
+            if not await connection.run_sync(insert_manifests, [row]):
                 return "another is there"
             present = select(ManifestRow.id).where(ManifestRow.id.in_(inputs_of(manifest)))
-            await connection.run_sync(insert_inputs, manifest.id, (await session.scalars(present)).all())
+            await connection.run_sync(insert_inputs, {manifest.id: (await session.scalars(present)).all()})
             for member in copied.members:
                 await insert_if_absent(session, TraceMemberRow, trace_id=manifest.trace_id, member=member)
         return "restored"
@@ -131,6 +125,8 @@ class SqlMaintenanceRegistry(SqlRemovals):
         if blob.generation <= generation:
             blob.generation, blob.state = generation, LIVE
             blob.size_bytes, blob.pinned_until = copied.manifest.size_bytes, self.clock()
+            packed = copied.packed
+            blob.pack, blob.pack_offset = (packed.pack, packed.offset) if packed else (None, None)
         return True
 
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, delete, exists, false, func, literal, or_, select, tuple_
+from sqlalchemy import ColumnElement, and_, case, delete, exists, false, literal, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.storage_maintenance import ArtifactOrphaned, OrphanReason
 from mindbus.sql.database import Database
-from storage_service.maintenance.manifest_copies import ContentGeneration
+from storage_service.blobs import ContentGeneration, content_of
 from storage_service.maintenance.registry import Removal, UnusedContent
-from storage_service.rows import insert_if_absent, lock_blob, lock_or_create_blob
+from storage_service.rows import insert_if_absent, lock_blob, lock_or_create_blob, packed_of, placed_content
 from storage_service.tables import (
     DELETING,
     GONE,
@@ -54,12 +54,16 @@ def is_unused(before: datetime, now: datetime, retention: Mapping[str, timedelta
     return and_(BlobRow.state.in_((PINNED, LIVE)), BlobRow.pinned_until < before, ~holder.correlate(BlobRow))
 
 
-def stray_reason(blob: BlobRow | None, generation: int, *, is_held: bool) -> OrphanReason | None:
+def stray_reason(blob: BlobRow | None, content: ContentGeneration, *, is_held: bool) -> OrphanReason | None:
     """Why an object in the store belongs to no artifact; None where it does, or may.
 
+    A content may have been packed more than once; where it was first committed, it is.
     A generation beyond that of a content in use comes from a later state of a database that was restored since: it
     waits for a rebuild, or for the removal of the content.
     """
+    generation = content.generation
+    if blob is not None and (blob.state, blob.generation) == (LIVE, generation) and content.packed is not None:
+        return None if packed_of(blob) == content.packed else "unused"
     if is_held:
         return None
     if blob is None:
@@ -94,14 +98,13 @@ class SqlRemovals:
 
     async def unused_contents(self, before: datetime, after: str, limit: int) -> Sequence[UnusedContent]:
         query = (
-            select(BlobRow.sha256, BlobRow.generation, func.coalesce(BlobRow.size_bytes, 0))
+            select(BlobRow)
             .where(is_unused(before, self.clock(), self.retention), BlobRow.sha256 > after)
             .order_by(BlobRow.sha256)
             .limit(limit)
         )
         async with self.database.reading() as session:
-            rows = await session.execute(query)
-            return [UnusedContent(ContentGeneration(sha256, generation), size) for sha256, generation, size in rows]
+            return [UnusedContent(placed_content(row), row.size_bytes or 0) for row in await session.scalars(query)]
 
     async def retire(self, removal: Removal, before: datetime) -> bool:
         async with self.database.transaction() as session:
@@ -126,9 +129,11 @@ class SqlRemovals:
         )
         async with self.database.reading() as session:
             blobs = {blob.sha256: blob for blob in await session.scalars(blobs_found)}
-            in_use = {ContentGeneration(*row) for row in await session.execute(held_found)}
+            in_use = {(row.sha256, row.generation) for row in await session.execute(held_found)}
         reasons = {
-            content: stray_reason(blobs.get(content.sha256), content.generation, is_held=content in in_use)
+            content: stray_reason(
+                blobs.get(content.sha256), content, is_held=(content.sha256, content.generation) in in_use
+            )
             for content in contents
         }
         return {content: reason for content, reason in reasons.items() if reason is not None}
@@ -172,7 +177,7 @@ class SqlRemovals:
     async def _fence(self, session: AsyncSession, content: ContentGeneration) -> bool:
         """Keep this generation from ever being assigned; whether it belongs to no artifact."""
         blob = await lock_or_create_blob(session, content.sha256, content.generation)
-        if stray_reason(blob, content.generation, is_held=await is_held(session, content)) is None:
+        if stray_reason(blob, content, is_held=await is_held(session, content)) is None:
             return False
         blob.generation = max(blob.generation, content.generation)
         return True
@@ -205,5 +210,4 @@ def as_removal_row(removal: Removal, decided_at: datetime) -> dict[str, Any]:
 
 
 def _as_removal(row: RemovalRow) -> Removal:
-    content = None if row.sha256 is None or row.generation is None else ContentGeneration(row.sha256, row.generation)
-    return Removal(row.key, row.target, row.reason, row.size_bytes, content)  # type: ignore[arg-type]  # as written
+    return Removal(row.key, row.target, row.reason, row.size_bytes, content_of(row.key))  # type: ignore[arg-type]  # as written

@@ -40,6 +40,12 @@ class App:
         return self.ask("POST", f"/api/dialogues/{user}/messages", json={"message": message})
 
 
+def app_of(shell: Shell) -> App:
+    """The app of a fleet that is up."""
+    state = shell.json("status", "--show-secrets")
+    return App(state["gateway_url"], state["amqp_url"], shell)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All that is here needs a browser."""
     for item in items:
@@ -58,8 +64,8 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
         settings={"MINDBUS_GATEWAY_PORT": "0", "MINDBUS_RECALL_TIMEOUT_S": "20"},
     )
     try:
-        state = shell.json("up", "-d", spawned=True)
-        yield App(state["gateway_url"], state["amqp_url"], shell)
+        shell.ok("up", "-d", spawned=True)
+        yield app_of(shell)
     finally:
         shell.ok("down", spawned=True)
 

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, expect
 from bus_schema.processing import Mood, MoodAssessed
 from config.settings import FleetSettings
 from mindbus import connect
-from tests.browser.conftest import App
+from tests.browser.conftest import App, app_of
 from tests.browser.pages import chromium, looking
 from tests.command_line import Shell
 
@@ -30,7 +30,7 @@ def fleet(tmp_path: Path, fleet_settings: dict[str, str]) -> Iterator[tuple[App,
     try:
         state = shell.json("up", "-d", "--isolate", "--workers", "storage,tracker,gateway", spawned=True)
         tracker = next(process["pid"] for process in state["workers"] if process["workers"] == ["tracker"])
-        yield App(state["gateway_url"], state["amqp_url"], shell), tracker
+        yield app_of(shell), tracker
     finally:
         shell.ok("down", spawned=True)
 

@@ -5,14 +5,16 @@ import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from bus_schema.envelope import Envelope, Kind
 from bus_schema.lsm import RecordExchange, SaidMessage
+from bus_schema.timeline import SaveEvents, TimelineEvent
 from config.settings import FleetSettings
 from mindbus.bus.connection import connect
 from tests.browser.conftest import App
@@ -138,6 +140,57 @@ def test_an_event_shows_its_envelope_and_what_it_led_to(app: App, browser: Brows
         page.wait_for_url(lambda url: url != chosen)
         page.keyboard.press("Escape")
         expect(drawer).to_be_hidden()
+
+
+def record_crowd(app: App, user: str, count: int) -> list[TimelineEvent]:
+    """Events of the last ten minutes, the third of which is a failure, as the tracker records them."""
+    begin = datetime.now(UTC) - timedelta(minutes=10)
+    events = [
+        TimelineEvent.of(
+            Envelope(
+                id=f"{user}_{number}",
+                source="/mb/researcher/1",
+                type="mb.evt.fleet.agent_result.v1",
+                time=begin + number * timedelta(minutes=9) / count,
+                correlationid=user,
+                mbkind=Kind.EVENT,
+                mbrequester="svc.researcher",
+                data={"user_id": user, "outcome": "failed" if number == 2 else "found"},
+            )
+        )
+        for number in range(count)
+    ]
+
+    async def record() -> None:
+        settings = FleetSettings(amqp_url=app.amqp_url, data_dir=app.shell.data_dir)
+        async with connect("svc.tracker", settings=settings) as bus:
+            for start in range(0, count, 500):
+                await bus.request(SaveEvents(events=tuple(events[start : start + 500])))
+
+    with ThreadPoolExecutor(1) as aside:
+        aside.submit(asyncio.run, record()).result(60)
+    return events
+
+
+def test_of_more_events_than_can_be_drawn_all_are_counted_and_each_can_be_reached(app: App, browser: Browser) -> None:
+    # Another page follows the timeline meanwhile, which may lag behind what is recorded.
+    with looking(browser, app.url) as other, looking(browser, app.url) as page:
+        other.goto("/timeline?user=crowd")
+        expect(other.get_by_role("button", name="Live")).to_be_visible()
+        first, *_ = record_crowd(app, "crowd", 3000)
+        page.goto(f"/timeline?user=crowd&live=0&event={first.event_id}")
+        expect(page.locator(".mb-drawer .mb-json").first).to_contain_text(f'"{first.event_id}"')
+        expect(page.locator(".mb-lane", has_text="researcher")).to_contain_text("3,000")
+        expect(page.locator(".mb-chip", has_text="fleet")).to_contain_text("3,000")
+        page.keyboard.press("Escape")
+        page.keyboard.press("0")
+        page.wait_for_function(
+            "mbTimelineOfPage.crowded && mbTimelineOfPage.drawn.some((mark) => mark.shape === MB_FAIL)"
+        )
+        assert page.evaluate("mbTimelineOfPage.marks.length") < 1000
+        page.evaluate("mbTimelineOfPage.chart.dispatchAction({ type: 'dataZoom', start: 30, end: 50 })")
+        drawn = f"mbTimelineOfPage.drawn.some((mark) => mark.id === '{first.event_id}')"
+        page.wait_for_function(f"!mbTimelineOfPage.crowded && {drawn}")
 
 
 def test_a_simulation_is_started_then_stopped(app: App, browser: Browser) -> None:

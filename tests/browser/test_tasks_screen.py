@@ -14,7 +14,7 @@ from bus_schema.processing import Task
 from bus_schema.task_records import SaveTasks, TaskWrite
 from config.settings import FleetSettings
 from mindbus import connect
-from tests.browser.conftest import App
+from tests.browser.conftest import App, app_of
 from tests.browser.pages import ZONE, Looks, chromium, keep, looking, low_contrasts, overflow
 from tests.command_line import Shell
 
@@ -38,10 +38,10 @@ def app(tmp_path_factory: pytest.TempPathFactory, fleet_settings: dict[str, str]
     shell = Shell(tmp_path_factory.mktemp("tasks") / "data", settings=settings)
     workers = "storage,tracker,task_manager,context_manager,dialogue,context,history,gateway"
     try:
-        state = shell.json("up", "-d", "--workers", workers, spawned=True)
+        shell.ok("up", "-d", "--workers", workers, spawned=True)
         for user, name in (("olga", "Ольга"), ("boris", "Boris"), ("dina", "Dina"), *PEOPLE.items()):
             shell.ok("users", "add", user, "--name", name)
-        yield App(state["gateway_url"], state["amqp_url"], shell)
+        yield app_of(shell)
     finally:
         shell.ok("down", spawned=True)
 

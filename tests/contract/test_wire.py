@@ -8,7 +8,7 @@ import pytest
 from bus_schema.catalogue import commands, events
 from bus_schema.envelope import from_wire
 from bus_schema.messages import Command, Event, UnknownType, message_class
-from mindbus.reference import differences, export
+from mindbus.cli.schema import differences, write_files
 
 GOLDEN = Path(__file__).parent / "golden"
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -37,12 +37,12 @@ def test_the_generated_contracts_in_docs_are_up_to_date() -> None:
 
 
 def test_an_export_removes_what_is_gone(tmp_path: Path) -> None:
-    export(tmp_path)
+    write_files(tmp_path)
     stale = tmp_path / "schemas" / "mb.evt.gone.gone.v1.json"
     stale.write_text("{}")
 
     assert differences(tmp_path) == [f"unknown: {stale}"]
-    export(tmp_path)
+    write_files(tmp_path)
     assert not stale.exists()
 
 

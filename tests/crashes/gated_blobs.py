@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
+from bus_schema.uploads import PackPlace
 from storage_service.blobs import Declared, Labels, StoredFile
 from storage_service.object_store import ObjectStore, StoredObject
 from tests.crashes.gates import Gates
@@ -21,9 +22,9 @@ class GatedBlobs(PassingBlobs):
 
     gates: Gates
 
-    async def promote(self, upload: str, key: str, declared: Declared, labels: Labels) -> None:
+    async def promote(self, upload: str, key: str, declared: Declared, labels: Labels) -> PackPlace | None:
         act = partial(self.blobs.promote, upload, key, declared, labels)
-        await self.gates.real_effect("copy", act, _away)
+        return await self.gates.real_effect("copy", act, _away)
 
     async def discard(self, upload: str) -> None:
         await self.gates.real_effect("delete", partial(self.blobs.discard, upload), _away)

@@ -10,7 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.util import await_only
 
 from mindbus.sql.database import AmbientTransaction, Database
-from mindbus.sql.groups import DatabaseAway, WriteQueue
+from mindbus.sql.errors import DatabaseAway
+from mindbus.sql.groups import WriteQueue
 from tests.crashes.gates import Gates, acting
 
 T = TypeVar("T")

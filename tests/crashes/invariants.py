@@ -64,17 +64,24 @@ class Invariants:
         is_first = envelope.causationid not in self.answers
         if self.answers.setdefault(envelope.causationid, message.body) != message.body:
             self.broken.append(f"{envelope.causationid} has two answers")
+        upload = self.asked[envelope.causationid]
         if data["status"] == "ok":
-            self._require_committed(data["result"]["artifact_id"], "confirmed")
+            items = data["result"].get("items", [data["result"]])
+            for part, item in zip(upload.parts, items, strict=True):
+                if "error" not in item or item["error"] is None:
+                    self._require_committed(item["artifact_id"], "confirmed")
+                elif is_first:
+                    self._consider_refusal(part, item | {"message": item["error"]})
         elif is_first:
-            self._consider_refusal(self.asked[envelope.causationid], data)
+            for part in upload.parts:
+                self._consider_refusal(part, data)
 
     def require_quiet(self, left: Mapping[str, Collection[Any]], objects: Collection[str]) -> None:
         """Nothing is left to do, nothing is left over, nobody waits for an answer, everything staged exists."""
         self.broken += [f"{what} are left over: {things}" for what, things in left.items() if things]
         if unanswered := self.asked.keys() - self.answers.keys():
             self.broken.append(f"never answered: {sorted(unanswered)}")
-        if missing := {upload.artifact_id for upload in self.asked.values()} - self.seen.keys():
+        if missing := {part.artifact_id for upload in self.asked.values() for part in upload.parts} - self.seen.keys():
             self.broken.append(f"never registered: {sorted(missing)}")
         referred = {artifact.object_key for artifact in self.artifacts.values()}
         if set(objects) != referred:
@@ -85,7 +92,9 @@ class Invariants:
             self.broken.append(f"{artifact_id} was {how} before it was committed")
 
     def _consider_refusal(self, upload: Upload, data: Mapping[str, Any]) -> None:
-        if data["code"] == "file_not_found" and upload.key in self.swept:
+        # One of several that meets a failure of its own is sent again by its agent.
+        has_failed = data.get("status") == "failed"
+        if has_failed or (data["code"] == "file_not_found" and upload.key in self.swept):
             self.turned_away.append(upload)
         else:
             self.broken.append(f"a valid upload was refused: {data['code']} {data['message']}")

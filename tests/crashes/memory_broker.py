@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mindbus.bus.decode import ATTEMPT
-from mindbus.bus.topology import DEAD, REQUEUE, Topology
+from mindbus.bus.topology import DEAD_LETTERS, REQUEUE, Topology
 from mindbus.bus.transport import Consumer, Incoming, Outgoing, Properties, RawCopy
 from mindbus.errors import BusUnavailable
 from tests.crashes.gates import Gates, Process
@@ -59,6 +59,10 @@ class Delivery:
     def properties(self) -> Properties:
         """As in Incoming."""
         return self.message.properties
+
+    @property
+    def origin(self) -> None:
+        """As in Incoming: nobody verifies."""
 
     async def ack(self) -> None:
         """As in Incoming."""
@@ -117,6 +121,9 @@ class MemoryBroker:
     async def declare(self, topology: Topology) -> None:
         """As in Transport: everything is there."""
 
+    async def require(self, topology: Topology) -> None:
+        """As in Transport: everything is there."""
+
     async def remove(self, queue: str) -> None:
         """As in Transport: nobody here has a queue to be removed."""
 
@@ -135,7 +142,7 @@ class MemoryBroker:
         """As in Transport: nothing to close."""
 
     def _take_back(self, copy: RawCopy) -> None:
-        if copy.exchange == DEAD:
+        if copy.exchange == DEAD_LETTERS:
             self.dead.append(copy)
         else:
             self.waiting.append(Message(copy.body, copy.properties, REQUEUE, copy.routing_key, copy.headers))

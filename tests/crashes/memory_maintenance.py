@@ -6,7 +6,7 @@ from datetime import datetime
 
 from bus_schema.messages import Event
 from bus_schema.storage_maintenance import ArtifactExpired, ArtifactOrphaned, OrphanReason
-from storage_service.maintenance.manifest_copies import ContentGeneration, ManifestCopy
+from storage_service.blobs import ContentGeneration
 from storage_service.maintenance.registry import (
     DueArtifact,
     Notification,
@@ -163,10 +163,6 @@ class MemoryCareRegistry:
     async def unknown_artifacts(self, artifact_ids: Collection[str]) -> Collection[str]:
         """As in CareRegistry."""
         return set(artifact_ids) - (await self.connection.read()).manifests.keys()
-
-    async def copy_of(self, artifact_id: str) -> ManifestCopy:
-        """As in CareRegistry."""
-        return (await self.connection.read()).manifests[artifact_id].copy
 
     async def notices(self, limit: int) -> Sequence[Notification]:
         """As in CareRegistry."""

@@ -1,15 +1,16 @@
 """The registry in memory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from bus_schema.artifacts import Manifest, retention_of
+from bus_schema.identities import Principal
 from mindbus.files.keys import object_key
-from mindbus.principal import Principal
+from storage_service.blobs import ContentGeneration
 from storage_service.errors import Forked, NoSuchArtifact, NoSuchInput, NotTheNextVersion
 from storage_service.maintenance.manifest_copies import ManifestCopy, SpentUpload
-from storage_service.registration import PINNED_FOR, Overtaken, PinLost
+from storage_service.registry import PINNED_FOR, CommitFailure, Overtaken, PinLost, Prepared
 from storage_service.tables import DELETING, GONE, LIVE, PINNED
 from tests.crashes.memory_database import Blob, Connection, Row, Tables, at_hand
 
@@ -20,11 +21,10 @@ class MemoryRegistry:
     def __init__(self, connection: Connection, clock: Callable[[], datetime]) -> None:
         self.connection, self.clock = connection, clock
 
-    async def find(self, artifact_id: str, *, within: bool = False) -> Manifest | None:
+    async def find(self, artifact_ids: Collection[str], *, within: bool = False) -> Mapping[str, Manifest]:
         """As in Registry."""
         tables = await at_hand().tables() if within else await self.connection.read()
-        row = tables.manifests.get(artifact_id)
-        return None if row is None else row.manifest
+        return {each: tables.manifests[each].manifest for each in artifact_ids if each in tables.manifests}
 
     async def logical_id(self, manifest: Manifest, principal: Principal) -> str:
         """As in Registry."""
@@ -46,36 +46,43 @@ class MemoryRegistry:
         if wanted and (missing := sorted(wanted - set((await self.connection.read()).manifests))):
             raise NoSuchInput(missing=missing)
 
-    async def pin(self, sha256: str) -> int:
+    async def pin(self, sha256s: Collection[str]) -> Mapping[str, ContentGeneration]:
         """As in Registry."""
 
-        def pin(tables: Tables) -> int:
-            blob = tables.blobs.get(sha256, Blob())
-            if blob.state in (GONE, DELETING):
-                blob = replace(blob, generation=blob.generation + 1, state=PINNED)
-            tables.blobs[sha256] = replace(blob, pinned_until=self.clock() + PINNED_FOR)
-            return blob.generation
+        def pin(tables: Tables) -> Mapping[str, ContentGeneration]:
+            return {sha256: self._pin(tables, sha256) for sha256 in sha256s}
 
         return await self.connection.write("pin", pin)
 
-    async def commit(self, manifest: Manifest, *, logical_id: str, generation: int, upload: str) -> Manifest:
+    def _pin(self, tables: Tables, sha256: str) -> ContentGeneration:
+        blob = tables.blobs.get(sha256, Blob())
+        if blob.state in (GONE, DELETING):
+            blob = replace(blob, generation=blob.generation + 1, state=PINNED)
+        tables.blobs[sha256] = replace(blob, pinned_until=self.clock() + PINNED_FOR)
+        return ContentGeneration(sha256, blob.generation)
+
+    async def commit(self, prepared: Sequence[Prepared]) -> Sequence[Manifest | CommitFailure]:
         """As in Registry."""
         tables = await at_hand().tables()
+        return [self._commit(tables, each) for each in prepared]
+
+    def _commit(self, tables: Tables, prepared: Prepared) -> Manifest | CommitFailure:
+        manifest, generation = prepared.manifest, prepared.generation
         blob = tables.blobs[manifest.sha256]
         if blob.state not in (PINNED, LIVE) or blob.generation != generation:
-            raise PinLost(PinLost.__doc__)
+            return PinLost(PinLost.__doc__)
         if manifest.id in tables.manifests:
-            raise Overtaken(manifest.id)
+            return Overtaken(manifest.id)
         if manifest.supersedes is not None and _is_superseded(tables.manifests, manifest.supersedes):
-            raise Forked(artifact_id=manifest.supersedes)
+            return Forked(artifact_id=manifest.supersedes)
         key = object_key(manifest.sha256, generation)
         told = manifest.model_copy(update={"uri": key, "status": "completed"})
         kept, now = retention_of(manifest.retention), self.clock()
         until = None if kept is None else now + kept
         tables.drawn += 1
-        tables.manifests[manifest.id] = Row(told, logical_id, generation, tables.drawn, now, until)
+        tables.manifests[manifest.id] = Row(told, prepared.logical_id, generation, tables.drawn, now, until)
         tables.blobs[manifest.sha256] = replace(blob, state=LIVE, size_bytes=manifest.size_bytes)
-        tables.spent[upload] = manifest.id
+        tables.spent[prepared.upload] = manifest.id
         return told
 
     async def spend(self, upload: str, artifact_id: str) -> None:
@@ -91,9 +98,10 @@ class MemoryRegistry:
         """As in Spending."""
         return [SpentUpload(*spent) for spent in (await self.connection.read()).spent.items()][:limit]
 
-    async def copy_of(self, artifact_id: str) -> ManifestCopy:
+    async def copies_of(self, artifact_ids: Collection[str]) -> Mapping[str, ManifestCopy]:
         """As in Spending."""
-        return (await self.connection.read()).manifests[artifact_id].copy
+        manifests = (await self.connection.read()).manifests
+        return {artifact_id: manifests[artifact_id].copy for artifact_id in artifact_ids if artifact_id in manifests}
 
     async def forget_uploads(self, uploads: Sequence[str]) -> None:
         """As in Registry."""

@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Any, cast
 
-from mindbus.files.folder import FolderFiles
+from mindbus.files.store import FolderFiles
 from mindbus.runtime.processor import Processor
 from mindbus.sql.database import Database
 from storage_service.blobs import Blobs
@@ -15,7 +15,8 @@ from storage_service.maintenance.manifest_copies import copy_key
 from storage_service.maintenance.registry import RebuildRegistry
 from storage_service.maintenance.service import MaintenanceService
 from storage_service.object_store import Guarantees, ObjectStore
-from storage_service.registration import ArtifactRegistrar, Registry
+from storage_service.registration import ArtifactRegistrar
+from storage_service.registry import Registry
 from storage_service.s3_blobs import S3Blobs
 from storage_service.service import StorageService, open_storage
 from tests.crashes.gates import Gates
@@ -92,7 +93,8 @@ class MemoryWorld:
 
     def stage(self, upload: Upload) -> None:
         """As in World."""
-        self.bucket.write(upload.key, upload.content)
+        for part in upload.parts:
+            self.bucket.write(part.key, part.content)
         self.invariants.asked[upload.message_id] = upload
         self.broker.waiting.append(upload.message)
 

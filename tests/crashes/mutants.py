@@ -6,21 +6,21 @@ from dataclasses import replace
 from datetime import datetime
 
 from bus_schema.artifacts import Manifest
+from bus_schema.identities import Principal
 from bus_schema.storage_maintenance import OrphanReason
 from mindbus.bus.decode import Decoded
 from mindbus.bus.inbox import Outcomes
 from mindbus.bus.outcomes import Outcome
 from mindbus.bus.transport import Incoming, Outgoing, Transport
+from mindbus.errors import Rejected
 from mindbus.files.keys import object_key
-from mindbus.principal import Principal
 from mindbus.runtime.processor import Processor
-from storage_service.blobs import Declared, Labels
-from storage_service.maintenance.manifest_copies import ContentGeneration
+from storage_service.blobs import ContentGeneration, Declared, Labels
 from storage_service.maintenance.registry import Removal, UnusedContent
-from storage_service.registration import PINNED_FOR, ArtifactRegistrar, Registered
+from storage_service.registration import ArtifactRegistrar, Registered, RegistrationError
+from storage_service.registry import PINNED_FOR, CommitFailure, Prepared
 from storage_service.tables import DELETING, LIVE, PINNED
-from storage_service.uploads import upload_key
-from tests.crashes.memory_database import Blob, Tables, at_hand
+from tests.crashes.memory_database import Blob, Tables
 from tests.crashes.memory_inbox import OutboxInbox, OutboxUnit
 from tests.crashes.memory_maintenance import MemoryCareRegistry
 from tests.crashes.memory_registry import MemoryRegistry
@@ -29,44 +29,72 @@ from tests.crashes.storages import ROOT_URL
 
 
 class InAnotherOrder(ArtifactRegistrar):
-    """What its mutants have in common."""
+    """What its mutants have in common; messages of one artifact."""
 
-    async def _publish(self, manifest: Manifest, generation: int, upload: str) -> None:
-        key = object_key(manifest.sha256, generation)
+    async def _pin(self, staged: Sequence[Prepared]) -> Prepared:
+        (each,) = staged
+        generation = (await self.registry.pin([each.manifest.sha256]))[each.manifest.sha256].generation
+        return replace(each, logical_id=each.manifest.id, generation=generation)
+
+    async def _publish(self, prepared: Prepared) -> None:
+        manifest = prepared.manifest
+        key = object_key(manifest.sha256, prepared.generation)
         declared = Declared(manifest.sha256, manifest.size_bytes)
-        await self.blobs.promote(upload, key, declared, Labels(manifest.id, manifest.created_by))
+        await self.blobs.promote(prepared.upload, key, declared, Labels(manifest.id, manifest.created_by))
 
 
 class CommitsBeforeTheCopy(InAnotherOrder):
     """INSERT, then move: a crash between the two leaves a manifest without bytes."""
 
-    async def _promote_and_commit(self, manifest: Manifest, principal: Principal, upload: str) -> Manifest:
+    async def _promote(
+        self, staged: Sequence[Prepared], principal: Principal
+    ) -> dict[str, Prepared | RegistrationError]:
+        if not staged:
+            return {}
         assert isinstance(self.registry, MemoryRegistry)
-        generation = await self.registry.pin(manifest.sha256)
+        prepared = await self._pin(staged)
         async with self.registry.connection.ambient():
-            made = await self.registry.commit(manifest, logical_id=manifest.id, generation=generation, upload=upload)
-        await self._publish(manifest, generation, upload)
-        return made
+            await self.registry.commit([prepared])
+        await self._publish(prepared)
+        return {prepared.manifest.id: prepared}
+
+    async def _commit(self, prepared: Sequence[Prepared]) -> dict[str, Registered | RegistrationError]:
+        return {
+            each.manifest.id: Registered(
+                each.manifest.model_copy(
+                    update={"uri": object_key(each.manifest.sha256, each.generation), "status": "completed"}
+                ),
+                is_new=True,
+            )
+            for each in prepared
+        }
 
 
 class CleansBeforeTheCommit(InAnotherOrder):
     """A move instead of a copy: what dies before the commit cannot be registered again."""
 
-    async def _promote_and_commit(self, manifest: Manifest, principal: Principal, upload: str) -> Manifest:
-        generation = await self.registry.pin(manifest.sha256)
-        await self._publish(manifest, generation, upload)
-        await self.blobs.discard(upload)
-        return await self.registry.commit(manifest, logical_id=manifest.id, generation=generation, upload=upload)
+    async def _promote(
+        self, staged: Sequence[Prepared], principal: Principal
+    ) -> dict[str, Prepared | RegistrationError]:
+        if not staged:
+            return {}
+        prepared = await self._pin(staged)
+        await self._publish(prepared)
+        await self.blobs.discard(prepared.upload)
+        return {prepared.manifest.id: prepared}
 
 
 class RefusesWithoutASecondLook(ArtifactRegistrar):
     """A delivery that overslept says no to what its twin has made."""
 
-    async def register(self, manifest: Manifest, principal: Principal) -> Registered:
-        upload = upload_key(manifest.uri, root_url=self.root_url, owner=principal.owner)
-        if existing := await self.registry.find(manifest.id):
-            return await self._settle(existing, manifest, upload)
-        return Registered(await self._promote_and_commit(manifest, principal, upload), is_new=True)
+    async def _promote(
+        self, staged: Sequence[Prepared], principal: Principal
+    ) -> dict[str, Prepared | RegistrationError]:
+        outcomes = await super()._promote(staged, principal)
+        for outcome in outcomes.values():
+            if isinstance(outcome, Rejected):
+                raise outcome
+        return outcomes
 
 
 class AnswersBeforeTheCommit(Processor):
@@ -142,23 +170,20 @@ class AcksBeforeItHandles(Processor):
 class UsesAKeyAgain(MemoryRegistry):
     """No generation: a collector that sleeps before it deletes wakes to delete the bytes of a new artifact."""
 
-    async def pin(self, sha256: str) -> int:
-        def pin(tables: Tables) -> int:
-            blob = tables.blobs.get(sha256, Blob())
-            state = LIVE if blob.state == LIVE else PINNED
-            tables.blobs[sha256] = Blob(1, state, blob.size_bytes, self.clock() + PINNED_FOR)
-            return 1
-
-        return await self.connection.write("pin", pin)
+    def _pin(self, tables: Tables, sha256: str) -> ContentGeneration:
+        blob = tables.blobs.get(sha256, Blob())
+        state = LIVE if blob.state == LIVE else PINNED
+        tables.blobs[sha256] = Blob(1, state, blob.size_bytes, self.clock() + PINNED_FOR)
+        return ContentGeneration(sha256, 1)
 
 
 class CommitsWhatIsCollected(MemoryRegistry):
     """No second look at the content: what was pinned long ago may be gone."""
 
-    async def commit(self, manifest: Manifest, *, logical_id: str, generation: int, upload: str) -> Manifest:
-        tables = await at_hand().tables()
-        tables.blobs[manifest.sha256] = replace(tables.blobs[manifest.sha256], state=PINNED, generation=generation)
-        return await super().commit(manifest, logical_id=logical_id, generation=generation, upload=upload)
+    def _commit(self, tables: Tables, prepared: Prepared) -> Manifest | CommitFailure:
+        sha256 = prepared.manifest.sha256
+        tables.blobs[sha256] = replace(tables.blobs[sha256], state=PINNED, generation=prepared.generation)
+        return super()._commit(tables, prepared)
 
 
 class CondemnsWhatItSawUnused(MemoryCareRegistry):

@@ -6,14 +6,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Row, func, select
 
 from mindbus.bus.transport import Outgoing, RawCopy
-from mindbus.files.keys import object_key
 from mindbus.files.store import FileStore
 from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from storage_service.blobs import Blobs
+from storage_service.rows import PLACED_MANIFESTS, placed_content
 from storage_service.s3_blobs import S3Blobs
 from storage_service.service import open_storage
 from storage_service.tables import ManifestRow, NotificationRow, RemovalRow, SpentUploadRow, inbox_tables
@@ -63,7 +63,8 @@ class RealWorld:
 
     def stage(self, upload: Upload) -> None:
         """As in World."""
-        self.files.put(upload.key, upload.content)
+        for part in upload.parts:
+            self.files.put(part.key, part.content)
         self.invariants.asked[upload.message_id] = upload
         self.broker.waiting.append(upload.message)
 
@@ -120,7 +121,7 @@ class RealWorld:
 
     async def _look_around(self) -> None:
         async with self._observer.reading() as session:
-            rows = list(await session.scalars(select(ManifestRow).where(ManifestRow.id.endswith(self.suffix))))
+            rows = (await session.execute(PLACED_MANIFESTS.where(ManifestRow.id.endswith(self.suffix)))).all()
             removals = list(await session.scalars(select(RemovalRow.key)))
             for name, table in _WAITING.items():
                 self._waiting[name] = await session.scalar(select(func.count()).select_from(table)) or 0
@@ -132,9 +133,9 @@ class RealWorld:
         self.invariants.swept.update([key for key in removals if await self.blobs.size_bytes(key) is not None])
 
     async def _keys_of_others(self) -> set[str]:
-        others = select(ManifestRow).where(~ManifestRow.id.endswith(self.suffix), ManifestRow.expired_at.is_(None))
+        others = PLACED_MANIFESTS.where(~ManifestRow.id.endswith(self.suffix), ManifestRow.expired_at.is_(None))
         async with self._observer.reading() as session:
-            return {_key_of(row) for row in await session.scalars(others)}
+            return {_key_of(row) for row in await session.execute(others)}
 
     async def _content_of(self, key: str) -> bytes | None:
         try:
@@ -146,8 +147,8 @@ class RealWorld:
 _FOLDERS = ("staging", "objects/.tmp", "orphans", "objects/sha256")
 
 
-def _key_of(row: ManifestRow) -> str:
-    return object_key(row.sha256, row.generation)
+def _key_of(row: Row[Any]) -> str:
+    return placed_content(row).key
 
 
 async def tell_really(seed: int, database_url: str, files: FileStore, blobs: Blobs) -> Schedule:

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from bus_schema.identities import Principal
 from bus_schema.storage_maintenance import Audit, CollectGarbage
 from mindbus.bus.claims import Claims
 from mindbus.bus.inbox import Inbox
@@ -13,8 +14,7 @@ from mindbus.bus.outcomes import address_results
 from mindbus.bus.sender import Sender
 from mindbus.bus.topology import commands_queue, rungs_of
 from mindbus.bus.transport import Transport
-from mindbus.files.folder import FolderFiles
-from mindbus.principal import Principal
+from mindbus.files.store import FolderFiles
 from mindbus.runtime.processor import Processor
 from storage_service.service import StorageService
 from tests.crashes.gates import Gates, Process

@@ -15,11 +15,11 @@ from mindbus.bus.transport import Outgoing, RawCopy
 from mindbus.errors import TemporaryFailure
 from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
+from storage_service.blobs import ContentGeneration
 from storage_service.errors import Forked
-from storage_service.maintenance.manifest_copies import ContentGeneration
 from storage_service.maintenance.registry import MaintenanceRegistry, Removal
 from storage_service.maintenance.sql_registry import SqlMaintenanceRegistry
-from storage_service.registration import Overtaken, PinLost, Registry, SqlRegistry
+from storage_service.registry import Overtaken, PinLost, Prepared, Registry, SqlRegistry
 from tests.crashes.gates import OpenGates
 from tests.crashes.memory_database import Connection, MemoryDatabase
 from tests.crashes.memory_inbox import OutboxInbox
@@ -45,11 +45,22 @@ class Rows:
             if message_id is not None:
                 await unit.record({message_id: ()})
 
+    async def pin(self) -> int:
+        return (await self.registry.pin([SHA256]))[SHA256].generation
+
+    async def find(self, artifact_id: str) -> Manifest | None:
+        return (await self.registry.find([artifact_id])).get(artifact_id)
+
     async def commit(self, manifest: Manifest, upload: str = "staging/1") -> int:
-        generation = await self.registry.pin(manifest.sha256)
+        generation = (await self.registry.pin([manifest.sha256]))[manifest.sha256].generation
         async with self.message():
-            await self.registry.commit(manifest, logical_id=manifest.id, generation=generation, upload=upload)
+            await self.insert(manifest, manifest.id, generation, upload)
         return generation
+
+    async def insert(self, manifest: Manifest, logical_id: str, generation: int, upload: str) -> None:
+        (answer,) = await self.registry.commit([Prepared(manifest, upload, logical_id, generation)])
+        if isinstance(answer, Exception):
+            raise answer
 
     async def retire(self, sha256: str, generation: int) -> bool:
         return await self.care.retire(removal_of(sha256, generation), self.clock() - DAY)
@@ -117,7 +128,7 @@ class Listening:
 
 
 async def test_a_pin_keeps_its_generation_until_it_is_condemned(rows: Rows) -> None:
-    assert [await rows.registry.pin(SHA256), await rows.registry.pin(SHA256)] == [1, 1]
+    assert [await rows.pin(), await rows.pin()] == [1, 1]
     assert not await rows.retire(SHA256, 1)
 
     rows.clock.now += DAY + timedelta(hours=2)
@@ -125,7 +136,7 @@ async def test_a_pin_keeps_its_generation_until_it_is_condemned(rows: Rows) -> N
     assert not await rows.retire(SHA256, 2)
     assert await rows.retire(SHA256, 1)
     assert not await rows.retire(SHA256, 1)
-    assert await rows.registry.pin(SHA256) == 2
+    assert await rows.pin() == 2
 
 
 async def test_what_is_committed_is_told_under_its_permanent_key(rows: Rows) -> None:
@@ -135,9 +146,9 @@ async def test_what_is_committed_is_told_under_its_permanent_key(rows: Rows) -> 
 
     key = ContentGeneration(SHA256, 1).key
     told = manifest.model_copy(update={"uri": key, "status": "completed"})
-    assert await rows.registry.find("art_1") == told
+    assert await rows.find("art_1") == told
     assert not await rows.registry.has_expired("art_1")
-    copied = await rows.registry.copy_of("art_1")
+    copied = (await rows.registry.copies_of(["art_1"]))["art_1"]
     assert (copied.manifest, copied.generation, copied.logical_id) == (told, 1, "art_1")
     assert [(spent.upload, spent.artifact_id) for spent in await rows.registry.spent_uploads(9)] == [
         ("staging/1", "art_1")
@@ -147,27 +158,27 @@ async def test_what_is_committed_is_told_under_its_permanent_key(rows: Rows) -> 
 
 
 async def test_nobody_sees_what_is_not_committed_nor_ever_what_failed(rows: Rows) -> None:
-    generation = await rows.registry.pin(SHA256)
+    generation = await rows.pin()
 
     with suppress(PowerCut):
         async with rows.message("msg_1"):
-            await rows.registry.commit(a_manifest(), logical_id="art_1", generation=generation, upload="staging/1")
-            assert await rows.registry.find("art_1") is None
+            await rows.insert(a_manifest(), "art_1", generation, "staging/1")
+            assert await rows.find("art_1") is None
             raise PowerCut
 
-    assert await rows.registry.find("art_1") is None
+    assert await rows.find("art_1") is None
     assert list(await rows.registry.spent_uploads(9)) == []
     assert await rows.inbox.outcomes_of("storage", ["msg_1"]) == {}
 
 
 async def test_a_commit_names_a_generation_that_is_pinned(rows: Rows) -> None:
-    await rows.registry.pin(SHA256)
+    await rows.pin()
     rows.clock.now += DAY + timedelta(hours=2)
     await rows.retire(SHA256, 1)
 
     with pytest.raises(PinLost):
         async with rows.message():
-            await rows.registry.commit(a_manifest(), logical_id="art_1", generation=1, upload="staging/1")
+            await rows.insert(a_manifest(), "art_1", 1, "staging/1")
     assert await rows.commit(a_manifest()) == 2
 
 
@@ -177,12 +188,12 @@ async def test_an_id_is_taken_once_a_version_superseded_once(rows: Rows) -> None
         await rows.commit(a_manifest())
     async with rows.message():
         next_one = a_manifest("art_2", version=2, supersedes="art_1")
-        await rows.registry.commit(next_one, logical_id="art_1", generation=1, upload="staging/2")
+        await rows.insert(next_one, "art_1", 1, "staging/2")
 
     other = a_manifest("art_3", version=2, supersedes="art_1")
     with pytest.raises(Forked):
         async with rows.message():
-            await rows.registry.commit(other, logical_id="art_1", generation=1, upload="staging/3")
+            await rows.insert(other, "art_1", 1, "staging/3")
 
 
 async def test_bytes_are_unused_once_no_artifact_has_them_nor_a_pin(rows: Rows) -> None:
@@ -220,7 +231,7 @@ async def test_an_artifact_that_is_due_does_not_hold_its_bytes(rows: Rows) -> No
 
 
 async def test_a_removal_is_finished_once_frees_its_generation_alone(rows: Rows) -> None:
-    await rows.registry.pin(SHA256)
+    await rows.pin()
     rows.clock.now += DAY + timedelta(hours=2)
     await rows.retire(SHA256, 1)
     assert [removal.key for removal in await rows.care.removals(9)] == [ContentGeneration(SHA256, 1).key]
@@ -233,7 +244,7 @@ async def test_a_removal_is_finished_once_frees_its_generation_alone(rows: Rows)
     assert await rows.commit(a_manifest()) == 2
     # A collector that overslept ends the removal of the old generation again.
     await rows.care.finish(removal_of(SHA256, 1), is_there=False)
-    assert await rows.registry.pin(SHA256) == 2
+    assert await rows.pin() == 2
     assert len(await rows.care.notices(9)) == 1
 
 
@@ -241,7 +252,7 @@ async def test_a_stray_belongs_to_nobody_and_never_will(rows: Rows) -> None:
     contents = [ContentGeneration(SHA256, generation) for generation in (1, 2)]
     assert await rows.care.strays(contents) == dict.fromkeys(contents, "unknown")
 
-    await rows.registry.pin(SHA256)
+    await rows.pin()
     assert await rows.care.strays(contents) == {}
     assert not await rows.care.remove_stray(removal_of(SHA256, 1))
     rows.clock.now += DAY + timedelta(hours=2)

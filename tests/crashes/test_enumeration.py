@@ -11,6 +11,7 @@ from tests.crashes.memory_world import A_GOOD_STORE, Store
 from tests.crashes.uploads import Story, stories
 
 ONE, HAUNTED, TWO = stories()[:3]
+BATCH, HAUNTED_BATCH = stories()[-4:-2]
 LONG = [pytest.mark.proof, pytest.mark.timeout(1800)]
 
 
@@ -48,6 +49,14 @@ def stalling_among_ghosts(ends_at: Sequence[int]) -> Lives:
     return Lives(HAUNTED, ends_at, stalls=True)
 
 
+def registering_several_at_once(ends_at: Sequence[int]) -> Lives:
+    return Lives(BATCH, ends_at, drops=True)
+
+
+def collecting_among_several(ends_at: Sequence[int]) -> Lives:
+    return Lives(HAUNTED_BATCH, ends_at, stalls=True)
+
+
 SHORT: list[Ending] = [registering, registering_what_is_large]
 LIVES: list[Ending] = [
     registering_while_the_broker_drops,
@@ -56,6 +65,8 @@ LIVES: list[Ending] = [
     registering_and_collecting,
     stalling,
     stalling_among_ghosts,
+    registering_several_at_once,
+    collecting_among_several,
 ]
 
 

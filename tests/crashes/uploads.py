@@ -1,14 +1,14 @@
 """Valid uploads: bytes in staging, with the command that registers them."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 
 from bus_schema.artifacts import Manifest
 from bus_schema.envelope import Envelope, Kind
 from bus_schema.identities import owner_of
-from bus_schema.storage import RegisterArtifact
+from bus_schema.storage import RegisterArtifact, RegisterArtifacts
 from mindbus.bus.topology import commands_exchange
 from mindbus.bus.transport import properties_of
 from mindbus.files.keys import staging_folder
@@ -26,6 +26,13 @@ class Upload:
     manifest: Manifest
     message_id: str
     message: Message
+    # Where the command registers several, all of them; the other fields are those of the first.
+    members: "tuple[Upload, ...]" = ()
+
+    @property
+    def parts(self) -> "tuple[Upload, ...]":
+        """What is staged for the command."""
+        return self.members or (self,)
 
     @property
     def artifact_id(self) -> str:
@@ -64,7 +71,17 @@ def an_upload(
         owner=owner,
         retention=retention,
     )
-    command = RegisterArtifact(manifest=manifest)
+    return Upload(key, content, manifest, message_id, _message(RegisterArtifact(manifest=manifest), message_id, by))
+
+
+def a_batch(message_id: str, *members: Upload) -> Upload:
+    """Several of one agent's, registered by one command."""
+    manifests = tuple(member.manifest for member in members)
+    message = _message(RegisterArtifacts(manifests=manifests), message_id, manifests[0].created_by)
+    return replace(members[0], message_id=message_id, message=message, members=members)
+
+
+def _message(command: RegisterArtifact | RegisterArtifacts, message_id: str, by: str) -> Message:
     envelope = Envelope(
         id=message_id,
         source="/mb/test/1",
@@ -77,8 +94,7 @@ def an_upload(
         data=command.model_dump(mode="json"),
     )
     exchange = commands_exchange("storage")
-    message = Message(envelope.to_wire(), properties_of(envelope), exchange, command.wire.routing_key)
-    return Upload(key, content, manifest, message_id, message)
+    return Message(envelope.to_wire(), properties_of(envelope), exchange, command.wire.routing_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +115,8 @@ def stories(suffix: str = "") -> tuple[Story, ...]:
         )
 
     first, ghost = upload("a", "researcher", "0"), upload("ghost", "editor", "9")
+    other = an_upload(f"art_f{suffix}", "agent.researcher.1", f"msg_f{suffix}", "5", f"more {suffix}".encode())
+    both = a_batch(f"msg_g{suffix}", first, other)
     tellings = (
         (first,),
         # Two agents have made the same bytes; one of them for a day.
@@ -107,5 +125,8 @@ def stories(suffix: str = "") -> tuple[Story, ...]:
         # An agent that heard no answer has uploaded its artifact anew, or registers the same upload once more.
         (first, upload("a", "researcher", "2", message="c")),
         (first, upload("a", "researcher", "0", message="e")),
+        # Several in one message; one of them by itself as well.
+        (both,),
+        (both, upload("a", "researcher", "2", message="c")),
     )
     return tuple(Story(uploads, haunt) for uploads in tellings for haunt in (None, ghost))

@@ -13,9 +13,12 @@ import uvloop
 from pamqp import commands
 from yarl import URL
 
-from mindbus.amqp.channel import ChannelClosed, ConsumingChannel, NotTaken, PublishingChannel, Returned
-from mindbus.amqp.connection import Connection, ConnectionLost, connect
-from mindbus.amqp.frames import Content, pack_properties
+from mindbus.bus.amqp.channel import ChannelClosed, ConsumingChannel, NotTaken, PublishingChannel, Returned
+from mindbus.bus.amqp.connection import Connection, ConnectionLost, connect
+from mindbus.bus.amqp.frames import Content, pack_properties
+from mindbus.bus.rabbit import RabbitTransport
+from mindbus.bus.transport import Properties, RawCopy
+from mindbus.errors import BusUnavailable
 from mindbus.testing.wait import until
 from mindbus_fleet.node.private import PrivateNode
 from tests.brokers import Broker
@@ -210,6 +213,40 @@ async def test_while_the_broker_is_out_of_memory_publishers_wait_and_consumers_g
 
         await asyncio.gather(during, held_back)
         assert await deliveries.of(3) == [b"before", b"during", b"held back"]
+
+
+async def test_publishers_that_give_up_leave_no_channel_open(used_node: PrivateNode) -> None:
+    transport = RabbitTransport(used_node.amqp_url, "test", publish_timeout_s=0.5)
+    message = RawCopy("", QUEUE, b"x", Properties(message_id="m"), {})
+    async with connected(used_node.amqp_url) as connection:
+        await declare(await connection.open_channel(PublishingChannel))
+        await transport.publish(message)
+        await used_node.ctl("set_vm_memory_high_watermark", "absolute", "1")
+        try:
+            for _ in range(4):
+                with pytest.raises(BusUnavailable):
+                    await transport.publish(message)
+        finally:
+            await used_node.ctl("set_vm_memory_high_watermark", "0.6")
+
+        await transport.publish(message)
+        # One of this connection, one of the transport's.
+        listed = await used_node.ctl("list_channels", "pid")
+        assert listed.count("<mindbus@") == 2, listed
+    await transport.close()
+
+
+async def test_a_connection_that_is_given_up_leaves_no_task(used_node: PrivateNode) -> None:
+    used_node.freeze()
+    try:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await connect(URL(used_node.amqp_url), "test")
+        await asyncio.sleep(0)
+
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+    finally:
+        used_node.thaw()
 
 
 async def test_a_broker_that_freezes_is_given_up_after_two_heartbeats(used_node: PrivateNode) -> None:

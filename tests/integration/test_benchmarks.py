@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.floors import LIMITS
 from benchmarks.jobs import CALLERS, NAMES
 from benchmarks.memory import PLACES
 from benchmarks.memory_units import questions
+from benchmarks.screens import SCREENS
 from config.settings import FleetSettings
 from tests.clocks import NOON
 
@@ -107,3 +109,43 @@ async def test_a_quick_run_of_memory_has_a_time_for_every_question_in_every_plac
     for name, by_place in report["asked_ms"].items():
         assert set(by_place) == (set(PLACES) if measured[name] else {"bus", "worker"})
         assert all(0 < p50 <= p99 for p50, p99 in by_place.values())
+
+
+async def test_an_import_is_measured_beside_the_engine(tmp_path: Path) -> None:
+    said = [
+        "The spare key is under the blue pot.",
+        "I shall remember that.",
+        "Rex goes to the vet on Monday.",
+        "Noted.",
+    ]
+    messages = [
+        {"id": number, "role": ("user", "assistant")[number % 2], "content": content}
+        for number, content in enumerate(said)
+    ]
+    asked = [
+        {"question": "Where is the spare key?", "evidence": [0]},
+        {"question": "Who sees the vet?", "evidence": [2]},
+    ]
+    chat = {"chat_id": "small", "sessions": [{"time": NOON.isoformat(), "messages": messages}], "questions": asked}
+    (tmp_path / "chats.json").write_text(json.dumps([chat]))
+    report = await _report_of("benchmarks.embedding", "--data", str(tmp_path / "chats.json"))
+
+    assert _are_numbers(report["words_per_second"], {"now", "before"})
+    assert _are_numbers(report["words_per_cpu_second"], {"now", "before"})
+    assert report["recall"]["lost"] == {"any": 0, "all": 0}
+    assert report["recall"]["now"]["1200"]["questions"] == len(asked)
+    assert report["words"] == sum(len(content.split()) for content in said)
+
+
+async def test_a_quick_run_of_the_fleet_has_every_number() -> None:
+    report = await _report_of("benchmarks.fleet", "--quick")
+
+    assert _are_numbers(report["screens_s"], set(SCREENS))
+    assert all(report[name] > 0 for name in ("idle_pss_mb", "up_s", "down_s", "cli_s"))
+
+
+async def test_nothing_has_become_many_times_as_slow() -> None:
+    report = await _report_of("benchmarks.floors")
+
+    assert report["loops"].keys() == LIMITS.keys()
+    assert report["missed"] == []

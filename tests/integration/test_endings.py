@@ -257,7 +257,7 @@ async def test_retries_to_a_queue_that_is_gone_are_kept_apart_and_block_nobody(
     async with fleet_of(Greeter, settings=settings), raw_publisher(vhost_url) as raw:
         for _ in range(50):
             envelope = an_envelope()
-            await raw.body(json.dumps(envelope).encode(), "mb.retry.50ms", "mb.q.gone", **properties_for(envelope))
+            await raw.body(json.dumps(envelope).encode(), "mb.delay.50ms", "mb.q.gone", **properties_for(envelope))
     async with fleet_of(Greeter, settings=settings) as fleet:
         await fleet.bus.request(Misbehave(how="temporary", times=2))
 

@@ -73,28 +73,49 @@ async def test_of_five_hundred_facts_none_is_lost_and_the_prompt_gets_those_that
         assert found.items[0] == door
 
 
-async def test_users_have_facts_of_their_own_with_their_speakers(
+async def test_a_fact_is_its_speakers_alone_unless_they_shared_it_with_a_project(
     amqp_url: str, tmp_path: Path, database: dict[str, str]
 ) -> None:
     async with runtime(dialogue_settings(amqp_url, tmp_path, **database), *WORKERS) as talk:
-        for user_id, name in (("anna", "Anna"), ("boris", "Boris")):
-            await talk.bus.request(PutUser(user=User(user_id=user_id, name=name)))
-        await tell(talk, "anna", "The release is set for May 15.")
+        for user_id, projects in (("anna", ("Polaris",)), ("boris", ("polaris",)), ("maria", ())):
+            await talk.bus.request(PutUser(user=User(user_id=user_id, name=user_id.title(), projects=projects)))
+        await tell(talk, "anna", "The Polaris release is set for May 15.")
         await talk.until_on_timeline("agent_result", 1)
-        await tell(talk, "boris", "The release is set for May 20. My desk number is 12.")
+        await tell(talk, "boris", "The Polaris release is set for May 20. My desk number is 12. That is between us.")
         await talk.until_on_timeline("agent_result", 2)
+        await tell(talk, "boris", "The Polaris release is set for May 21. The release party is set for June 2.")
+        await talk.until_on_timeline("agent_result", 3)
 
         assert await texts(talk, "anna") == []
-        assert await texts(talk, "anna", superseded=True) == ["The release is set for May 15."]
-        assert set(await texts(talk, "boris")) == {"The release is set for May 20.", "My desk number is 12."}
-        await tell(talk, "anna", "The office has 3 meeting rooms.")
-        await talk.until_on_timeline("agent_result", 3)
+        assert await texts(talk, "anna", superseded=True) == ["The Polaris release is set for May 15."]
+        assert set(await texts(talk, "boris")) == {
+            "My desk number is 12.",
+            "The Polaris release is set for May 21.",
+            "The release party is set for June 2.",
+        }
+        for user_id in ("anna", "maria"):
+            await tell(talk, user_id, "The office has 3 meeting rooms.")
+        await talk.until_on_timeline("agent_result", 5)
         shown = [item.text for item in await UserContexts(talk.bus).of("anna")]
         assert shown[0] == "The office has 3 meeting rooms."
-        assert "Boris: The release is set for May 20." in shown
+        assert [text.split(" (")[0] for text in shown[1:]] == ["Boris"]
+        assert shown[1].endswith("): The Polaris release is set for May 21.")
+        assert [item.text for item in await UserContexts(talk.bus).of("maria")] == ["The office has 3 meeting rooms."]
+        for user_id, known in (("anna", 2), ("maria", 1)):
+            asked = FindFacts(user_id=user_id, about="What is Boris's desk number?")
+            found = (await talk.bus.request(asked)).items
+            assert len(found) == known
+            assert not [fact for fact in found if "desk" in fact.text]
+
+
+async def test_facts_over_the_bus_are_asked_for_by_whoever_stated_them(
+    amqp_url: str, tmp_path: Path, database: dict[str, str]
+) -> None:
+    async with runtime(dialogue_settings(amqp_url, tmp_path, **database), "storage", "context_manager") as talk:
+        await talk.bus.request(SaveFacts(facts=(a_fact(1), a_fact(2, "boris"))))
 
         anna = talk.bus.acting_as("user.anna")
-        assert [fact.text for fact in (await anna.request(ListFacts())).items] == ["The office has 3 meeting rooms."]
+        assert [fact.text for fact in (await anna.request(ListFacts())).items] == [a_fact(1).text]
         for refused in (ListFacts(user_id="boris"), ListFactRecords(users=("boris",))):
             with pytest.raises(ReplyError) as error:
                 await anna.request(refused)

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -184,12 +185,17 @@ async def test_the_timeline_is_that_of_the_command_line(settings: FleetSettings)
         rest = await gateway.ok("GET", "/api/timeline", params={"user": "anna", "cursor": of_anna["next_cursor"]})
         said = await _mindbus(settings, "events", "--since", first["time"])
         nothing = await gateway.ok("GET", "/api/timeline", params={"until": first["time"]})
+        span = {"since": first["time"], "until": "2999-01-01T00:00:00Z", "user": "anna", "buckets": 1}
+        numbers = await gateway.ok("GET", "/api/timeline/buckets", params=span)
+        failures = await gateway.ok("GET", "/api/timeline", params={"failures_only": True})
 
     assert said == page["items"]
     assert [item["sequence"] for item in page["items"]] == sorted(item["sequence"] for item in page["items"])
     assert {"message_received", "message_sent"} <= {item["name"] for item in page["items"]}
     assert of_anna["items"] + rest["items"] == [item for item in page["items"] if item["user_id"] == "anna"]
-    assert nothing["items"] == []
+    assert nothing["items"] == failures["items"] == []
+    by_topic = Counter(item["topic"] for item in page["items"] if item["user_id"] == "anna")
+    assert sum((Counter({one["topic"]: sum(one["events"])}) for one in numbers["series"]), Counter()) == by_topic
 
 
 @pytest.mark.parametrize("path", ["/api/timeline", "/api/events"])
@@ -210,6 +216,25 @@ async def test_a_question_about_the_timeline_that_makes_no_sense_is_refused(sett
             assert detail.startswith(reason)
         status, code, _ = await gateway.no("GET", f"{path}?cursor=x")
         assert (status, code) in ((422, "invalid"), (404, "not_found"))
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("buckets=3", "query.since: Field required"),
+        ("since=2999-01-01T00:00:00Z", "query.since: lies in the future: here it is 20"),
+        ("since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z", "message: until must be later than since"),
+        ("since=2026-01-01T00:00:00Z&buckets=501", "query.buckets: Input should be less than or equal to 500"),
+    ],
+)
+async def test_a_count_of_events_that_makes_no_sense_is_refused(
+    settings: FleetSettings, query: str, reason: str
+) -> None:
+    async with serving(STORAGE, settings=settings) as gateway:
+        status, code, detail = await gateway.no("GET", f"/api/timeline/buckets?{query}")
+
+    assert (status, code) == (422, "invalid")
+    assert detail.startswith(reason)
 
 
 async def test_a_run_from_its_briefs_to_its_end(settings: FleetSettings) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from config.settings import FleetSettings
 from gateway.access_control import COOKIE
-from gateway.access_tokens import token_file
+from gateway.access_tokens import Token, login_path, token_file
 from mindbus.logs import configure_logs
 from mindbus.testing.wait import eventually
 from tests.brokers import Broker
@@ -75,6 +76,47 @@ async def test_a_person_logs_in_and_out(settings: FleetSettings) -> None:
     assert left.status_code == 401
 
 
+async def test_a_link_signs_a_browser_in_once(settings: FleetSettings) -> None:
+    async with serving(settings=settings) as gateway:
+        link = login_path(Token(token_file(settings).read_text()))
+        entered = await gateway.http.get(f"{link}&next=/runs", headers=PAGE)
+        workers = await gateway.http.get("/api/workers")
+        gateway.http.cookies.clear()
+        again = await gateway.http.get(link, headers=PAGE)
+        outside = await gateway.http.get("/api/workers")
+
+    assert (entered.status_code, entered.headers["location"]) == (303, "/runs")
+    assert workers.status_code == 200
+    assert (again.status_code, COOKIE in again.headers.get("set-cookie", "")) == (401, False)
+    assert "a link that has been used" in again.text
+    assert outside.status_code == 401
+
+
+def test_on_this_machine_a_token_is_asked_for_too_and_open_leads_in(
+    settings: FleetSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"MINDBUS_AMQP_URL": str(settings.amqp_url), "MINDBUS_GATEWAY_ACCESS": "token", "MINDBUS_GATEWAY_PORT": "0"}
+    fleet = Shell(tmp_path / "data", settings=asked)
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    try:
+        fleet.ok("up", "-d", "--workers", "gateway", spawned=True)
+        state = fleet.json("status", "--show-secrets")
+        shown = fleet.ok("open")
+        bearer = {"Authorization": f"Bearer {state['gateway_token']}"}
+        with httpx.Client(base_url=state["gateway_url"], trust_env=False) as http:
+            statuses = [http.get("/api/workers").status_code, http.get("/api/workers", headers=bearer).status_code]
+            (link,) = opened
+            entered = http.get(link, headers=PAGE)
+            inside = http.get("/api/workers").status_code
+    finally:
+        fleet.ok("down")
+
+    assert statuses == [401, 200]
+    assert (entered.status_code, inside) == (303, 200)
+    assert "ticket" not in shown
+
+
 async def test_a_login_takes_no_wrong_token_no_stranger_and_leads_nowhere_else(settings: FleetSettings) -> None:
     async with serving(settings=settings) as gateway:
         token = token_file(settings).read_text()
@@ -108,7 +150,7 @@ async def test_who_guesses_is_kept_waiting(settings: FleetSettings) -> None:
     assert late[0] == 429
 
 
-def test_up_shows_a_new_token_once_and_a_killed_gateway_comes_back_as_it_was(shell: Shell) -> None:
+def test_status_shows_the_token_that_up_has_made_and_a_killed_gateway_comes_back_as_it_was(shell: Shell) -> None:
     shown = shell.ok("up", "-d", "--workers", "gateway", spawned=True)
     token = (shell.data_dir / "gateway_token").read_text()
     url = (shell.data_dir / "run" / "gateway_url").read_text()
@@ -131,7 +173,8 @@ def test_up_shows_a_new_token_once_and_a_killed_gateway_comes_back_as_it_was(she
 
     eventually(comes_back, 60, "the gateway is back at its address")
 
-    assert f"{url}   token {token}" in shown
+    assert token not in shown
+    assert token in shell.ok("status", "--show-secrets")
     logs = [log.read_text() for log in (shell.data_dir / "logs").iterdir()]
     assert logs
     assert not any(token in log for log in logs)

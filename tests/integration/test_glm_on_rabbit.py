@@ -25,7 +25,7 @@ from config.settings import FleetSettings
 from memory.glm.migration import ModelMigration
 from mindbus import Client, ReplyError, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
-from retrieval.embedding.local import MODEL
+from retrieval.embedding.e5 import MODEL
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.installed import FLEET
 from tests.memory_kit import SPACE, a_draft, a_vector

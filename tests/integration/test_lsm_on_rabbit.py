@@ -15,9 +15,9 @@ from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueFragment, DialogueMes
 from bus_schema.episodes import Episode, EpisodeHead, Layer, WarmContent
 from bus_schema.lsm import GetEpisode, ListEpisodes, RecordExchange, SaidMessage, SetAnchor, UnpackEpisode
 from bus_schema.lsm_events import EpisodePacked, EpisodeRecorded
-from bus_schema.lsm_packing import ApplyPack, GetDueEpisodes
 from bus_schema.lsm_search import GetHotEpisodes, SearchEpisodes
 from bus_schema.lsm_statistics import GetEpisodeStats
+from bus_schema.packer import ApplyPack, GetDueEpisodes
 from bus_schema.replies import Code
 from config.settings import FleetSettings
 from mindbus import ReplyError, WorkerContext
@@ -112,7 +112,7 @@ async def test_an_episode_from_its_first_word_down_the_layers_and_back(fleet: Fl
 
 async def test_what_storage_keeps_is_heard_at_once(fleet: Fleet) -> None:
     async with fleet.bus.subscribe(EpisodeRecorded) as events:
-        await fleet.bus.request(stored(1, "Меня зовут Анна."))
+        await fleet.bus.acting_as("svc.dialogue").request(stored(1, "Меня зовут Анна."))
         event = await anext(aiter(events))
 
     (head,) = await episodes_of(fleet)
@@ -122,7 +122,7 @@ async def test_what_storage_keeps_is_heard_at_once(fleet: Fleet) -> None:
 async def test_what_was_said_while_lsm_was_not_there_is_filled_in(settings: FleetSettings) -> None:
     async with fleet_of(FLEET["storage"], settings=settings) as alone:
         for number in range(5):
-            await alone.bus.request(stored(number))
+            await alone.bus.acting_as("svc.dialogue").request(stored(number))
     async with fleet_of(FLEET["storage"], lsm, settings=settings) as fleet:
 
         async def turns() -> bool:
@@ -137,7 +137,7 @@ async def test_what_was_said_by_pointer_is_kept_word_for_word(fleet: Fleet, sett
     async with open_artifacts(fleet.bus, settings) as artifacts:
         put = await artifacts.put(long.encode(), artifact_type="message", trace=trace, content_type="text/plain")
     said = {"message_id": "msg_1", "user_id": ANNA, "role": "user", "time": NOON, "ref": put.manifest.ref}
-    await fleet.bus.request(SaveMessage.model_validate(said))
+    await fleet.bus.acting_as("svc.dialogue").request(SaveMessage.model_validate(said))
 
     async def is_heard() -> bool:
         return bool(await episodes_of(fleet))
@@ -150,7 +150,7 @@ async def test_what_was_said_by_pointer_is_kept_word_for_word(fleet: Fleet, sett
 
 async def test_a_stretch_that_ends_is_told_with_its_episode(fleet: Fleet) -> None:
     saved = stored(1, "The tomatoes have yellow leaves.")
-    await fleet.bus.request(saved)
+    await fleet.bus.acting_as("svc.dialogue").request(saved)
     message = DialogueMessage.model_validate(saved.model_dump())
     fragment = DialogueFragment(
         fragment_id="frag_1",
@@ -172,7 +172,7 @@ async def test_a_stretch_that_ends_is_told_with_its_episode(fleet: Fleet) -> Non
 
 
 async def test_a_forgotten_user_stays_forgotten_though_the_log_is_compared_again(fleet: Fleet) -> None:
-    await fleet.bus.request(stored(1))
+    await fleet.bus.acting_as("svc.dialogue").request(stored(1))
     await fleet.bus.request(exchange("Other things", chat="boris"))
 
     async def is_heard() -> bool:

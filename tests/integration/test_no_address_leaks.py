@@ -78,7 +78,7 @@ def all_files(folder: Path) -> bytes:
 
 def heard(bodies: list[Body]) -> bytes:
     """All that was published but to the askers' own queues: commands, events, retries, dead letters."""
-    assert {REPLIES, "mb.evt.storage", "mb.dead"} <= {body.exchange for body in bodies}
+    assert {REPLIES, "mb.evt.storage", "mb.deadletter"} <= {body.exchange for body in bodies}
     return b"\n".join(body.content for body in bodies if body.exchange != REPLIES)
 
 

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import AsyncIterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from subprocess import PIPE, Popen
 
@@ -18,9 +19,11 @@ import aio_pika
 import httpx
 import pytest
 from pamqp.common import FieldTable
+from yarl import URL
 
+from mindbus.management import Management as Viewing
 from mindbus.testing.wait import until
-from mindbus_fleet.node.address import NodeAddress, speaks_amqp
+from mindbus_fleet.node.address import VIEWER, NodeAddress, speaks_amqp
 from mindbus_fleet.node.installation import (
     Installation,
     NodeAlreadyRunning,
@@ -100,6 +103,28 @@ async def test_the_management_api_lets_in_only_the_random_user(node: PrivateNode
     assert guest.status_code == 401
 
 
+async def test_the_viewer_sees_queues_and_changes_nothing(node: PrivateNode) -> None:
+    async with await aio_pika.connect(node.amqp_url) as connection:
+        channel = await connection.channel()
+        await channel.declare_queue("looked_at", durable=True)
+    assert [queue.name for queue in await Viewing(node.address.viewer_url).queues("looked")] == ["looked_at"]
+    login = (VIEWER, node.address.viewer_password)
+    queue = "/api/queues/%2F/looked_at"
+    taken = {"count": 1, "ackmode": "ack_requeue_false", "encoding": "auto"}
+    async with httpx.AsyncClient(base_url=node.address.management_url, auth=login, trust_env=False) as http:
+        refused = [
+            await http.delete(queue),
+            await http.delete(f"{queue}/contents"),
+            await http.post(f"{queue}/get", json=taken),
+            await http.put("/api/users/intruder", json={"password": "x", "tags": "administrator"}),
+            await http.put("/api/policies/%2F/mine", json={"pattern": ".*", "definition": {"max-length": 1}}),
+        ]
+    assert [answer.status_code in (400, 401, 403) for answer in refused] == [True] * len(refused)
+    with pytest.raises(aio_pika.exceptions.AMQPError):
+        async with await aio_pika.connect(str(URL(node.amqp_url).with_user(VIEWER).with_password(login[1]))) as bus:
+            await (await bus.channel()).declare_queue("its_own", durable=True)
+
+
 async def test_the_brokers_own_metrics_are_served(node: PrivateNode) -> None:
     async with httpx.AsyncClient(verify=False, trust_env=False) as http:
         metrics = await http.get(node.address.prometheus_url)
@@ -108,7 +133,7 @@ async def test_the_brokers_own_metrics_are_served(node: PrivateNode) -> None:
 
 
 async def test_nothing_listens_beyond_loopback(node: PrivateNode) -> None:
-    ports = [value for name, value in node.address.model_dump().items() if name.endswith("_port")]
+    ports = [value for name, value in asdict(node.address).items() if name.endswith("_port")]
 
     assert len(ports) == 5
     for port in ports:
@@ -226,7 +251,7 @@ async def test_a_port_that_somebody_has_taken_is_replaced(used_node: PrivateNode
 
     after = used_node.address
     assert after.amqp_port != before.amqp_port
-    assert after == before.model_copy(update={"amqp_port": after.amqp_port})
+    assert after == replace(before, amqp_port=after.amqp_port)
 
 
 async def test_losing_the_race_for_a_port_is_tried_again(folder: Path, tmp_path: Path, installed: Installation) -> None:

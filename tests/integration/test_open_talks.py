@@ -110,7 +110,9 @@ async def test_an_answer_that_a_crash_kept_from_the_history_gets_there_with_the_
     answer = {"message_id": f"msg_{derived('msg_q', 'answer')}", "role": "assistant", "content": "Anna."}
     for fields in (question, answer):
         stored = {"user_id": "anna", "time": datetime.now(UTC), **fields}
-        await talk.bus.request(SaveMessage.model_validate(stored), trace=conversation_trace("anna"))
+        await talk.bus.acting_as("svc.dialogue").request(
+            SaveMessage.model_validate(stored), trace=conversation_trace("anna")
+        )
 
     answered = await talk.say("anna", "What is my name?", message_id="msg_q")
     again = await talk.say("anna", "What is my name?", message_id="msg_q")

@@ -97,7 +97,7 @@ async def test_a_large_command_an_event_a_retry_and_a_dead_letter_go_by_claim(
         await until(lambda: DeadLetters(vhost_url).look("greeter"), what="a dead letter")
 
     assert (greeting.times_seen, heard.text) == (len(note), note)
-    await _seen(bodies, "mb.cmd.greeter", "mb.evt.greeter", "mb.reply", "mb.retry.50ms", "mb.dead")
+    await _seen(bodies, "mb.cmd.greeter", "mb.evt.greeter", "mb.reply", "mb.delay.50ms", "mb.deadletter")
 
 
 def _long_brief() -> bytes:

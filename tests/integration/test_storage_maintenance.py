@@ -28,6 +28,7 @@ from bus_schema.storage_maintenance import (
 )
 from config.settings import FleetSettings
 from mindbus import Client, ReplyError, Worker, WorkerContext
+from mindbus.files.packs import PACKS
 from mindbus.files.store import FileStore, open_files
 from mindbus.testing.wait import until
 from tests.command_line import Shell
@@ -187,7 +188,7 @@ async def test_only_people_and_services_look_after_the_store(house: House) -> No
     async with house.open() as fleet:
         commands: list[Command[Any]] = [CollectGarbage(), Audit(), Rebuild(), GetStorageStats()]
         for command in commands:
-            with pytest.raises(ReplyError, match="operates") as no:
+            with pytest.raises(ReplyError, match="operators") as no:
                 await fleet.bus.acting_as("agent.critic").request(command)
             assert no.value.code is Code.UNAUTHORIZED
 
@@ -205,7 +206,7 @@ async def test_the_command_line_says_what_is_garbage_what_is_missing_what_there_
         told = await asyncio.to_thread(shell.ok, "storage", "gc")
         assert "uploads that never became an artifact" in told
         refused = await asyncio.to_thread(shell.run, "storage", "gc", "--as", "agent.critic")
-        assert (refused.returncode, "operates" in refused.stderr) == (1, True)
+        assert (refused.returncode, "operators" in refused.stderr) == (1, True)
 
         assert (await asyncio.to_thread(shell.json, "storage", "audit"))["checked"] == 1
         assert "1 manifests were there" in await asyncio.to_thread(shell.ok, "storage", "rebuild", "--dry-run")
@@ -213,8 +214,9 @@ async def test_the_command_line_says_what_is_garbage_what_is_missing_what_there_
         assert (stats["artifacts"]["count"], stats["orphans"]["count"]) == (1, 1)
         assert "research" in await asyncio.to_thread(shell.ok, "storage", "stats")
 
-        manifest = await fleet.bus.acting_as("agent.researcher").request(GetArtifact(artifact_id=mine))
-        house.files.delete(manifest.uri)
+        manifest = await fleet.bus.acting_as("agent.researcher").request(GetArtifact(artifact_id=mine, presigned=True))
+        assert manifest.packed is not None
+        house.files.delete(f"{PACKS}/{manifest.packed.pack}")
         audited = await asyncio.to_thread(shell.run, "storage", "audit")
         assert (audited.returncode, mine in audited.stdout) == (1, True)
 

@@ -1,11 +1,13 @@
 """`mindbus chat`, `dialogues`, `sim`, `user` on a dialogue runtime, as somebody at a shell has them."""
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
+from zipfile import ZipFile
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -255,7 +257,9 @@ def test_a_forgotten_user_is_known_to_nobody(shell: Shell, tmp_path: Path) -> No
 
     eventually(processed, 30, "the agents have heard it")
 
-    forgotten = shell.json("user", "forget", "gone", "--yes")
+    require_export_of_gone(shell, tmp_path / "gone.zip")
+
+    forgotten = shell.json("users", "forget", "gone", "--yes")
 
     removed = forgotten["removed"]
     assert forgotten["user_id"] == "gone"
@@ -269,8 +273,48 @@ def test_a_forgotten_user_is_known_to_nobody(shell: Shell, tmp_path: Path) -> No
     assert history(shell, "gone") == shell.json("events", "--user", "gone") == []
     assert shell.json("artifacts", "ls", "--as", "user.gone", "--type", "note") == []
     assert len(history(shell, "stays")) >= 2
-    again = shell.json("user", "forget", "gone", "--yes")["removed"]
-    assert set().union(*again.values()) <= {"artifacts", "events"}
+    alias = shell.run("user", "forget", "gone", "--yes", "--json")
+    assert "`mindbus users`" in alias.stderr
+    assert set().union(*json.loads(alias.stdout)["removed"].values()) <= {"artifacts", "events"}
+
+
+def require_export_of_gone(shell: Shell, path: Path) -> None:
+    """The archive has each kind of data, in the form that its manifest says, and nothing of anybody else."""
+    exported = shell.json("users", "export", "gone", "-o", str(path))
+    assert path.stat().st_mode & 0o077 == 0
+    with ZipFile(path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(content.pop("manifest.json"))
+    assert (manifest["format"], manifest["user_id"], manifest["missing"]) == ("mindbus-user-export", "gone", {})
+    assert manifest["files"] == exported["files"]
+    described = {each["path"]: (each["size_bytes"], each["sha256"]) for each in manifest["files"]}
+    assert described == {name: (len(raw), hashlib.sha256(raw).hexdigest()) for name, raw in content.items()}
+    lines = {each["path"]: each["records"] for each in manifest["files"] if each["path"].endswith(".jsonl")}
+    parsed = {name: [json.loads(line) for line in content[name].splitlines()] for name in lines}
+    assert {name: len(records) for name, records in parsed.items()} == lines
+    for name in ("dialogue", "timeline", "tasks", "facts", "agents", "histories", "episodes", "turns", "artifacts"):
+        assert parsed[f"{name}.jsonl"], name
+    assert {state["agent"] for state in parsed["agents.jsonl"]} >= {"task_manager", "mood_watcher"}
+    words = "Мне надо подготовить договор до среды"
+    assert words in content["dialogue.md"].decode()
+    assert words in "".join(turn["content"] for turn in parsed["turns.jsonl"])
+    note = next(each["id"] for each in parsed["artifacts.jsonl"] if each["artifact_type"] == "note")
+    assert content[f"artifacts/{note}.txt"] == b"mine"
+    assert not [name for name, raw in content.items() if b"stays" in raw]
+
+
+def test_an_export_says_what_it_could_not_read(shell: Shell, tmp_path: Path) -> None:
+    shell.ok("chat", "--user", "vera", "-m", "Привет!")
+
+    own = shell.run("users", "export", "vera", "-o", str(tmp_path / "own.zip"), "--as", "user.vera", "--json")
+    others = shell.run("users", "export", "vera", "-o", str(tmp_path / "others.zip"), "--as", "user.gone", "--json")
+
+    assert own.returncode == 1
+    with ZipFile(tmp_path / "own.zip") as archive:
+        assert set(json.loads(archive.read("manifest.json"))["missing"]) == {"agents", "histories"}
+        assert "Привет!" in archive.read("dialogue.jsonl").decode()
+    assert (others.returncode, json.loads(others.stdout)["code"]) == (1, "unauthorized")
+    assert not (tmp_path / "others.zip").exists()
 
 
 def test_doctor_says_that_a_dialogue_is_answered(shell: Shell) -> None:

@@ -190,7 +190,7 @@ async def test_a_message_of_the_assistant_makes_no_reminder(
                     "time": datetime.now(UTC),
                 }
             )
-            await talk.bus.request(said, trace=trace)
+            await talk.bus.acting_as("svc.dialogue").request(said, trace=trace)
 
         async def is_there() -> bool:
             return bool(await open_texts(talk, "anna"))
@@ -224,7 +224,7 @@ async def test_two_instances_make_one_task_of_one_message(
         assert [kept] == [each for each in added if each]
 
 
-async def test_of_others_tasks_the_one_that_is_named_is_among_the_candidates(
+async def test_of_colleagues_tasks_the_one_that_is_named_is_among_the_candidates_of_strangers_none(
     amqp_url: str, tmp_path: Path, database: dict[str, str]
 ) -> None:
     settings = dialogue_settings(amqp_url, tmp_path, **database)
@@ -239,8 +239,10 @@ async def test_of_others_tasks_the_one_that_is_named_is_among_the_candidates(
         tasks = [task(0, "Починить кофемашину"), *(task(number, f"Оплатить счёт {number}") for number in range(1, 602))]
         await store.save([FieldChange(each, ALL_FIELDS, at, insert=True) for each in tasks], at)
 
-        known = await store.concerning("anna", (), at, "Кофемашина снова работает.")
-        unnamed = await store.concerning("anna", (), at, "Привет!")
+        known = await store.concerning("anna", ("boris",), at, "Кофемашина снова работает.")
+        unnamed = await store.concerning("anna", ("boris",), at, "Привет!")
+        strangers = await store.concerning("anna", (), at, "Кофемашина снова работает.")
 
         assert {"task_0", "task_601"} <= {each.task_id for each in known}
         assert "task_0" not in {each.task_id for each in unnamed}
+        assert strangers == []

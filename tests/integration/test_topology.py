@@ -1,13 +1,21 @@
 """Broker and code are kept together."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aio_pika
 import pytest
 
 from config.settings import FleetSettings
-from mindbus.bus.topology import DELIVERY_LIMIT, Queue, Topology, backbone, of_service, of_subscriber, rungs_of
+from mindbus.bus.topology import (
+    DELIVERY_LIMIT,
+    Exchange,
+    Queue,
+    Topology,
+    backbone,
+    of_service,
+    of_subscriber,
+    rungs_of,
+)
 from mindbus.bus.topology_admin import StillInUse, apply, compare, migrate, prune
 from mindbus.management import Management
 from mindbus.testing.wait import until
@@ -19,10 +27,9 @@ WANTED = backbone(rungs_of("50ms,100ms,300ms")) + of_service("greeter", takes_co
 
 
 @pytest.fixture
-async def api(broker: Broker, vhost: str) -> AsyncIterator[Management]:
+def api(broker: Broker, vhost: str) -> Management:
     login = f"{broker.username}:{broker.password}@"
-    async with Management(broker.management_url.replace("://", f"://{login}"), vhost) as management:
-        yield management
+    return Management(broker.management_url.replace("://", f"://{login}"), vhost)
 
 
 @pytest.fixture
@@ -53,6 +60,8 @@ async def test_what_is_missing_is_named_and_applied(vhost_url: str, api: Managem
 async def test_only_unknown_empty_queues_are_pruned(vhost_url: str, api: Management) -> None:
     # A subscriber that is away is no stranger.
     others = of_service("retired", takes_commands=True, event_keys=()) + of_subscriber("away")
+    # Retries went through an exchange of the name of their queue.
+    others += Topology(exchanges=(Exchange("mb.retry.50ms", "fanout"),))
     await apply(vhost_url, WANTED + others)
     async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
         await channel.default_exchange.publish(aio_pika.Message(b"precious"), "mb.q.retired")
@@ -60,7 +69,7 @@ async def test_only_unknown_empty_queues_are_pruned(vhost_url: str, api: Managem
 
     pruned = await prune(vhost_url, api, WANTED)
 
-    assert pruned == ["mb.q.retired.dead", "mb.cmd.retired", "mb.evt.retired"]
+    assert pruned == ["mb.q.retired.dead", "mb.cmd.retired", "mb.evt.retired", "mb.retry.50ms"]
     assert [found.name for found in await compare(api, WANTED)] == ["mb.q.retired"]
 
 

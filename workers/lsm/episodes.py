@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.dialogue import conversation_trace
 from bus_schema.episodes import Episode, EpisodeHead, HotContent
+from bus_schema.identities import user_of, worker_of
 from bus_schema.ids import derived
 from bus_schema.lsm import EpisodePage, GetEpisode, ListEpisodes, SetAnchor, UnpackEpisode
-from bus_schema.lsm_packing import ApplyPack, DueEpisodes, GetDueEpisodes
 from bus_schema.lsm_search import Feedback, FoundEpisodes, GetHotEpisodes, SearchEpisodes, TuneReport, TuneSearch
 from bus_schema.lsm_statistics import (
     EpisodeStats,
@@ -19,16 +19,19 @@ from bus_schema.lsm_statistics import (
     LayerHistory,
 )
 from bus_schema.messages import Nothing
+from bus_schema.packer import ApplyPack, DueEpisodes, GetDueEpisodes
+from memory.errors import NoSuchEpisode
 from memory.lsm.search.search import EpisodeSearch
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.context import MessageContext
-from mindbus.bus.handlers import Publish, background, every, on_command
+from mindbus.bus.handlers import Publish, background, every, on_command, time_limit
 from mindbus.logs import logger
 from mindbus.sql.inbox import SqlInbox
 from retrieval.embedding.embedder import EmbedderFailure
 from workers.lsm.message_log import in_conversation
 
 _EMBED_AGAIN_S = 10.0
+_WORKERS = ("packer", "dialogue")
 
 
 class EpisodeHandlers:
@@ -38,11 +41,13 @@ class EpisodeHandlers:
         self._memory = memory
 
     @on_command
-    async def get_episode(self, query: GetEpisode) -> Episode:
+    async def get_episode(self, query: GetEpisode, context: MessageContext) -> Episode:
+        await self._require_own(query.episode_id, context)
         return await self._memory.queries.episode(query.episode_id, query.at or self._memory.clock())
 
     @on_command
-    async def explain_episode(self, query: ExplainEpisode) -> ExplainedEpisode:
+    async def explain_episode(self, query: ExplainEpisode, context: MessageContext) -> ExplainedEpisode:
+        await self._require_own(query.episode_id, context)
         return await self._memory.queries.explain(query.episode_id, query.at or self._memory.clock())
 
     @on_command
@@ -63,15 +68,24 @@ class EpisodeHandlers:
         return head, *in_conversation([packed])
 
     @on_command
-    async def unpack(self, command: UnpackEpisode) -> tuple[HotContent | Publish, ...]:
+    async def unpack(self, command: UnpackEpisode, context: MessageContext) -> tuple[HotContent | Publish, ...]:
+        await self._require_own(command.episode_id, context)
         at = command.at or self._memory.clock()
         content, reactivated = await self._memory.reactivation.unpack(command.episode_id, at)
         return content, *in_conversation([reactivated])
 
     @on_command
-    async def set_anchor(self, command: SetAnchor) -> tuple[EpisodeHead | Publish, ...]:
+    async def set_anchor(self, command: SetAnchor, context: MessageContext) -> tuple[EpisodeHead | Publish, ...]:
+        await self._require_own(command.episode_id, context)
         head, events = await self._memory.reactivation.set_anchor(command, self._memory.clock())
         return head, *in_conversation(events)
+
+    async def _require_own(self, episode_id: str, context: MessageContext) -> None:
+        """Raises NoSuchEpisode for an episode of somebody else's chat, as for one that is absent."""
+        if context.is_operator or worker_of(context.requester) in _WORKERS:
+            return
+        if await self._memory.queries.chat_of(episode_id) != user_of(context.requester):
+            raise NoSuchEpisode(episode_id=episode_id, is_denied=True)
 
 
 class EpisodeSearchHandlers:
@@ -98,8 +112,8 @@ class EpisodeSearchHandlers:
         return Nothing(), *in_conversation(touched)
 
     @on_command
+    @time_limit(seconds=3600)
     async def tune(self, command: TuneSearch, context: MessageContext) -> TuneReport:
-        context.require_operator()
         return await self._search.tuning.tune(apply=command.apply)
 
     @background()
@@ -142,16 +156,16 @@ class EpisodeMaintenance:
         await self._memory.erasure.forget_searches(self._memory.clock())
 
     @on_command
+    @time_limit(seconds=3600)
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
-        context.require_operator()
         counts = await self._memory.erasure.erase(None)
         await self._inbox.forget()
         return Removed.of(counts)
 
     @on_command
+    @time_limit(seconds=3600)
     async def delete_user(self, command: DeleteUser, context: MessageContext) -> Removed:
         """Erase everything said with the user, outcomes in the inbox included."""
-        context.require_operator()
         user_id = command.user_id
         counts = await self._memory.erasure.erase(user_id)
         await self._inbox.forget(user_id, conversation_trace(user_id), _UNPACKED)

@@ -15,9 +15,8 @@ from agents.models.language_model import LanguageModel
 from agents.packer import read_cold, read_warm
 from bus_schema.episodes import Episode, HotContent, Layer, WarmContent
 from bus_schema.lsm import GetEpisode
-from bus_schema.lsm_packing import ApplyPack, DueEpisode, GetDueEpisodes
 from bus_schema.messages import Command
-from bus_schema.packer import Packed, PackEpisode, PackRun, RunPacking
+from bus_schema.packer import ApplyPack, DueEpisode, GetDueEpisodes, Packed, PackEpisode, PackRun, RunPacking
 from bus_schema.replies import Code
 from config.settings import FleetSettings
 from memory.packing.budget import cold_budget, content_words
@@ -54,6 +53,8 @@ class PackerWorker(Worker):
 
     name = "packer"
     concurrency = 2
+    # One run packs hundreds of episodes.
+    time_limit_s = 4 * 3600
     # Memory may be unavailable for long.
     attempts = 150
 

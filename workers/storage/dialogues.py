@@ -17,7 +17,14 @@ from bus_schema.conversations import (
     SaveMessage,
 )
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
-from bus_schema.timeline import EventsSaved, GetTimeline, SaveEvents, TimelinePage
+from bus_schema.timeline import (
+    EventsSaved,
+    GetTimeline,
+    GetTimelineBuckets,
+    SaveEvents,
+    TimelineBuckets,
+    TimelinePage,
+)
 from mindbus.bus.handlers import Publish, on_command
 from storage_service.service import StorageService
 
@@ -67,6 +74,10 @@ class DialogueHandlers:
     @on_command
     async def timeline(self, query: GetTimeline) -> TimelinePage:
         return await self._storage.timeline.page(query)
+
+    @on_command
+    async def timeline_buckets(self, query: GetTimelineBuckets) -> TimelineBuckets:
+        return await self._storage.timeline.buckets(query)
 
     @on_command
     async def put_agent_data(self, command: PutAgentData) -> Version:

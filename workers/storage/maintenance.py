@@ -14,7 +14,7 @@ from bus_schema.storage_maintenance import (
     StorageStats,
 )
 from mindbus.bus.context import MessageContext
-from mindbus.bus.handlers import Publish, every, on_command, on_event
+from mindbus.bus.handlers import Publish, every, on_command, on_event, time_limit
 from mindbus.sql.inbox import SqlInbox
 from storage_service.service import StorageService
 from workers.storage.artifacts import principal_of
@@ -27,6 +27,7 @@ class StorageMaintenance:
         self._storage = storage
 
     @on_command
+    @time_limit(seconds=3600)
     async def collect_garbage(self, command: CollectGarbage, context: MessageContext) -> GarbageReport:
         return await self._storage.maintenance.collect(command, principal_of(context))
 
@@ -75,12 +76,14 @@ class StorageErasure:
         self._storage, self._inbox = storage, inbox
 
     @on_command
+    @time_limit(seconds=3600)
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
         counts = await self._storage.eraser.clear(principal_of(context))
         await self._inbox.forget()
         return Removed.of(counts)
 
     @on_command
+    @time_limit(seconds=3600)
     async def delete_user(self, command: DeleteUser, context: MessageContext) -> Removed:
         user_id = command.user_id
         counts = await self._storage.eraser.forget(principal_of(context), user_id)

@@ -7,7 +7,7 @@ from mindbus.middleware import RetryOn
 from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.leadership import single_writer
-from storage_service.maintenance.rules import rules_of
+from storage_service.maintenance.survey import rules_of
 from storage_service.service import StorageService, open_storage
 from storage_service.uploads import open_presigner
 from workers.storage.artifacts import ArtifactHandlers, UploadHandlers

@@ -1,12 +1,25 @@
 """Units in shared memory: publication, queries, subscriptions, and sync with the global memory."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Sequence
 
-from bus_schema.glm import BatchItem, BatchReport, KemDeleted, KemPage, KemStored, KemUpdated
+from bus_schema.glm import (
+    MAX_PAGE,
+    BatchItem,
+    BatchReport,
+    BatchStoreKems,
+    KemDeleted,
+    KemPage,
+    KemStored,
+    KemUpdated,
+    RetrieveKems,
+)
+from bus_schema.identities import Principal, worker_of
 from bus_schema.ids import derived
 from bus_schema.kem import Kem, KemDraft, KemNotice
+from bus_schema.kem_query import KemQuery
 from bus_schema.messages import Event
+from bus_schema.replies import Code
 from bus_schema.swm import (
     KemEvicted,
     KemPublished,
@@ -22,12 +35,12 @@ from bus_schema.swm import (
 from memory.swm.cache_sync import CacheSync
 from memory.swm.subscriptions import KemEvent, Subscriptions
 from memory.swm.working_memory import GlmAway, WorkingMemory
-from mindbus.bus.client import Client
+from mindbus.bus.client import Client, ResultT
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import PublishTo, background, on_command, on_event
-from mindbus.errors import Rejected
+from mindbus.bus.permissions import subscription_mark
+from mindbus.errors import BusUnavailable, Rejected, ReplyError
 from mindbus.logs import logger
-from mindbus.principal import Principal
 from workers.kem_drafts import DraftReader
 
 Notification = Event | PublishTo
@@ -116,7 +129,10 @@ class SubscriptionHandlers:
     async def subscribe(self, command: Subscribe, context: MessageContext) -> Subscription:
         # Whose it is goes by who asks, so that nobody takes another's name.
         cause = (context.message_id,) if command.name is None else (context.owner, command.name)
-        subscription_id = f"sub_{derived(cause[0], 'subscription', *cause[1:]).replace('-', '')}"
+        # Its queue may be read by the owner's user alone, so the owner is a part of the name.
+        mark = subscription_mark(worker_of(context.owner) or context.owner)
+        unique = derived(cause[0], "subscription", *cause[1:]).replace("-", "")
+        subscription_id = mark + unique[:20]
         # The queue is first: from the moment that the subscription is known, nothing is missed.
         queue = await self._bus.keep_queue(subscription_id)
         await self._subscriptions.add(subscription_id, command.agent_id, command.topics, Principal(context.requester))
@@ -166,3 +182,55 @@ def _item(kem_id: str, outcome: KemEvent | Rejected) -> BatchItem:
     status = "stored" if outcome.event_type == "KEM_PUBLISHED" else "replaced"
     times = {"created_at": kem.created_at, "updated_at": kem.updated_at, "version": kem.version}
     return BatchItem.model_validate({"kem_id": kem_id, "status": status, **times})
+
+
+_WITHIN_S = 10.0
+
+
+class GlmLink:
+    """Fetches in its own name, since its caller checks the rights; queries and stores in the name of the requester."""
+
+    def __init__(self, bus: Client) -> None:
+        self._bus = bus
+
+    async def fetch(self, kem_ids: Collection[str]) -> list[Kem]:
+        ids = sorted(kem_ids)
+        kems: list[Kem] = []
+        for first in range(0, len(ids), MAX_PAGE):
+            query = RetrieveKems(query=KemQuery(ids=tuple(ids[first : first + MAX_PAGE])), page_size=MAX_PAGE)
+            kems += [item.kem for item in (await _answer(self._bus.request(query, timeout_s=_WITHIN_S))).items]
+        return kems
+
+    async def page(self, query: KemQuery, principal: str, cursor: str | None, page_size: int) -> KemPage:
+        retrieval = RetrieveKems(query=query, cursor=cursor, page_size=page_size)
+        return await _answer(self._bus.acting_as(principal).request(retrieval, timeout_s=_WITHIN_S))
+
+    async def store(self, drafts: Sequence[KemDraft], publisher: str, message_id: str) -> BatchReport:
+        """Store a batch; one that is rejected as a whole, or that made the global memory fail, is stored unit by unit.
+
+        After such a failure the batch and the unit that caused it are dead letters; the others are stored.
+        """
+        batch = BatchStoreKems(kems=tuple(drafts))
+        try:
+            asking = self._bus.acting_as(publisher).request(batch, timeout_s=_WITHIN_S, message_id=message_id)
+            return await _answer(asking, passing=(Code.UNAVAILABLE,))
+        except Rejected as error:
+            if len(drafts) == 1:
+                item = BatchItem(kem_id=str(drafts[0].id), status="refused", code=error.code, error=str(error))
+                return BatchReport(items=(item,))
+        reports = [
+            await self.store([draft], publisher, derived(message_id, place)) for place, draft in enumerate(drafts)
+        ]
+        return BatchReport(items=tuple(item for report in reports for item in report.items))
+
+
+async def _answer(asked: Awaitable[ResultT], passing: Collection[Code] = (Code.UNAVAILABLE, Code.INTERNAL)) -> ResultT:
+    """Raises Rejected, GlmAway; `passing` are the codes of failures that may pass."""
+    try:
+        return await asked
+    except BusUnavailable as error:
+        raise GlmAway(str(error)) from error
+    except ReplyError as error:
+        if error.code in passing:
+            raise GlmAway(str(error)) from error
+        raise Rejected(error.code, error.message, error.details) from error

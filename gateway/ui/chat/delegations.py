@@ -24,8 +24,8 @@ from gateway.api.dialogues import SUBAGENT_TOPIC
 from gateway.ui.chat.message_views import artifact_link
 from gateway.ui.components import attributes, box, clickable, fold, refill, text
 from gateway.ui.i18n import Localizer
-from gateway.ui.markdown import markdown
 from gateway.ui.page_session import PageSession
+from gateway.ui.rich_text import markdown
 from gateway.ui.svg import icon
 
 _READ: Final[dict[str, type[SubagentEvent]]] = {
@@ -116,7 +116,8 @@ class DelegationView:
     def __init__(self, i18n: Localizer, story: DelegationLog) -> None:
         self.i18n, self._story = i18n, story
         label = i18n("chat.delegation", name=story.subagent)
-        with attributes(box("mb-delegation", "section"), aria_label=label, data_delegation=story.delegation_id):
+        self.element = box("mb-delegation", "section")
+        with attributes(self.element, aria_label=label, data_delegation=story.delegation_id):
             self._head = clickable("mb-delegation-head", self._toggle, aria_expanded=False)
             self._body = box("mb-delegation-body mb-hidden")
         self.show(story)
@@ -186,6 +187,7 @@ class DelegationList:
         self._delegations = Delegations(user_id)
         self._drawn: dict[str, DelegationView] = {}
         self._waiting: list[DelegationLog] = []
+        self._answers: list[tuple[datetime, Element]] = []
 
     def receive(self, envelopes: Iterable[Envelope]) -> None:
         for story in self._delegations.learn(envelopes):
@@ -202,7 +204,12 @@ class DelegationList:
 
     def begin_anew(self) -> None:
         self._drawn.clear()
+        self._answers.clear()
         self._waiting = self._delegations.stories
+
+    def pass_answer(self, moment: datetime) -> None:
+        """Note the entry drawn last as an answer of that time: what led to it, but is heard later, goes before it."""
+        self._answers.append((moment, self._entries.default_slot.children[-1]))
 
     def draw_until(self, moment: datetime | None = None) -> None:
         """Draw those that began before the moment; without one, all that are left."""
@@ -211,4 +218,7 @@ class DelegationList:
 
     def _draw(self, story: DelegationLog) -> None:
         with self._entries:
-            self._drawn[story.delegation_id] = DelegationView(self._session.i18n, story)
+            view = self._drawn[story.delegation_id] = DelegationView(self._session.i18n, story)
+        entries = self._entries.default_slot.children
+        if answer := next((element for moment, element in self._answers if moment > story.began), None):
+            view.element.move(target_index=entries.index(answer))

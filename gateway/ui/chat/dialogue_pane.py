@@ -192,6 +192,8 @@ class ConversationView:
                 notice.explain(self.profile.reasons(message.message_id))
             else:
                 show_message(i18n, message)
+                if message.role == "assistant":
+                    self.delegations.pass_answer(message.time)
 
 
 _KNOWN_SINCE = timedelta(days=14)

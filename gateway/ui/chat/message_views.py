@@ -10,7 +10,7 @@ from bus_schema.notification import NotificationGenerated
 from bus_schema.replies import restarts
 from gateway.ui.components import anchor, attributes, box, clickable, fold, moment, refill, text
 from gateway.ui.i18n import Localizer
-from gateway.ui.markdown import markdown
+from gateway.ui.rich_text import markdown
 from gateway.ui.svg import icon
 
 

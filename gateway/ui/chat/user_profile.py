@@ -151,7 +151,8 @@ class ProfilePanel:
         if facts:
             with self._section("memory", "aside.facts", f"{len(facts)}{'+' if profile.has_more_facts else ''}"):
                 for fact in facts[:MAX_ROWS]:
-                    about = (i18n(f"fact.{fact.kind.value}"), fact.project, i18n.when(fact.said_at, now))
+                    shared = i18n("aside.shared", project=fact.shared_with) if fact.shared_with else None
+                    about = (i18n(f"fact.{fact.kind.value}"), shared or fact.project, i18n.when(fact.said_at, now))
                     self._row(fact.text, *about, before=profile.superseded_fact(fact))
 
     def _show_deferred(self, profile: UserProfile) -> None:

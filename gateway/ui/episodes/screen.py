@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from urllib.parse import urlencode
+
+from nicegui import ui
 
 from bus_schema.envelope import Envelope
 from bus_schema.episodes import AnchorReason, EpisodeHead, Layer
@@ -12,15 +15,16 @@ from bus_schema.lsm_statistics import ExplainEpisode, GetEpisodeStats, GetLayerH
 from bus_schema.packer import PackEpisode
 from gateway.api.episodes import PACK_TIMEOUT_S
 from gateway.ui.components import SegmentedControl, box, button, search, show_if, text
+from gateway.ui.dialogs import prompt_user
 from gateway.ui.episodes.detail import EpisodeDetail
 from gateway.ui.episodes.overview import EpisodeFigures, EpisodeItem, LayerChart, episode_rows
 from gateway.ui.layout import skeleton
-from gateway.ui.memory.navigation import chat_button, memory_tabs
+from gateway.ui.memory.screen import memory_tabs
 from gateway.ui.page_session import PageSession
 from gateway.ui.sections import EmptyState, ScreenSection
 
 _COMMAND = "mindbus episodes import chats.jsonl"
-_PAGE = 100
+_PAGE = 50
 _RECEIVE_EVERY_S = 2.0
 _LOOK_AGAIN_EVERY_S = 5.0
 _EVENT_PREFIX = "mb.evt.episode."
@@ -212,3 +216,13 @@ class EpisodesScreen:
 
 def _layers(name: str) -> tuple[Layer, ...]:
     return (Layer(name),) if name in list(Layer) else ()
+
+
+def chat_button(session: PageSession, chat_id: str | None) -> None:
+    """The chat whose episodes are shown; a click changes it."""
+
+    def switch(chat: str) -> None:
+        ui.navigate.to("/episodes" + (f"?{urlencode({'chat': chat})}" if is_user_id(chat) else ""))
+
+    label = session.i18n("episodes.of_all") if chat_id is None else chat_id
+    button(label, lambda: prompt_user(session.i18n, "episodes.chat", chat_id or "", switch), "", "user")

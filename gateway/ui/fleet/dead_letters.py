@@ -24,8 +24,8 @@ from gateway.ui.components import (
 )
 from gateway.ui.dialogs import confirm
 from gateway.ui.i18n import Localizer
-from gateway.ui.markdown import json_view
 from gateway.ui.page_session import PageSession
+from gateway.ui.rich_text import json_view
 from gateway.ui.rows import RedrawnRow, Rows
 from gateway.ui.svg import icon
 from mindbus.bus.deadletters import DeadLetter

@@ -11,7 +11,7 @@ from nicegui.element import Element
 from bus_schema.identities import is_user_id
 from bus_schema.kem import Kem, KemSource
 from bus_schema.kem_match import facets
-from bus_schema.links import Link
+from bus_schema.messages import Link
 from gateway.ui.components import (
     Drawer,
     anchor,
@@ -27,8 +27,8 @@ from gateway.ui.components import (
     text,
 )
 from gateway.ui.i18n import Localizer
-from gateway.ui.memory.highlights import highlight, show_text, text_diff
 from gateway.ui.memory.results import KemItem, content_of, show_state
+from gateway.ui.rich_text import highlight, show_text, text_diff
 from gateway.ui.svg import icon
 from mindbus.sdk.kem_filters import format_value
 

@@ -28,8 +28,8 @@ from gateway.ui.components import (
     update,
 )
 from gateway.ui.i18n import Localizer
-from gateway.ui.memory.highlights import excerpt, highlight, show_text, text_diff
 from gateway.ui.memory.search_form import MemorySearch
+from gateway.ui.rich_text import excerpt, highlight, show_text, text_diff
 from gateway.ui.rows import RedrawnRow, Rows
 from gateway.ui.svg import icon
 from mindbus.sdk.kem_filters import format_value

@@ -1,20 +1,25 @@
 """The memory screen: search in shared memory and its changes."""
 
 import time
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from nicegui import ui
 
 from bus_schema.glm import FoundKem
+from bus_schema.identities import is_user_id
 from bus_schema.kem_query import KemQuery
 from gateway.api.memory import facets_of
+from gateway.backend import LOCAL_USER
 from gateway.event_feed import MissedEvents
 from gateway.shared_memory import KemChange, KemNotFound
-from gateway.ui.components import box, button, show_if
+from gateway.ui.components import SegmentedControl, box, button, show_if
+from gateway.ui.dialogs import prompt_user
 from gateway.ui.layout import skeleton
 from gateway.ui.memory.detail import KemDetail
-from gateway.ui.memory.facets import FacetPanel
-from gateway.ui.memory.navigation import memory_tabs, user_button
 from gateway.ui.memory.results import ChangeList, KemItem, ResultSummary, SearchResults, apply_change, result_rows
-from gateway.ui.memory.search_form import MemorySearch, SearchForm
+from gateway.ui.memory.search_form import FacetPanel, MemorySearch, SearchForm
 from gateway.ui.page_session import PageSession
 from gateway.ui.sections import EmptyState, ScreenSection
 
@@ -22,6 +27,15 @@ _COMMAND = 'mindbus memory add --text "The release was moved to Friday." --meta 
 _PAGE = 50
 _RECEIVE_EVERY_S = 0.25
 _LOOK_AGAIN_EVERY_S = 5.0
+
+
+# Screen and query of each view.
+_VIEWS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "search": ("memory", {}),
+    "episodes": ("episodes", {}),
+    "anchors": ("episodes", {"anchors": "1"}),
+    "changes": ("memory", {"view": "changes"}),
+}
 
 
 class MemoryScreen:
@@ -162,3 +176,28 @@ class MemoryScreen:
 
     def _pick(self, key: str, value: str) -> Any:
         return self.ask(self.bar.question.toggled(key, value))
+
+
+def memory_tabs(session: PageSession, chosen: str, switch: Callable[[str], Any]) -> None:
+    """Tabs: `switch` shows a view of this screen, the others open another screen for the same user."""
+    user = session.query.get("user") or session.query.get("chat")
+
+    def go(view: str) -> Any:
+        screen, query = _VIEWS[view]
+        if screen == session.name:
+            return switch(view)
+        of_user = {"chat" if screen == "episodes" else "user": user} if user else {}
+        return ui.navigate.to(f"/{screen}?{urlencode({**query, **of_user})}".removesuffix("?"))
+
+    SegmentedControl([(view, session.i18n(f"memory.view.{view}")) for view in _VIEWS], chosen, go)
+
+
+def user_button(session: PageSession, user_id: str | None) -> None:
+    """The user whose access rights apply; a click changes it."""
+
+    def switch(user: str) -> None:
+        session.remember(user=user if is_user_id(user) else None, kem=None)
+        ui.run_javascript("location.reload()")
+
+    label = session.i18n("memory.as", user=f"user.{user_id}" if user_id else LOCAL_USER)
+    button(label, lambda: prompt_user(session.i18n, "memory.as_user", user_id or "", switch), "mb-not-phone", "user")

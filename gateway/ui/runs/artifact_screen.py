@@ -1,5 +1,6 @@
 """The artifact screen and the artifact panel: preview, manifest, versions, lineage."""
 
+import asyncio
 from urllib.parse import quote
 
 from nicegui import ui
@@ -20,8 +21,8 @@ from gateway.ui.components import (
     show_if,
     text,
 )
-from gateway.ui.markdown import json_view, markdown
 from gateway.ui.page_session import PageSession
+from gateway.ui.rich_text import as_html, json_view, markdown
 from gateway.ui.runs.lineage import Graph, artifact_url, drawing_of, node_of
 from gateway.ui.sections import EXPECTED_ERRORS, ScreenSection, show_error
 from gateway.ui.svg import icon
@@ -48,6 +49,8 @@ class ArtifactPanel:
             manifest = await backend.artifacts.manifest(artifact_id, trace=trace)
             versions = await backend.bus.request(GetVersions(artifact_id=artifact_id), trace=trace)
             preview = await artifact_preview(backend, artifact_id, _MAX_LINES, trace)
+            # A long document is laid out, and kept, aside: nobody else waits for it.
+            await asyncio.to_thread(as_html, preview.text)
         except EXPECTED_ERRORS as error:
             with self.place:
                 show_error(self.session.i18n, error, lambda: self.show(artifact_id, trace), trace or "")

@@ -2,7 +2,7 @@
 "use strict";
 
 const MB_TOPICS = ["raw", "processed", "notification", "artifact", "process", "dialogue", "fleet", "sim", "kem", "episode", "subagent"];
-const MB_TOP = 84, MB_FOOT = 36, MB_PLOT = 40, MB_MOST = 2000, MB_CELLS = 120;
+const MB_TOP = 84, MB_FOOT = 36, MB_PLOT = 40, MB_MOST = 2000, MB_KEPT = 6000;
 const MB_ASK = 1, MB_WORK = 2, MB_FAIL = 3;
 
 class MbTimeline {
@@ -10,6 +10,9 @@ class MbTimeline {
     this.id = id;
     this.words = words;
     this.marks = [];
+    this.extra = [];
+    this.counts = this.detail = null;
+    this.covered = [];
     this.lanes = [];
     this.hidden = new Set();
     this.chain = new Map();
@@ -37,32 +40,46 @@ class MbTimeline {
     return this.colour(MB_TOPICS[mark.topic] || "fleet");
   }
 
-  fit(lane) {
-    this.lane = lane;
-  }
-  // A mark: id, t (ms), end (ms), lane, shape, topic, name, label.
-  set(lanes, marks, from, to) {
+  // A mark: id, t (ms), end (ms), lane, shape, topic, name, label. Counts: start (ms), width (ms), slots, and rows of
+  // slot, lane, topic, number.
+  set(lanes, height, hidden, marks, counts, from, to) {
     this.lanes = lanes;
+    this.lane = height;
+    this.hidden = new Set(hidden);
     this.marks = marks;
+    this.counts = new MbCounts(counts);
     this.range = [from, to];
-    if (!this.zoomed) this.begin(from, to);
-    this.draw();
+    this.asked = false;
   }
-  // At first no more is in sight than can be told apart.
-  begin(from, to) {
+  // What is known of the window: its marks, or its counts in finer slots; spans of which every event is a mark.
+  look(marks, detail, covered) {
+    this.extra = marks;
+    this.detail = detail && new MbCounts(detail);
+    this.covered = covered;
+    if (!this.zoomed) this.begin();
+    this.draw();
+    if (!this.asked && !this.isCovered()) this.tell();
+  }
+  // At first no more is in sight than can be told apart, and nothing that would have to be read.
+  begin() {
     this.zoomed = true;
-    const [start, end] = this.words.zoom || [];
+    const [from, to] = this.range, [start, end] = this.words.zoom || [];
     if (end > start) {
       this.zoom = [start, end];
       return;
     }
     const times = this.marks.map((mark) => mark.t).sort((a, b) => b - a);
     const first = Math.min(to - 30000, times[Math.min(times.length, 80) - 1] ?? from);
-    this.zoom = [Math.max(0, ((first - (to - first) * 0.03 - from) / (to - from)) * 100), 100];
+    const left = Math.max(from, this.covered[0][0], first - (to - first) * 0.03);
+    this.zoom = [((left - from) / (to - from)) * 100, 100];
   }
   add(marks, to) {
-    const known = new Set(this.marks.slice(-4000).map((mark) => mark.id));
-    this.marks.push(...marks.filter((mark) => !known.has(mark.id)));
+    const known = new Set(this.marks.map((mark) => mark.id));
+    for (const mark of marks.filter((each) => !known.has(each.id))) {
+      this.marks.push(mark);
+      this.counts?.add(mark);
+      this.detail?.add(mark);
+    }
     if (!this.range) return;
     if (to) this.move(to);
     else this.draw();
@@ -73,10 +90,10 @@ class MbTimeline {
     this.range = [from + (to - end), to];
     const oldest = this.range[0] - 60000;
     this.marks = this.marks.filter((mark) => mark.end >= oldest);
-    this.draw();
-  }
-  hide(topics) {
-    this.hidden = new Set(topics);
+    if (this.marks.length > MB_KEPT) {
+      this.marks = this.marks.sort((a, b) => a.end - b.end).slice(-MB_KEPT);
+      this.covered[0][0] = Math.max(this.covered[0][0], this.marks[0].end);
+    }
     this.draw();
   }
   select(id, chain, links) {
@@ -85,9 +102,9 @@ class MbTimeline {
     this.links = links;
     this.draw();
   }
-  step(factor) {
+  step(factor, at) {
     const [start, end] = this.zoom;
-    const middle = (start + end) / 2;
+    const middle = at ?? (start + end) / 2;
     const half = factor ? Math.max(0.5, ((end - start) / 2) * factor) : 50;
     const chosen = factor ? [Math.max(0, middle - half), Math.min(100, middle + half)] : [0, 100];
     this.chart?.dispatchAction({ type: "dataZoom", start: chosen[0], end: chosen[1] });
@@ -97,13 +114,22 @@ class MbTimeline {
     return [from + (span * this.zoom[0]) / 100, from + (span * this.zoom[1]) / 100];
   }
   shown() {
-    return this.marks.filter((mark) => !this.hidden.has(MB_TOPICS[mark.topic]));
+    const known = new Set(this.marks.map((mark) => mark.id));
+    const marks = this.marks.concat(this.extra.filter((mark) => !known.has(mark.id)));
+    return marks.filter((mark) => !this.hidden.has(MB_TOPICS[mark.topic]));
+  }
+  // Every event of the window is a mark.
+  isCovered() {
+    const [from, to] = this.window();
+    const reaches = (start) => this.covered.some(([first, last]) => first <= start && (last === null || last >= to
+      || (last > start && reaches(last))));
+    return reaches(from);
   }
 
   draw() {
     const chart = this.chart;
     if (!chart || !this.range) {
-      if (this.range) setTimeout(() => this.draw(), 60);
+      if (this.range) setTimeout(() => this.draw(), 10);
       return;
     }
     if (!this.listening) this.listen(chart);
@@ -116,33 +142,40 @@ class MbTimeline {
       this.zoom = [zoom.start, zoom.end];
       clearTimeout(this.telling);
       this.telling = setTimeout(() => {
-        const [from, to] = this.window();
-        emitEvent("mb_zoom", { start: this.zoom[0], end: this.zoom[1], span: to - from });
-        const crowded = this.isCrowded();
-        if (crowded !== this.crowded) this.draw();
+        this.tell();
+        this.draw();
       }, 120);
     });
     chart.on("click", (event) => {
       if (event.seriesId === "marks") emitEvent("mb_mark", { id: this.drawn[event.dataIndex].id });
-      if (event.seriesId === "cells") this.step(0.25);
+      if (event.seriesId === "cells") {
+        const [from, to] = this.range;
+        this.step(0.25, ((event.value[0] + this.grid().width / 2 - from) / (to - from)) * 100);
+      }
     });
     chart.getZr().on("click", (event) => { if (!event.target) emitEvent("mb_mark", { id: null }); });
   }
-  isCrowded() {
+  tell() {
+    const [from, to] = this.window();
+    this.asked = true;
+    emitEvent("mb_zoom", { start: this.zoom[0], end: this.zoom[1], from, to });
+  }
+  isCrowded(marks) {
+    if (!this.isCovered()) return true;
     const [from, to] = this.window();
     let seen = 0;
-    for (const mark of this.marks) if (mark.end >= from && mark.t <= to) seen += 1;
+    for (const mark of marks) if (mark.end >= from && mark.t <= to) seen += 1;
     return seen > MB_MOST;
   }
 
   option() {
     const [from, to] = this.range;
     const marks = this.shown();
-    this.crowded = this.isCrowded();
+    this.crowded = this.isCrowded(marks);
     const height = MB_TOP + this.lanes.length * this.lane;
     const label = { color: this.colour("t3"), fontSize: 11, fontFamily: this.font, hideOverlap: true };
     const time = { type: "time", min: from, max: to, axisTick: { show: false }, axisLabel: { ...label, formatter: this.words.axis } };
-    this.drawn = this.crowded ? marks.filter((mark) => mark.shape === MB_FAIL) : marks;
+    this.drawn = this.crowded ? marks.filter((mark) => mark.shape === MB_FAIL || this.chain.has(mark.id)) : marks;
     return {
       animation: false,
       textStyle: { fontFamily: label.fontFamily },
@@ -167,7 +200,7 @@ class MbTimeline {
         { type: "inside", xAxisIndex: [1], start: this.zoom[0], end: this.zoom[1], filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseMove: true, moveOnMouseWheel: "shift",
           preventDefaultMouseMove: false, minSpan: 0.2 },
       ],
-      series: [...this.overview(marks), ...(this.crowded ? [this.cells(marks)] : []), this.chainSeries(), this.markSeries()],
+      series: [...this.overview(), ...(this.crowded ? [this.cells()] : []), this.chainSeries(), this.markSeries()],
     };
   }
   tint(name, alpha) {
@@ -176,37 +209,40 @@ class MbTimeline {
     return `rgba(${part(0)},${part(2)},${part(4)},${alpha})`;
   }
 
-  overview(marks) {
-    const [from, to] = this.range, width = (to - from) / 110;
-    const counts = MB_TOPICS.map(() => new Array(110).fill(0));
-    for (const mark of marks) {
-      const at = Math.floor((mark.t - from) / width);
-      if (at >= 0 && at < 110) counts[mark.topic][at] += 1;
-    }
+  overview() {
+    const { width, start, rows } = this.counts, [from, to] = this.range;
+    const first = Math.ceil((from - start) / width - 0.5), last = Math.floor((to - start) / width);
+    // Stacks are by place: every topic has all slots.
+    const columns = MB_TOPICS.map(() => new Array(Math.max(0, last - first + 1)).fill(0));
+    for (const [slot, , topic, number] of rows.values()) if (slot >= first && slot <= last) columns[topic][slot - first] += number;
+    // The last slot is not over yet.
+    const middle = (at) => Math.min(start + (first + at + 0.5) * width, to - width / 4);
     return MB_TOPICS.map((name, topic) => ({
       id: "overview-" + name, type: "bar", stack: "overview", xAxisIndex: 0, yAxisIndex: 0, silent: true, barWidth: 4, itemStyle: { color: this.colour(name), opacity: 0.8 },
-      data: counts[topic].map((count, at) => [from + (at + 0.5) * width, count]),
-    })).filter((_series, topic) => counts[topic].some(Boolean));
+      data: columns[topic].map((number, at) => [middle(at), number]),
+    })).filter((_series, topic) => !this.hidden.has(MB_TOPICS[topic]) && columns[topic].some(Boolean));
   }
-  cells(marks) {
-    const [from, to] = this.window(), width = (to - from) / MB_CELLS;
+  // The window's own counts, once they are there.
+  grid() {
+    const [from, to] = this.window(), fine = this.detail;
+    const shared = fine ? Math.min(to, fine.end) - Math.max(from, fine.start) : 0;
+    return fine && shared > (to - from) * 0.7 && fine.width < this.counts.width ? fine : this.counts;
+  }
+  cells() {
+    const [from, to] = this.window(), { width, start, rows } = this.grid();
     const found = new Map();
-    for (const mark of marks) {
-      const at = Math.floor((mark.t - from) / width);
-      if (at < 0 || at >= MB_CELLS) continue;
-      const key = mark.lane * MB_CELLS + at;
-      const cell = found.get(key) || { count: 0, topics: {} };
-      cell.count += 1;
-      cell.topics[mark.topic] = (cell.topics[mark.topic] || 0) + 1;
+    for (const [slot, lane, topic, number] of rows.values()) {
+      const at = start + slot * width;
+      if (at + width < from || at > to || this.hidden.has(MB_TOPICS[topic])) continue;
+      const key = slot * 1000 + lane;
+      const cell = found.get(key) || [at, lane, 0, topic, 0];
+      cell[2] += number;
+      if (number > cell[4]) [cell[3], cell[4]] = [topic, number];
       found.set(key, cell);
     }
-    const most = Math.max(1, ...[...found.values()].map((cell) => cell.count));
-    const rows = [...found].map(([key, cell]) => {
-      const topic = Object.entries(cell.topics).sort((a, b) => b[1] - a[1])[0][0];
-      return [from + (key % MB_CELLS) * width, Math.floor(key / MB_CELLS), cell.count, Number(topic)];
-    });
+    const cells = [...found.values()], most = Math.max(1, ...cells.map((cell) => cell[2]));
     return {
-      id: "cells", type: "custom", xAxisIndex: 1, yAxisIndex: 1, data: rows, clip: true, progressive: 0, encode: { x: 0, y: 1 },
+      id: "cells", type: "custom", xAxisIndex: 1, yAxisIndex: 1, data: cells, clip: true, progressive: 0, encode: { x: 0, y: 1 },
       renderItem: (_params, api) => {
         const start = api.coord([api.value(0), api.value(1)]), end = api.coord([api.value(0) + width, api.value(1) + 1]);
         return { type: "rect", shape: { x: start[0], y: start[1] + this.lane * 0.26, width: Math.max(1, end[0] - start[0] - 1), height: this.lane * 0.48 },
@@ -287,6 +323,21 @@ class MbTimeline {
         return place;
       },
     };
+  }
+}
+// Numbers of events by slot, lane and topic, to which live events are added.
+class MbCounts {
+  constructor({ start, width, slots, rows }) {
+    this.start = start;
+    this.width = width;
+    this.end = start + slots * width;
+    this.rows = new Map(rows.map((row) => [row.slice(0, 3).join(), row]));
+  }
+  add(mark) {
+    const key = [Math.floor((mark.end - this.start) / this.width), mark.lane, mark.topic];
+    const row = this.rows.get(key.join());
+    if (row) row[3] += 1;
+    else this.rows.set(key.join(), [...key, 1]);
   }
 }
 const mbTimelines = new Map();

@@ -1,6 +1,7 @@
 """The timeline as a chart with lane headings or as a table; the browser draws and zooms the chart."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,13 +17,14 @@ from gateway.ui.i18n import Localizer
 from gateway.ui.page_session import ClientInfo, PageSession
 from gateway.ui.rows import Rows
 from gateway.ui.timeline.event_list import EventList
+from gateway.ui.timeline.events import TimelineEvents
 from gateway.ui.timeline.filters import TimelineFilters
-from gateway.ui.timeline.marks import WORK, EventMark, TimelineMarks
+from gateway.ui.timeline.marks import WORK, EventMark
 
 
 @dataclass(frozen=True)
 class Lane:
-    """A service with the number and median duration of its marks."""
+    """A service with the number of its events and their median duration."""
 
     name: str
     count: int
@@ -30,14 +32,16 @@ class Lane:
     health: str
 
 
-def lanes_of(names: Sequence[str], marks: Sequence[EventMark], workers: Sequence[WorkerInstance]) -> list[Lane]:
+def lanes_of(events: TimelineEvents, names: Sequence[str], workers: Sequence[WorkerInstance]) -> list[Lane]:
+    """Lanes with the numbers of all their events and the durations of the newest."""
     state = {seen.service: "err" if seen.is_silent else "ok" for seen in latest(workers)}
-    lanes = []
-    for name in names:
-        own = [mark for mark in marks if mark.lane == name]
-        took = [mark.took_s for mark in own if mark.shape == WORK]
-        lanes.append(Lane(name, len(own), median_high(took) if took else None, state.get(name, "t3")))
-    return lanes
+    took: defaultdict[str, list[float]] = defaultdict(list)
+    for mark in events.newest.marks.values():
+        if mark.shape == WORK:
+            took[mark.lane].append(mark.took_s)
+    counts = events.counts.by_service()
+    medians = {name: median_high(durations) for name, durations in took.items()}
+    return [Lane(name, counts[name], medians.get(name), state.get(name, "t3")) for name in names]
 
 
 class _LaneHead:
@@ -63,10 +67,20 @@ _AROUND_PX = 48 + 44 + _TOP_PX + _FOOT_PX
 _RIGHT_EDGE = 99.5
 
 
+@dataclass(frozen=True)
+class ShownWindow:
+    """The part of the range that the chart shows; `zoom` is empty for all of it, else percents of the range."""
+
+    since: datetime
+    until: datetime
+    zoom: str
+    is_at_edge: bool
+
+
 class TimelineChart:
     """The chart's state is in the browser; this class sends it marks."""
 
-    def __init__(self, client: ClientInfo, zoom: str, on_zoom: Callable[[str, bool], Any]) -> None:
+    def __init__(self, client: ClientInfo, zoom: str, on_zoom: Callable[[ShownWindow], Any]) -> None:
         self.i18n, self._zoom, self._on_zoom = client.i18n, _zoom_of(zoom), on_zoom
         self._room_px = client.height - _AROUND_PX
         i18n = self.i18n
@@ -88,28 +102,34 @@ class TimelineChart:
         ui.on("mb_zoom", self._tell_zoom)
 
     def show(
-        self, reading: TimelineMarks, range_s: int, hidden: Collection[str], workers: Sequence[WorkerInstance]
+        self, events: TimelineEvents, range_s: int, hidden: Collection[str], workers: Sequence[WorkerInstance]
     ) -> None:
-        self.lanes, self._range_s = reading.lanes(), range_s
+        self.lanes, self._range_s = events.lanes(), range_s
         now = datetime.now(UTC)
         start = (now - timedelta(seconds=range_s)).timestamp() * 1000
-        marks = self._drawn(reading.marks.values())
         # Lanes are lower where many of them would not fit.
         count = max(1, len(self.lanes))
         lane_px = max(_LOWEST_PX, min(_HIGHEST_PX, self._room_px // count))
         self.element.style(f"--lane: {lane_px}px")
         self._chart.style(f"height: {_TOP_PX + count * lane_px + _FOOT_PX}px")
-        self._call("fit", lane_px)
-        self._call("hide", sorted(hidden))
-        self._call("set", self.lanes, marks, start, now.timestamp() * 1000)
-        self.show_heads(reading, workers)
+        counts = events.counts.drawn(self._numbers)
+        marks = self._drawn((events.failures.marks | events.newest.marks).values())
+        self._call("set", self.lanes, lane_px, sorted(hidden), marks, counts, start, now.timestamp() * 1000)
+        self.show_window(events)
+        self.show_heads(events, workers)
 
-    def show_heads(self, reading: TimelineMarks, workers: Sequence[WorkerInstance]) -> None:
-        i18n, marks = self.i18n, list(reading.marks.values())
-        self._heads.show((lane.name, lane) for lane in lanes_of(self.lanes, marks, workers))
+    def show_window(self, events: TimelineEvents) -> None:
+        """Draw what has been read of the window looked at."""
+        detail = events.detail.drawn(self._numbers) if events.detail is not None else None
+        self._call("look", self._drawn(events.window.marks.values()), detail, events.covered())
+
+    def show_heads(self, events: TimelineEvents, workers: Sequence[WorkerInstance]) -> None:
+        i18n = self.i18n
+        lanes = lanes_of(events, self.lanes, workers)
+        self._heads.show((lane.name, lane) for lane in lanes)
         now = datetime.now(UTC)
         self._span.set_text(f"{i18n.hour(now - timedelta(seconds=self._range_s))} – {i18n.hour(now)}")
-        self._total.set_text(i18n.count("timeline.events", len(marks)))
+        self._total.set_text(i18n.count("timeline.events", sum(lane.count for lane in lanes)))
 
     def add(self, fresh: Sequence[EventMark]) -> None:
         self._call("add", self._drawn(fresh), _now())
@@ -121,15 +141,19 @@ class TimelineChart:
         self._call("step", factor)
 
     def select(
-        self, event_id: str | None, chain: Sequence[str], links: Sequence[tuple[str, str]], reading: TimelineMarks
+        self, event_id: str | None, chain: Sequence[str], links: Sequence[tuple[str, str]], events: TimelineEvents
     ) -> None:
         """Draw the causation chain of an event and dim the rest."""
-        marks = reading.marks
+        marks = {mark.event.event_id: mark for mark in events.marks()} if links else {}
         pairs = [(marks[source], marks[target]) for source, target in links if source in marks and target in marks]
         self._call("select", event_id, chain, [[*self._place(one), *self._place(other)] for one, other in pairs])
 
+    @property
+    def _numbers(self) -> dict[str, int]:
+        return {lane: place for place, lane in enumerate(self.lanes)}
+
     def _drawn(self, marks: Iterable[EventMark]) -> list[dict[str, Any]]:
-        numbers = {lane: place for place, lane in enumerate(self.lanes)}
+        numbers = self._numbers
         return [mark.drawn(self.i18n, numbers) for mark in marks]
 
     def _place(self, mark: EventMark) -> tuple[float, int]:
@@ -140,12 +164,14 @@ class TimelineChart:
         arguments = ", ".join(json.dumps(value, ensure_ascii=True) for value in values)
         ui.run_javascript(f"mbTimeline({self._chart.id}, {json.dumps(i18n)}).{method}({arguments})")
 
-    def _tell_zoom(self, event: object) -> None:
+    def _tell_zoom(self, event: object) -> Any:
         args = getattr(event, "args", {})
-        span_s, start, end = float(args["span"]) / 1000, float(args["start"]), float(args["end"])
+        since, until = (datetime.fromtimestamp(float(args[key]) / 1000, UTC) for key in ("from", "to"))
+        span_s, start, end = (until - since).total_seconds(), float(args["start"]), float(args["end"])
         is_whole = span_s >= self._range_s * 0.99
         self._zoomed.set_text("" if is_whole else self.i18n("timeline.showing", time=self.i18n.span(span_s)))
-        self._on_zoom("" if is_whole else f"{start:.1f}-{end:.1f}", end >= _RIGHT_EDGE)
+        zoom = "" if is_whole else f"{start:.1f}-{end:.1f}"
+        return self._on_zoom(ShownWindow(since, until, zoom, is_at_edge=end >= _RIGHT_EDGE))
 
 
 def _zoom_of(text: str) -> list[float]:
@@ -169,7 +195,7 @@ class TimelineView:
         place: Element,
         range_s: int,
         choose: Callable[[str | None], Any],
-        see: Callable[[str, bool], Any],
+        see: Callable[[ShownWindow], Any],
     ) -> None:
         self.session, self._place, self._range_s = session, place, range_s
         self._choose, self._see = choose, see
@@ -194,20 +220,21 @@ class TimelineView:
         self._open()
 
     def show(
-        self, reading: TimelineMarks, filters: TimelineFilters, selected: str | None, links: Sequence[tuple[str, str]]
+        self, events: TimelineEvents, filters: TimelineFilters, selected: str | None, links: Sequence[tuple[str, str]]
     ) -> None:
         if isinstance(self._shown, TimelineChart):
-            self._shown.show(reading, self._range_s, filters.hidden, self.session.backend.feed.workers)
+            self._shown.show(events, self._range_s, filters.hidden, self.session.backend.feed.workers)
         elif self._shown is not None:
-            self._shown.show([mark for mark in reading.marks.values() if filters.shows(mark)], selected, links)
+            marks = [mark for mark in events.newest.marks.values() if filters.shows(mark)]
+            self._shown.show(marks, events.counts.by_slot(filters.hidden), selected, links)
 
-    def add(self, reading: TimelineMarks, fresh: Sequence[EventMark]) -> bool:
+    def add(self, events: TimelineEvents, fresh: Sequence[EventMark]) -> bool:
         """Append marks; False if everything must be redrawn."""
         chart = self.chart
-        if chart is None or chart.lanes != reading.lanes():
+        if chart is None or chart.lanes != events.lanes():
             return False
         chart.add(fresh)
-        chart.show_heads(reading, self.session.backend.feed.workers)
+        chart.show_heads(events, self.session.backend.feed.workers)
         return True
 
     @property
@@ -216,16 +243,16 @@ class TimelineView:
 
     def select(
         self,
-        reading: TimelineMarks,
+        events: TimelineEvents,
         filters: TimelineFilters,
         selected: str | None,
         chain: Sequence[str],
         links: Sequence[tuple[str, str]],
     ) -> None:
         if self.chart is not None:
-            self.chart.select(selected, chain, links, reading)
+            self.chart.select(selected, chain, links, events)
             return
-        self.show(reading, filters, selected, links)
+        self.show(events, filters, selected, links)
         if selected and self.session.client.is_phone:
             ui.run_javascript(f"document.querySelector('[data-row={json.dumps(selected)}]')?.scrollIntoView()")
 

@@ -26,7 +26,7 @@ from gateway.ui.components import (
     text,
 )
 from gateway.ui.i18n import Localizer, utc
-from gateway.ui.markdown import json_view
+from gateway.ui.rich_text import json_view
 from gateway.ui.svg import icon
 from gateway.ui.timeline.marks import FAILURE, EventMark, name_of
 
@@ -150,7 +150,7 @@ class EventDrawer(Drawer):
                     text(i18n("timeline.trace"))
                     identifier(i18n, event.trace_id, trace_url(event.trace_id))
                 text(i18n("timeline.asked_by"))
-                text(envelope.mbrequester, "mb-ell")
+                text(envelope.requester, "mb-ell")
                 if mark.took_s > 0:
                     text(i18n("timeline.took"))
                     text(i18n.seconds(mark.took_s), "mb-num")

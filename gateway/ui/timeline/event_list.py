@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from nicegui import ui
@@ -18,7 +18,6 @@ _ROW_PX = 54
 _THREADS = 7
 _GAP_PX = 14
 _LEFT_PX = 18
-_BARS = 60
 
 
 @dataclass(frozen=True)
@@ -39,16 +38,23 @@ class EventList:
             self._threads = ui.html("", sanitize=False).classes("mb-thread-lines")
             self._rows: Rows[_Shown] = Rows(box("mb-listing-rows"), lambda row: _Row(i18n, row, choose))
 
-    def show(self, marks: Sequence[EventMark], selected: str | None, links: Sequence[tuple[str, str]]) -> None:
-        every = sorted(marks, key=lambda mark: (mark.event.time, mark.event.sequence or 0))
-        marks = every[-MOST_ROWS:]
+    def show(
+        self,
+        marks: Sequence[EventMark],
+        counts: Sequence[tuple[datetime, int]],
+        selected: str | None,
+        links: Sequence[tuple[str, str]],
+    ) -> None:
+        """List the latest marks below the numbers of all events by slot of time."""
+        marks = sorted(marks, key=lambda mark: (mark.event.time, mark.event.sequence or 0))[-MOST_ROWS:]
         lanes = list(dict.fromkeys(mark.lane for mark in reversed(marks)))
         threads = {lane: min(place, _THREADS - 1) for place, lane in enumerate(sorted(lanes[:_THREADS]))}
         shown = [_Shown(mark, threads.get(mark.lane, _THREADS - 1), mark.event.event_id == selected) for mark in marks]
         self._rows.show((one.mark.event.event_id, one) for one in shown)
         if self._is_phone:
             self._threads.set_content(threads_of(shown, links))
-            self._overview.set_content(overview_of(self.i18n, [mark.event.time for mark in every], len(marks)))
+            since = marks[0].event.time if marks else None
+            self._overview.set_content(overview_of(self.i18n, counts, since))
 
 
 class _Row:
@@ -86,23 +92,19 @@ def threads_of(shown: Sequence[_Shown], links: Sequence[tuple[str, str]]) -> str
     return f'<svg width="{width}" height="{height}" fill="none" aria-hidden="true">{lines}{marks}</svg>'
 
 
-def overview_of(i18n: Localizer, times: Sequence[datetime], listed: int) -> str:
+def overview_of(i18n: Localizer, counts: Sequence[tuple[datetime, int]], listed_since: datetime | None) -> str:
     """Histogram of events over time; the listed part is highlighted."""
-    if not times:
+    if not counts or listed_since is None:
         return ""
-    first, last = times[0], times[-1]
-    begins = times[-listed]
-    step_s = max((last - first).total_seconds() / _BARS, 0.001)
-    counts = [0] * _BARS
-    for time in times:
-        counts[min(_BARS - 1, int((time - first).total_seconds() / step_s))] += 1
+    starts = [start for start, _ in counts]
+    most = max(number for _, number in counts)
     bars = "".join(
-        _bar(place, count / max(counts), is_listed=first + timedelta(seconds=step_s * (place + 1)) > begins)
-        for place, count in enumerate(counts)
+        _bar(place, number / most, is_listed=end is None or end > listed_since)
+        for place, ((_, number), end) in enumerate(zip(counts, [*starts[1:], None], strict=True))
     )
     return (
-        f'<svg viewBox="0 0 {_BARS * 6} 37" preserveAspectRatio="none" aria-hidden="true">{bars}</svg>'
-        f"<div><span>{i18n.hour(first)}</span><span>{i18n.hour(last)}</span></div>"
+        f'<svg viewBox="0 0 {len(counts) * 6} 37" preserveAspectRatio="none" aria-hidden="true">{bars}</svg>'
+        f"<div><span>{i18n.hour(starts[0])}</span><span>{i18n.hour(starts[-1])}</span></div>"
     )
 
 

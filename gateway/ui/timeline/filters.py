@@ -38,8 +38,8 @@ class TimelineFilters:
     def shows(self, mark: EventMark) -> bool:
         return mark.event.topic not in self.hidden
 
-    def count(self, marks: Sequence[EventMark]) -> None:
-        counts = Counter(mark.event.topic for mark in marks)
+    def count(self, counts: Counter[str]) -> None:
+        """Show the numbers of events by topic."""
         for topic in TOPICS:
             if (counts[topic] or topic in self.hidden) and topic not in self._chips:
                 self._add(topic)
@@ -53,11 +53,11 @@ class TimelineFilters:
             text(topic)
             self._chips[topic] = chip, text("", "mb-num")
 
-    def _toggle(self, topic: str) -> None:
+    def _toggle(self, topic: str) -> Any:
         self.hidden ^= {topic}
         update(self._chips[topic][0], aria_pressed=topic not in self.hidden)
         self.session.remember(topics=",".join(one for one in TOPICS if one not in self.hidden) if self.hidden else None)
-        self._on_topics()
+        return self._on_topics()
 
     def _chosen(self, icon_name: str, name: str, key: str) -> None:
         label = self.session.i18n("timeline.remove_filter", name=name)

@@ -8,10 +8,10 @@ from typing import Any, Final
 from bus_schema.dialogue import MessageReceived, MessageSent
 from bus_schema.envelope import Envelope
 from bus_schema.fleet import AgentActivityStarted, AgentResult, Heartbeat
-from bus_schema.process import ProcessFailed, ProcessStarted, StepCompleted, StepFailed, StepStarted
+from bus_schema.process import ProcessStarted, StepCompleted, StepStarted
 from bus_schema.sim import SimStarted
 from bus_schema.subagent import SubagentCompletion, SubagentDelegation
-from bus_schema.timeline import TimelineEvent
+from bus_schema.timeline import TimelineEvent, is_failure
 from gateway.ui.i18n import Localizer
 
 _MAX_CHARACTERS: Final = 160
@@ -57,7 +57,11 @@ _ASKS: Final = {
     kind.wire.type
     for kind in (MessageReceived, ProcessStarted, StepStarted, SimStarted, AgentActivityStarted, SubagentDelegation)
 }
-_FAILURES: Final = {StepFailed.wire.type, ProcessFailed.wire.type}
+
+
+def topic_number(topic: str) -> int:
+    """Number of a topic in the chart; one of somebody else's making has the colour of the fleet."""
+    return TOPICS.index(topic if topic in TOPICS else "fleet")
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,10 @@ class EventMark:
         """Duration of the work, in seconds."""
         return (self.event.time - self.start).total_seconds()
 
+    @property
+    def is_failure(self) -> bool:
+        return self.shape == FAILURE
+
     def drawn(self, i18n: Localizer, lanes: dict[str, int]) -> dict[str, Any]:
         """The mark as the chart's script takes it."""
         envelope = self.event.envelope
@@ -84,7 +92,7 @@ class EventMark:
             "end": self.event.time.timestamp() * 1000,
             "lane": lanes[self.lane],
             "shape": self.shape,
-            "topic": TOPICS.index(self.event.topic) if self.event.topic in TOPICS else TOPICS.index("fleet"),
+            "topic": topic_number(self.event.topic),
             "name": name_of(envelope),
             "label": self.label,
             "about": summary_of(i18n, envelope),
@@ -112,18 +120,22 @@ class TimelineMarks:
 
     def forget(self, before: datetime) -> None:
         self.marks = {name: mark for name, mark in self.marks.items() if mark.event.time >= before}
+        self._begun = {key: at for key, at in self._begun.items() if at >= before}
 
-    def lanes(self) -> list[str]:
-        """Services in the order of the work's flow."""
-        seen = {mark.lane for mark in self.marks.values()}
-        return sorted(seen, key=lambda lane: (_ORDER.get(lane, len(_ORDER)), lane))
+    def trim(self, most: int) -> datetime | None:
+        """Keep the latest; the time of the earliest that is kept, None where none was dropped."""
+        if len(self.marks) <= most:
+            return None
+        times = sorted(mark.event.time for mark in self.marks.values())
+        self.forget(times[-most])
+        return times[-most]
 
     def _mark(self, event: TimelineEvent) -> EventMark:
         envelope = event.envelope
         data = envelope.data or {}
         start, label = self._beginning(envelope, data)
         shape = DOT
-        if envelope.type in _FAILURES or data.get("outcome") == "failed" or data.get("is_error"):
+        if is_failure(envelope):
             shape = FAILURE
         elif start < event.time:
             shape = WORK
@@ -153,6 +165,11 @@ _ORDER: Final = {
         )
     )
 }  # fmt: skip
+
+
+def lane_order(lane: str) -> tuple[int, str]:
+    """Sort key: the order of the work's flow, then the name."""
+    return _ORDER.get(lane, len(_ORDER)), lane
 
 
 # Fields of the key under which the start of a piece of work is found again at its end.

@@ -1,6 +1,6 @@
 """The timeline screen: events on the bus by service."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -11,17 +11,17 @@ from bus_schema.timeline import GetTimeline, TimelineEvent
 from gateway.ui.components import SegmentedControl, anchor, attributes, box, icon_button
 from gateway.ui.page_session import PageSession
 from gateway.ui.sections import EmptyState, ScreenSection
-from gateway.ui.timeline.chart import TimelineView
+from gateway.ui.timeline.chart import ShownWindow, TimelineView
 from gateway.ui.timeline.event_drawer import EventDrawer, causation_roots, chain_of
+from gateway.ui.timeline.events import TimelineEvents
 from gateway.ui.timeline.filters import LiveToggle, TimelineFilters
-from gateway.ui.timeline.marks import EventMark, TimelineMarks
+from gateway.ui.timeline.marks import EventMark
 
 RANGES = {"5m": 300, "15m": 900, "1h": 3600, "6h": 21600, "24h": 86400}
 _COMMAND = "mindbus sim start --speed 60"
 _DEFAULT_RANGE = "15m"
-_PAGE, _MAX_PAGES, _MAX_PAGES_AROUND = 500, 20, 4
-_AROUND = timedelta(hours=1)
-_KEPT_BEYOND = timedelta(minutes=1)
+# Bars of the overview, which is narrow on a phone.
+_SLOTS, _PHONE_SLOTS = 110, 60
 
 
 class TimelineScreen:
@@ -32,18 +32,19 @@ class TimelineScreen:
         self.range = session.query.get("range", "")
         if self.range not in RANGES:
             self.range = _DEFAULT_RANGE
-        self.reading, self._around = TimelineMarks(), TimelineMarks()
         self._links: list[tuple[str, str]] = []
         self._controls()
         with box("mb-timeline"):
             with box("mb-timeline-left"):
                 with box("mb-filters") as bar:
-                    self.filters = TimelineFilters(session, bar, self.redraw)
+                    self.filters = TimelineFilters(session, bar, self.show_topics)
                 place = box("mb-timeline-place mb-scroll")
                 self.part = ScreenSection(session.i18n, place)
                 self.empty_state = EmptyState(session.i18n, "timeline", _COMMAND, self._empty_buttons, "timeline.empty")
             drawer = attributes(box("mb-drawer mb-sheet mb-hidden", "aside"))
             self.drawer = EventDrawer(session.i18n, drawer, self.choose)
+        span, slots = timedelta(seconds=RANGES[self.range]), _PHONE_SLOTS if session.client.is_phone else _SLOTS
+        self.events = TimelineEvents(session, self.filters, span, slots)
         self.view = TimelineView(session, place, RANGES[self.range], self.choose, self.see)
 
     @classmethod
@@ -64,24 +65,24 @@ class TimelineScreen:
         self.session.on_keys({"Escape": partial(self.choose, None), **steps, **zooms})
 
     async def load(self) -> None:
-        backend, i18n = self.session.backend, self.session.i18n
-        since = datetime.now(UTC) - timedelta(seconds=RANGES[self.range])
-        conditions = {"user_id": self.filters.user, "trace_id": self.filters.trace}
-        query = GetTimeline(since=since, limit=_PAGE, newest_first=True, **conditions)
-        events, is_all = await self.session.read_timeline(query, _MAX_PAGES)
-        self.reading.read(events)
-        if not events:
-            has_earlier = (await backend.bus.request(GetTimeline(limit=1))).items
+        await self.events.read()
+        if not self.events.newest.marks:
+            has_earlier = (await self.session.backend.bus.request(GetTimeline(limit=1))).items
             self.empty_state.explain("timeline.quiet" if has_earlier else "timeline.empty")
         self.redraw()
         self.view.watch()
-        if not is_all:
-            self.session.say(i18n("timeline.too_many", n=i18n.number(_PAGE * _MAX_PAGES)))
+        if await self.events.read_failures():
+            self.redraw()
+
+    async def show_topics(self) -> None:
+        """Draw the events of the shown topics, of which some may have to be read."""
+        await self.part.attempt(self.events.read_topics)
+        self.redraw()
 
     def receive(self, envelopes: list[Envelope], has_missed: bool) -> Any:
         if has_missed:
             return self.part.attempt(self.load)
-        fresh = self.reading.read(event for event in map(TimelineEvent.of, envelopes) if self._fits(event))
+        fresh = self.events.hear(event for event in map(TimelineEvent.of, envelopes) if self._fits(event))
         if fresh and self.live.is_on:
             self._add(fresh)
         elif fresh:
@@ -91,29 +92,40 @@ class TimelineScreen:
     def tick(self) -> None:
         if self.live.is_on and self.view.chart is not None:
             self.view.chart.move()
-        self.reading.forget(datetime.now(UTC) - timedelta(seconds=RANGES[self.range]) - _KEPT_BEYOND)
+        self.events.forget()
 
     async def choose(self, event_id: str | None) -> None:
-        mark = self.reading.marks.get(event_id or "") or self._around.marks.get(event_id or "")
-        events: list[TimelineEvent] = []
+        mark = await self.events.find(event_id) if event_id else None
+        chain: list[TimelineEvent] = []
         self._links = []
         if mark is None:
             self.drawer.close()
         else:
             if self.live.is_on:
                 self.toggle_live()
-            roots = causation_roots(mark.event, await self._events_around(mark.event))
-            events, self._links = chain_of(roots, mark.event.event_id)
+            roots = causation_roots(mark.event, await self.events.related(mark.event))
+            chain, self._links = chain_of(roots, mark.event.event_id)
             self.drawer.show(mark, [root for root in roots if root.leads_to(mark.event.event_id)])
         self.session.remember(event=self.drawer.selected)
         self.view.select(
-            self.reading, self.filters, self.drawer.selected, [event.event_id for event in events], self._links
+            self.events, self.filters, self.drawer.selected, [event.event_id for event in chain], self._links
         )
 
-    def see(self, zoom: str, is_at_edge: bool) -> None:
-        self.session.remember(zoom=zoom)
-        if self.live.is_on and not is_at_edge:
+    async def see(self, window: ShownWindow) -> None:
+        """Go on from what the chart shows now: read what is missing of it."""
+        self.session.remember(zoom=window.zoom)
+        if self.live.is_on and not window.is_at_edge:
             self.toggle_live()
+        await self.part.attempt(partial(self._look, window))
+
+    async def _look(self, window: ShownWindow) -> None:
+        chart = self.view.chart
+        if not await self.events.look(window.since, window.until) or chart is None:
+            return
+        if chart.lanes == self.events.lanes():
+            chart.show_window(self.events)
+        else:
+            self.redraw()
 
     def zoom(self, factor: float) -> None:
         if self.view.chart is not None:
@@ -129,25 +141,15 @@ class TimelineScreen:
             self.view.turn()
             self.redraw()
 
-    def follow_trace(self) -> None:
-        mark = self.reading.marks.get(self.drawer.selected or "")
+    async def follow_trace(self) -> None:
+        mark = await self.events.find(self.drawer.selected) if self.drawer.selected else None
         if mark is not None and mark.event.trace_id:
             self.filters.go(trace=mark.event.trace_id, event=mark.event.event_id)
 
     def redraw(self) -> None:
-        self.empty_state.show(is_empty=not self.reading.marks)
-        self.view.show(self.reading, self.filters, self.drawer.selected, self._links)
+        self.empty_state.show(is_empty=not self.events.newest.marks)
+        self.view.show(self.events, self.filters, self.drawer.selected, self._links)
         self._count()
-
-    async def _events_around(self, event: TimelineEvent) -> list[TimelineEvent]:
-        around = [event]
-        if event.trace_id is not None:
-            since, until = event.time - _AROUND, event.time + _AROUND
-            query = GetTimeline(since=since, until=until, trace_id=event.trace_id, limit=_PAGE)
-            around, _ = await self.session.backend.tail.read(query, _MAX_PAGES_AROUND)
-        # Those of its trace that are in no range that is shown can be chosen from the chain, too.
-        self._around.read(around)
-        return around + [one.event for name, one in self.reading.marks.items() if name not in self._around.marks]
 
     def _empty_buttons(self) -> None:
         anchor("/sim", self.session.i18n("sim.start"), "mb-btn mb-primary")
@@ -157,15 +159,15 @@ class TimelineScreen:
         return self.filters.user in (None, event.user_id) and self.filters.trace in (None, event.trace_id)
 
     def _add(self, fresh: list[EventMark]) -> None:
-        if self.view.add(self.reading, fresh):
+        if self.view.add(self.events, fresh):
             self._count()
         else:
             self.redraw()
 
     def _count(self) -> None:
-        marks = list(self.reading.marks.values())
-        self.filters.count(marks)
-        shown = sum(self.filters.shows(mark) for mark in marks)
+        counts = self.events.counts.by_topic()
+        self.filters.count(counts)
+        shown = sum(number for topic, number in counts.items() if topic not in self.filters.hidden)
         self.session.subtitle(self.session.i18n.count("timeline.events", shown))
 
     def _controls(self) -> None:

@@ -23,7 +23,7 @@ _CACHED = 512
 _TIMEOUT_S = 1.0
 # After so many failures in a row, no embedding is attempted for a while.
 _MAX_FAILURES, _PAUSE_S = 2, 5.0
-_BATCH = 16
+_BATCH = 32
 _QUIET_S, _LONGEST_WAIT_S = 1.0, 30.0
 # Turns without a vector are selected in larger portions: the query scans all that have one.
 _SELECTED = 512

@@ -16,7 +16,7 @@ from memory.lsm.log_changes import LogListener
 from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, SearchRow
 from mindbus.logs import logger
 from mindbus.sql.database import Database
-from mindbus.sql.groups import DatabaseAway
+from mindbus.sql.errors import DatabaseAway
 from mindbus.sql.tables import insert_or_ignore
 
 

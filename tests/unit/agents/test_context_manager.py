@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.context_manager.agent import ContextManager, big_picture, relevant_facts, with_speaker
-from agents.context_manager.extraction import ExtractedFact, ExtractedFacts, find_statement
+from agents.context_manager.agent import ContextManager, facts_for, relevant_facts, with_speaker
+from agents.context_manager.extraction import ExtractedFact, ExtractedFacts, find_statement, shared_project
 from agents.context_manager.knowledge import FactBase, statement_content
 from agents.fragment_reader import FragmentReader
 from agents.fragments import message_sentences
@@ -15,13 +15,18 @@ from agents.models.errors import ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.models.offline.model import OfflineModel
 from agents.people import KnownPeople, Person
+from agents.present import Present
 from bus_schema.dialogue import MessageKind
 from bus_schema.notification import NotificationGenerated
 from bus_schema.processing import Fact, FactKind, FactUpdate
+from bus_schema.users import User
 from tests.fragments import MORNING, MOSCOW, Said, a_fragment
 from tests.scripted_model import ScriptedModel
 
 PEOPLE = KnownPeople([Person("anna", ("Анна", "Anna")), Person("boris", ("Борис", "Boris"))])
+
+
+PROJECTS = ("Полярис", "Site redesign")
 
 
 class Memory:
@@ -37,13 +42,18 @@ class Memory:
 
     async def updates(self, user_id: str, *said: Said) -> tuple[FactUpdate, ...]:
         fragment = a_fragment(self._fragments, user_id, said, MORNING + timedelta(days=self._fragments))
-        self.knowledge, outcome = await self.agent.process(fragment, self.knowledge)
+        present = Present(fragment.ended_at, "Europe/Moscow", user_id, projects=PROJECTS)
+        self.knowledge, outcome = await self.agent.process(fragment, self.knowledge, present)
         self.told = outcome.notifications
         return outcome.items
 
     @property
     def current(self) -> list[str]:
         return [fact.text for fact in self.knowledge.current]
+
+
+def member(user_id: str) -> User:
+    return User(user_id=user_id, name=user_id, projects=PROJECTS)
 
 
 def kinds_in(text: str) -> list[FactKind]:
@@ -166,16 +176,87 @@ async def test_what_is_said_again_is_confirmed_not_doubled() -> None:
     assert memory.knowledge.facts[0].message_ids == ("msg_1_0", "msg_2_0")
 
 
-async def test_what_two_people_say_each_of_them_has_said_until_it_holds_no_longer() -> None:
+async def test_what_two_people_share_each_of_them_has_said_until_it_holds_no_longer() -> None:
     memory = Memory()
-    await memory.hears("anna", "Бюджет проекта — 500 тысяч рублей.")
+    await memory.hears("anna", "Бюджет проекта Полярис — 500 тысяч рублей.")
 
-    assert await memory.hears("boris", "Напомню: бюджет проекта 500 тысяч рублей.") == [
-        ("found", "Напомню: бюджет проекта 500 тысяч рублей.")
+    assert await memory.hears("boris", "Напомню: бюджет проекта Полярис 500 тысяч рублей.") == [
+        ("found", "Напомню: бюджет проекта Полярис 500 тысяч рублей.")
     ]
-    assert [fact.said_by for fact in big_picture(memory.knowledge, "boris")] == ["boris"]
-    await memory.hears("olga", "Бюджет проекта увеличили до 700 тысяч рублей.")
-    assert memory.current == ["Бюджет проекта увеличили до 700 тысяч рублей."]
+    assert [fact.said_by for fact in facts_for(member("boris"), memory.knowledge)] == ["boris"]
+    await memory.hears("olga", "Бюджет проекта Полярис увеличили до 700 тысяч рублей.")
+    assert memory.current == ["Бюджет проекта Полярис увеличили до 700 тысяч рублей."]
+
+
+async def test_what_is_said_privately_is_told_to_nobody_and_strikes_out_nothing_of_others() -> None:
+    memory = Memory()
+    await memory.hears("anna", "Бюджет проекта Полярис — 500 тысяч рублей.")
+
+    await memory.hears(
+        "ivan", "Моя зарплата теперь 310 тысяч, только между нами.", "Бюджет увеличили до 900 тысяч рублей."
+    )
+
+    assert memory.told == ()
+    assert [fact.text for fact in facts_for(member("maria"), memory.knowledge)] == [
+        "Бюджет проекта Полярис — 500 тысяч рублей."
+    ]
+    assert len(facts_for(member("ivan"), memory.knowledge)) == 3
+    assert facts_for(User(user_id="stranger", name="Stranger"), memory.knowledge) == ()
+
+
+async def test_a_model_cannot_share_or_strike_out_what_its_speaker_kept_private() -> None:
+    memory = Memory()
+    await memory.hears("anna", "Бюджет проекта Полярис — 500 тысяч рублей.")
+    (known,) = memory.knowledge.facts
+    said = "Бюджет увеличили до 900 тысяч рублей."
+    answer = ExtractedFacts(items=[read(kind="fact", quote=said, text=said, supersedes=known.fact_id)])
+    memory.agent = ContextManager(FragmentReader(ScriptedModel(answer)), PEOPLE, MOSCOW)
+
+    await memory.hears("ivan", said)
+
+    assert known in memory.knowledge.current
+    assert [fact.shared_with for fact in memory.knowledge.facts if fact.said_by == "ivan"] == [None]
+
+
+@pytest.mark.parametrize(
+    ("said", "shared"),
+    [
+        ("По проекту Полярис релиз назначен на 15 мая.", "Полярис"),
+        ("Релиз «Поляриса» назначен на 15 мая.", "Полярис"),
+        ("Полярис переезжает на Postgres.", "Полярис"),
+        ("The launch of the Site Redesign is set for May 15.", "Site redesign"),
+        ("The project site redesign has two designers now.", "Site redesign"),
+        ("Релиз назначен на 15 мая.", None),
+        ("Ночью был виден полярис.", None),
+        ("Наш site redesign tool сломался.", None),
+    ],
+)
+def test_sharing_is_said_never_guessed(said: str, shared: str | None) -> None:
+    assert shared_project(said, PROJECTS) == shared
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("В проекте Полярис 12 разработчиков.", "Только никому не говори."),
+        ("The Site redesign project has 12 developers.", "That is confidential, by the way."),
+        ("По секрету: в проекте Полярис 12 разработчиков.",),
+        ("My salary on the Site redesign project is 310,000.",),
+    ],
+)
+async def test_what_is_said_in_confidence_or_of_oneself_is_not_shared(said: tuple[str, ...]) -> None:
+    memory = Memory()
+
+    await memory.hears("ivan", *said)
+
+    assert memory.knowledge.facts
+    assert {fact.shared_with for fact in memory.knowledge.facts} == {None}
+
+
+def test_a_project_that_the_speaker_is_not_in_shares_nothing() -> None:
+    said = "По проекту Вега релиз назначен на 15 мая."
+
+    assert shared_project(said, PROJECTS) is None
 
 
 async def test_two_projects_do_not_overwrite_each_other() -> None:
@@ -189,14 +270,18 @@ async def test_two_projects_do_not_overwrite_each_other() -> None:
 
 async def test_whoever_said_what_holds_no_longer_is_told() -> None:
     memory = Memory()
-    await memory.hears("anna", "Релиз назначен на 15 мая.")
+    await memory.hears("anna", "Релиз проекта Полярис назначен на 15 мая.")
 
-    await memory.hears("boris", "Релиз перенесли на 20 мая.")
+    await memory.hears("boris", "Релиз проекта Полярис перенесли на 20 мая.")
 
     assert [(each.to_user, each.message) for each in memory.told] == [
-        ("anna", "Борис: «Релиз перенесли на 20 мая.» Раньше было: «Релиз назначен на 15 мая.»")
+        (
+            "anna",
+            "Борис: «Релиз проекта Полярис перенесли на 20 мая.» "
+            "Раньше было: «Релиз проекта Полярис назначен на 15 мая.»",
+        )
     ]
-    await memory.hears("boris", "Релиз перенесли на 25 мая.")
+    await memory.hears("boris", "Релиз проекта Полярис перенесли на 25 мая.")
     assert memory.told == ()
 
 
@@ -213,18 +298,17 @@ async def test_only_what_the_user_said_of_their_own_accord_is_remembered() -> No
     assert memory.current == ["Бюджет — 500 тысяч рублей."]
 
 
-async def test_the_big_picture_begins_with_the_users_own_matters() -> None:
+async def test_the_users_own_facts_come_before_those_shared_with_their_project() -> None:
     memory = Memory()
-    await memory.hears("anna", "Бюджет — 500 тысяч рублей.", "Я предпочитаю созваниваться утром.")
+    await memory.hears("anna", "Бюджет Поляриса — 500 тысяч рублей.", "Я предпочитаю созваниваться утром.")
     await memory.hears("boris", "Мы решили использовать PostgreSQL.", "Релиз назначен на 15 мая.")
 
-    seen = big_picture(memory.knowledge, "boris", limit=3)
-
-    assert [fact.text for fact in seen] == [
+    assert [fact.text for fact in facts_for(member("boris"), memory.knowledge)] == [
         "Мы решили использовать PostgreSQL.",
         "Релиз назначен на 15 мая.",
-        "Я предпочитаю созваниваться утром.",
+        "Бюджет Поляриса — 500 тысяч рублей.",
     ]
+    assert len(facts_for(member("boris"), memory.knowledge, limit=2)) == 2
 
 
 async def test_news_strike_out_what_they_contradict_and_nothing_else() -> None:
@@ -269,7 +353,7 @@ async def test_what_bears_on_the_matter_comes_before_what_is_only_new() -> None:
     for part in range(3):
         await memory.hears("anna", *(f"Счёт АБ-{part * 30 + each} на {each + 1}00 рублей." for each in range(30)))
 
-    facts = relevant_facts(memory.knowledge, "anna", "Какой код у двери на склад?", limit=12)
+    facts = relevant_facts(member("anna"), memory.knowledge, "Какой код у двери на склад?", limit=12)
 
     assert len(facts) == 12
     assert facts[0].text == "Дверь склада открывает код 4417."
@@ -290,7 +374,7 @@ async def test_a_model_is_shown_those_known_facts_that_the_messages_may_be_about
     assert "АБ-7 " not in shown
 
 
-def test_others_facts_are_shown_with_their_speaker() -> None:
+def test_others_facts_are_shown_with_their_speaker_and_the_day() -> None:
     fact = Fact.model_validate(
         {
             "fact_id": "fact_1",
@@ -301,8 +385,10 @@ def test_others_facts_are_shown_with_their_speaker() -> None:
             "message_ids": ["msg_1"],
         }
     )
-    assert with_speaker(fact, "anna", PEOPLE) == "Борис: Бюджет — 5."
-    assert with_speaker(fact, "boris", PEOPLE) == "Бюджет — 5."
+    assert (
+        with_speaker(fact, "anna", PEOPLE, MORNING + timedelta(days=1)) == "Борис (вчера, 11 марта, 10:30): Бюджет — 5."
+    )
+    assert with_speaker(fact, "boris", PEOPLE, MORNING) == "Бюджет — 5."
 
 
 def read(**changes: object) -> ExtractedFact:
@@ -338,6 +424,15 @@ async def test_what_no_message_bears_out_is_dropped(answer: ExtractedFacts | str
     memory = Memory(ScriptedModel(answer))
 
     assert await memory.hears("anna", "Кстати, договоры раньше вели соседи по этажу.") == []
+
+
+@pytest.mark.parametrize(
+    "said", ["Позвони мне, пожалуйста, вечером.", "Ха-ха, ну ты даёшь!", "Can you call me back later?"]
+)
+async def test_a_model_that_takes_everything_for_a_fact_is_not_followed(said: str) -> None:
+    memory = Memory(ScriptedModel(ExtractedFacts(items=[read(kind="fact", quote=said, text=said)])))
+
+    assert await memory.hears("anna", said) == []
 
 
 async def test_a_model_that_repeats_the_rules_adds_nothing() -> None:

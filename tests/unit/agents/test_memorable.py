@@ -4,6 +4,7 @@ from agents.context_manager.agent import ContextManager, memory_commands
 from agents.context_manager.knowledge import FactBase
 from agents.fragment_reader import FragmentReader
 from agents.models.offline.model import OfflineModel
+from agents.present import Present
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.kps import ProcessRawData
 from tests.fragments import MOSCOW, a_fragment
@@ -16,7 +17,8 @@ async def heard(*fragments: DialogueFragment) -> list[tuple[ProcessRawData, ...]
     agent, knowledge = ContextManager(FragmentReader(OfflineModel()), zone=MOSCOW), FactBase()
     found = []
     for fragment in fragments:
-        knowledge, outcome = await agent.process(fragment, knowledge)
+        present = Present(fragment.ended_at, "Europe/Moscow", fragment.user_id, projects=("Archive",))
+        knowledge, outcome = await agent.process(fragment, knowledge, present)
         found.append(memory_commands(outcome.items, fragment, AGENT))
     return found
 
@@ -63,7 +65,7 @@ async def test_what_holds_no_longer_is_remembered_so_in_a_later_revision() -> No
 
 
 async def test_whoever_says_it_as_well_is_remembered_in_their_own_words() -> None:
-    first = a_fragment(1, "anna", ["We decided to use PostgreSQL for the archive."])
+    first = a_fragment(1, "anna", ["We decided to use PostgreSQL for the Archive project."])
     second = a_fragment(2, "boris", ["Hello. Yes, agreed on PostgreSQL for the archive."])
 
     (hers,), (his,) = await heard(first, second)
@@ -77,8 +79,8 @@ async def test_whoever_says_it_as_well_is_remembered_in_their_own_words() -> Non
 
 
 async def test_what_another_supersedes_leads_to_none_of_the_others_words() -> None:
-    first = a_fragment(1, "anna", ["We decided to use PostgreSQL for the archive."])
-    second = a_fragment(2, "boris", ["We decided to use MySQL instead of PostgreSQL for the archive."])
+    first = a_fragment(1, "anna", ["We decided to use PostgreSQL for the Archive project."])
+    second = a_fragment(2, "boris", ["We decided to use MySQL instead of PostgreSQL for the Archive project."])
 
     (hers,), after = await heard(first, second)
 

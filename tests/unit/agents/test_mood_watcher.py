@@ -136,3 +136,10 @@ async def test_a_tone_that_no_words_bear_out_is_not_taken(answer: ReadMood | str
     mood = await Talks(ScriptedModel(answer)).hears("Ужас, всё сломалось.")
 
     assert mood.tone < -0.5
+
+
+@pytest.mark.parametrize("answer", [ReadMood(tone=0.0, evidence=[]), ReadMood(tone=1.0, evidence=["всё сломалось"])])
+async def test_a_model_that_hears_nothing_or_joy_does_not_hush_the_lexicon(answer: ReadMood) -> None:
+    mood = await Talks(ScriptedModel(answer)).hears("Ужас, всё сломалось.")
+
+    assert mood.tone < -0.5

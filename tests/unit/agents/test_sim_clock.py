@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agents.context.preferences import DecisionContext, NotificationPreferences
 from agents.people_directory import open_people_directory
-from agents.sim.clock import SimulatedClock
+from agents.present import SimulatedClock
 from agents.sim.scenarios import SimLibrary
 from config.shipped import config_file
 

@@ -14,7 +14,7 @@ from mindbus import Publish, Worker, on_command, on_event
 from mindbus.bus.claims import Claims
 from mindbus.bus.outcomes import address_results
 from mindbus.bus.sender import Sender
-from mindbus.files.folder import FolderFiles
+from mindbus.files.store import FolderFiles
 from tests.greetings import Greet, Greeted, Greeting
 
 

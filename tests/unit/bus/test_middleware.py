@@ -1,5 +1,6 @@
 """Middleware of one's own, as the guide shows it; deliveries through the whole pipeline."""
 
+import asyncio
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from bus_schema.replies import Code
-from mindbus import Command, Nothing, Rejected, Worker, on_command
+from mindbus import Command, Nothing, Rejected, Worker, on_command, time_limit
 from mindbus.bus.inbox import MemoryInbox, Outcomes
 from mindbus.middleware import RetryOn
 from mindbus.testing import deliver
@@ -69,7 +70,7 @@ async def test_errors_of_others_are_retried_and_a_duplicate_runs_once() -> None:
 async def test_a_command_past_its_deadline_is_answered_and_not_run() -> None:
     worker = Fetcher()
 
-    delivered = await deliver(worker, Fetch(), deadline=datetime.now(UTC) - timedelta(seconds=1))
+    delivered = await deliver(worker, Fetch(), deadline=datetime.now(UTC) - timedelta(hours=3))
 
     assert (delivered.outcome, worker.calls) == (Code.EXPIRED, 0)
     assert delivered.reply is not None
@@ -95,6 +96,45 @@ async def test_the_time_of_a_handler_includes_the_commit_and_an_expired_command_
     await deliver(worker, Fetch())
     await deliver(worker, Fetch())
     assert (at_commit, measured()) == ([before + 1], before + 2)
+
+
+class Hang(Command[Nothing], domain="middleware_test", action="hang"):
+    """Wait for ever."""
+
+
+class HangLonger(Command[Nothing], domain="middleware_test", action="hang_longer"):
+    """Wait as long as its own limit lets it."""
+
+
+class Hanger(Worker):
+    name = "middleware_test"
+    time_limit_s = 0.01
+
+    @on_command
+    async def hang(self, command: Hang) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    @on_command
+    @time_limit(seconds=60)
+    async def hang_longer(self, command: HangLonger) -> None:
+        await asyncio.sleep(0.05)
+        raise TimeoutError("of its own")
+
+
+async def test_a_handler_past_its_limit_is_cancelled_and_tried_again_until_no_attempt_is_left() -> None:
+    patient, tried = Hanger(), Hanger()
+    tried.attempts = 1
+
+    first, last = [await deliver(worker, Hang()) for worker in (patient, tried)]
+
+    assert (first.outcome, last.outcome) == ("retried", "dead")
+    assert str(last.error) == "hang did not end within 0.01 s"
+
+
+async def test_a_handler_has_the_limit_that_it_is_given() -> None:
+    delivered = await deliver(Hanger(), HangLonger())
+
+    assert str(delivered.error) == "of its own"
 
 
 async def test_a_memory_inbox_remembers_a_bounded_number_of_outcomes() -> None:

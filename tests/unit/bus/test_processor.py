@@ -15,8 +15,8 @@ from mindbus.bus.claims import Claims
 from mindbus.bus.memory import MemoryBroker, MemoryTransport
 from mindbus.bus.sender import Sender
 from mindbus.bus.topology import REQUEUE, commands_exchange, commands_queue, of_service, rungs_of
-from mindbus.bus.transport import Outgoing, Properties, RawCopy, properties_of
-from mindbus.files.folder import FolderFiles
+from mindbus.bus.transport import Origin, Outgoing, Properties, RawCopy, properties_of
+from mindbus.files.store import FolderFiles
 from mindbus.runtime.processor import Processor
 from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
@@ -47,6 +47,7 @@ class Delivered:
     routing_key: str
     properties: Properties
     headers: dict[str, Any] = field(default_factory=dict)
+    origin: Origin | None = None
     is_acked: bool = False
 
     async def ack(self) -> None:

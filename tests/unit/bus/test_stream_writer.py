@@ -11,7 +11,7 @@ import mindbus
 from bus_schema.replies import Code, TextPart
 from config.settings import FleetSettings
 from mindbus import Client, Command, MessageContext, Rejected, ReplyError, TemporaryFailure
-from mindbus.testing.workers import running
+from mindbus.testing.deliver import running
 
 
 class Spoken(BaseModel):

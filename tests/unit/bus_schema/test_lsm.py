@@ -8,9 +8,8 @@ from pydantic import ValidationError
 
 from bus_schema.envelope import explain
 from bus_schema.lsm import MAX_RECORDED, RecordExchange, SaidMessage
-from bus_schema.lsm_packing import GetDueEpisodes
 from bus_schema.lsm_search import SearchEpisodes
-from bus_schema.packer import PackEpisode, RunPacking
+from bus_schema.packer import GetDueEpisodes, PackEpisode, RunPacking
 
 NOON = datetime(2026, 3, 14, 12, tzinfo=UTC)
 HELLO: dict[str, Any] = {"role": "user", "content": "Hello", "time": NOON}

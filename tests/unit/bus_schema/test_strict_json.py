@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bus_schema.strict_json import MAX_DEPTH, MalformedJson, parse_object
+from bus_schema.strict_json import MAX_DEPTH, MalformedJson, has_nul, parse_object
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,22 @@ json_values = st.recursive(
 @given(st.dictionaries(st.text(), json_values, max_size=5))
 def test_ordinary_json_means_what_it_says(value: dict[str, object]) -> None:
     assert parse_object(json.dumps(value)) == value
+
+
+@given(json_values)
+def test_a_nul_is_found_wherever_it_is(value: object) -> None:
+    assert has_nul(json.dumps({"value": value}).encode()) == ("\0" in _all_text(value))
+
+
+@pytest.mark.parametrize(("text", "has_one"), [(r'"\\u0000"', False), (r'"\\\u0000"', True), (r'"no\u0000ne"', True)])
+def test_an_escaped_backslash_is_none(text: str, has_one: bool) -> None:
+    assert has_nul(text.encode()) is has_one
+    assert ("\0" in json.loads(text)) is has_one
+
+
+def _all_text(value: object) -> str:
+    if isinstance(value, dict):
+        return "".join(key + _all_text(inner) for key, inner in value.items())
+    if isinstance(value, list):
+        return "".join(map(_all_text, value))
+    return value if isinstance(value, str) else ""

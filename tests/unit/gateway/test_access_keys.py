@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from gateway.access_tokens import SESSION_FOR, AccessKeys, LoginThrottle
+from gateway.access_tokens import SESSION_FOR, TICKET_FOR, AccessKeys, LoginThrottle
 
 TOKEN = "a token that nobody guesses"
 
@@ -54,6 +54,24 @@ def test_a_session_cannot_be_prolonged_made_up_or_taken_to_another_token() -> No
     assert not any(
         keys.is_session(wrong) for wrong in (None, "", ".", expires, f"{expires}.", f"x.{seal}", f"²³.{seal}")
     )
+
+
+def test_a_ticket_is_worth_one_session_within_ten_minutes() -> None:
+    clock = Clock()
+    keys = AccessKeys(TOKEN, clock)
+    ticket, late = keys.ticket(), keys.ticket()
+    expires, nonce, _signature = ticket.split(".")
+
+    assert ticket != late
+    assert not keys.take_ticket(keys.session())
+    assert not keys.is_session(ticket)
+    assert not keys.take_ticket(f"{expires}.{nonce}.{keys.session().split('.')[1]}")
+    assert not keys.take_ticket(AccessKeys("another token altogether", clock).ticket())
+    assert keys.take_ticket(ticket)
+    assert not keys.take_ticket(ticket)
+    clock.now += TICKET_FOR
+    assert not keys.take_ticket(late)
+    assert not any(AccessKeys(None, clock).take_ticket(each) for each in ("", "..", ticket))
 
 
 def test_who_guesses_too_often_has_to_wait_and_then_may_again() -> None:

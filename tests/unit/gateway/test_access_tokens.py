@@ -13,15 +13,16 @@ def settings(folder: Path, **options: object) -> FleetSettings:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
-def test_on_a_loopback_address_none_is_asked_for(tmp_path: Path, host: str) -> None:
+def test_on_a_loopback_address_none_is_asked_for_if_it_is_to_be_open(tmp_path: Path, host: str) -> None:
     assert is_loopback(host)
-    assert token_of(settings(tmp_path, gateway_host=host)) is None
+    assert token_of(settings(tmp_path, gateway_host=host, gateway_access="open")) is None
     assert not token_file(settings(tmp_path)).exists()
+    assert token_of(settings(tmp_path, gateway_host=host)) is not None
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.com", "localhost.example.com"])
 def test_elsewhere_one_is_made_once_for_this_user_alone(tmp_path: Path, host: str) -> None:
-    here = settings(tmp_path, gateway_host=host)
+    here = settings(tmp_path, gateway_host=host, gateway_access="open")
 
     made, again = token_of(here), token_of(here)
 

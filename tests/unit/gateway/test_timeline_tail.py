@@ -149,6 +149,15 @@ async def test_a_follower_from_now_hears_only_what_comes(sky: Sky) -> None:
     await heard.leave()
 
 
+async def test_a_follower_of_the_newest_hears_what_comes_after_its_cursor(sky: Sky) -> None:
+    sky.storage.save(*map(told, range(37)))
+    heard = sky.hear(GetTimeline(cursor="35", limit=10, newest_first=True))
+    sky.rains(told(40), told(41))
+
+    assert await heard.until(4) == ids(35, 36, 40, 41)
+    await heard.leave()
+
+
 async def test_a_follower_that_comes_back_goes_on_where_it_was(sky: Sky) -> None:
     first = sky.hear(GetTimeline(cursor=await sky.tail.start_cursor(None)))
     sky.rains(told(1), told(2))
@@ -266,9 +275,9 @@ async def test_a_place_that_there_is_not_is_refused(sky: Sky, cursor: str) -> No
         await sky.tail.start_cursor(cursor)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 64, 65, 1000])
-async def test_the_end_is_found_whatever_numbers_were_left_out(sky: Sky, count: int) -> None:
+@pytest.mark.parametrize("count", [0, 1, 1000])
+async def test_the_end_is_found_at_once_whatever_numbers_were_left_out(sky: Sky, count: int) -> None:
     sky.storage.save(*map(told, range(count)), gap=7)
 
     assert await sky.tail.start_cursor(None) == str(7 * count)
-    assert sky.storage.asked < 40
+    assert sky.storage.asked == 1

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from bus_schema.glm import FoundKem
+from bus_schema.identities import Principal
 from bus_schema.kem_query import KemQuery
 from memory.glm.index_sync import VectorRelay
 from memory.glm.lexical import LexicalSearch
 from memory.glm.search import KemSearch, RankedKems
 from memory.vectors.embedded import EmbeddedIndex
 from memory.vectors.index import IndexAway, NearKem
-from mindbus.principal import Principal
 from retrieval.embedding.embedder import WrongVector
 from tests.hashing_embedder import HashingEmbedder
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_draft, a_vector

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from bus_schema.identities import Principal
 from bus_schema.kem_match import meets_filter
 from bus_schema.kem_query import KemQuery
 from memory.errors import NoSuchKem
-from mindbus.principal import Principal
 from retrieval.cursors import InvalidCursor
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_draft
 

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from bus_schema.identities import Principal
 from bus_schema.kem import Kem
 from bus_schema.swm import SubscriptionTopic
 from memory.errors import NoSuchSubscription, NotYourSubscription
 from memory.swm.subscriptions import KemEvent, Subscriptions
-from mindbus.principal import Principal
 from mindbus.sdk.kem_filters import MalformedFilter
 from mindbus.sql.database import Database
 from tests.clocks import NOON

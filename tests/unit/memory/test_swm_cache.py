@@ -1,11 +1,13 @@
 """Units at hand, in this process or in Redis: one behaviour (spec 000 §4.3.1, §7.2.1)."""
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
 
+from bus_schema.kem_match import matches_query, sorted_kems
 from bus_schema.kem_query import KemQuery
 from memory.swm.cache import EmbeddedCache, KemCache
 from memory.swm.redis_cache import RedisCache
@@ -15,6 +17,8 @@ from mindbus.testing.wait import until
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_vector
 from tests.postgres import DatabaseOf
 from tests.swm_kit import INDEXED, a_kem
+
+BEGINNING = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
 
 @pytest.fixture(params=["embedded", pytest.param("redis", marks=pytest.mark.backends)])
@@ -40,7 +44,7 @@ async def library(sqlite_database_of: DatabaseOf) -> AsyncIterator[Library]:
 
 async def found(cache: KemCache, by: object = RESEARCHER, **query: object) -> list[str]:
     asked = KemQuery.model_validate(query)
-    page = page_of(await cache.candidates(asked), asked, by, None, 50)  # type: ignore[arg-type]  # an Principal
+    page = await page_of(cache.ordered, asked, by, None, 50)  # type: ignore[arg-type]  # an Principal
     return [item.kem.id for item in page.items]
 
 
@@ -126,20 +130,65 @@ async def test_clear_counts_what_there_was(cache: KemCache, library: Library) ->
     assert await found(cache) == []
 
 
-async def test_pages_follow_each_other_without_gap_or_repetition(library: Library) -> None:
-    cache = EmbeddedCache(10**6, INDEXED)
-    for number in range(7):
-        await cache.put(a_kem(library, f"kem_{number}"))
-    for order in (None, "created_at asc", "id desc"):
-        query, cursor, seen = KemQuery.model_validate({"order_by": order}), None, []
-        while True:
-            page = page_of(await cache.candidates(query), query, RESEARCHER, cursor, 3)
-            seen += [item.kem.id for item in page.items]
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-        names = [f"kem_{number}" for number in range(7)]
-        assert seen == (names if order == "created_at asc" else names[::-1])
+async def every_page(cache: KemCache, query: KemQuery, size: int) -> list[str]:
+    """Ids of all pages of a query."""
+    cursor, seen = None, []
+    while True:
+        page = await page_of(cache.ordered, query, RESEARCHER, cursor, size)
+        seen += [item.kem.id for item in page.items]
+        cursor = page.next_cursor
+        if cursor is None:
+            return seen
+
+
+@pytest.mark.parametrize("order", [None, "created_at asc", "created_at desc", "updated_at asc", "id asc", "id desc"])
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        {},
+        {"metadata_filters": {"type": "a"}},
+        {"metadata_filters": {"size": {"any_of": [1, 2]}}},
+        {"created_at_start": BEGINNING + timedelta(seconds=2), "updated_at_end": BEGINNING + timedelta(seconds=5)},
+        {"ids": ["kem_003", "kem_250", "kem_absent"]},
+    ],
+)
+async def test_pages_follow_each_other_without_gap_or_repetition(
+    cache: KemCache, library: Library, order: str | None, conditions: dict[str, Any]
+) -> None:
+    kems = [
+        # Three hundred in one second, then a second or more between two.
+        a_kem(library, f"kem_{number:03}", metadata={"type": "ab"[number % 2], "size": number % 5}).model_copy(
+            update={
+                "created_at": BEGINNING + timedelta(milliseconds=number * 7919 % 1000 if number < 300 else number * 20),
+                "updated_at": BEGINNING + timedelta(milliseconds=number * 1013 % 9000),
+            }
+        )
+        for number in range(420)
+    ]
+    for kem in kems:
+        await cache.put(kem)
+    query = KemQuery.model_validate({"order_by": order} | conditions)
+
+    assert await every_page(cache, query, 90) == [
+        kem.id for kem in sorted_kems((kem for kem in kems if matches_query(kem, query)), query)
+    ]
+
+
+@pytest.mark.backends
+async def test_redis_is_read_as_far_as_a_page_needs(redis_url: str, library: Library) -> None:
+    cache = RedisCache(redis_url, INDEXED)
+    await cache.open()
+    for number in range(900):
+        kem = a_kem(library, f"kem_{number:03}")
+        await cache.put(kem.model_copy(update={"updated_at": BEGINNING + timedelta(seconds=number // 10)}))
+    async with Redis.from_url(redis_url) as redis:
+        await redis.config_resetstat()
+        page = await page_of(cache.ordered, KemQuery(), RESEARCHER, None, 20)
+        read = (await redis.info("commandstats"))["cmdstat_hgetall"]["calls"]
+    await cache.close()
+
+    assert [item.kem.id for item in page.items] == [f"kem_{number}" for number in range(899, 879, -1)]
+    assert read <= 210
 
 
 async def test_a_cache_can_be_closed_then_opened_again(cache: KemCache, library: Library) -> None:

@@ -13,13 +13,13 @@ import pytest
 from qdrant_client import AsyncQdrantClient
 
 from bus_schema.embeddings import Embedding
+from bus_schema.identities import Principal
 from bus_schema.kem import Kem
 from bus_schema.kem_match import meets_filter
 from bus_schema.kem_query import KemQuery
 from memory.vectors.embedded import EmbeddedIndex
 from memory.vectors.index import IndexAway, IndexOfAnotherSpace, VectorIndex, VectorPoint, point_id, point_of
 from memory.vectors.qdrant import QdrantIndex
-from mindbus.principal import Principal
 from retrieval.embedding.embedder import EmbeddingSpace
 from tests import qdrants
 from tests.clocks import NOON

@@ -1,6 +1,6 @@
 """Units that agents share at once, before a global memory that may be away (spec 000 §4.3)."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -14,6 +14,7 @@ from memory.swm.subscriptions import KemEvent
 from memory.swm.tables import WriteRow
 from memory.swm.working_memory import GlmAway
 from mindbus.sql.database import Database
+from retrieval.cursors import PageKey
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library
 from tests.postgres import DatabaseOf
 from tests.swm_kit import INDEXED, Desk
@@ -41,9 +42,9 @@ class SwitchedCache(EmbeddedCache):
         self._require()
         return await super().drop(kem_id)
 
-    async def candidates(self, query: KemQuery) -> list[Kem]:
+    def ordered(self, query: KemQuery, after: PageKey | None = None) -> AsyncGenerator[Kem]:
         self._require()
-        return await super().candidates(query)
+        return super().ordered(query, after)
 
     def _require(self) -> None:
         if self.is_away:
@@ -316,3 +317,17 @@ async def test_glm_away_is_said_so(desk: Desk) -> None:
     desk.glm.is_away = True
     with pytest.raises(GlmAway):
         await desk.cache_sync.apply_change("kem_1", 2, desk.library.clock(), is_new=False)
+
+
+async def test_what_the_global_memory_did_unheard_is_recognised(desk: Desk) -> None:
+    desk.glm.loses_answers = True
+    await desk.publish(id="kem_1", persist=True)
+    await desk.carry()
+    await desk.publish(id="kem_2", persist=True)
+    await desk.carry()
+    desk.glm.loses_answers = False
+    await desk.carry()
+
+    (first, _), (second, _), (third, _), (other, _) = desk.glm.asked
+    assert [kem_ids for _, kem_ids in desk.glm.asked] == [["kem_1"], ["kem_1"], ["kem_1"], ["kem_2"]]
+    assert first == second == third != other

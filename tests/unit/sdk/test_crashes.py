@@ -7,7 +7,7 @@ import pytest
 
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import Registration
-from mindbus.files.folder import FolderFiles
+from mindbus.files.store import FolderFiles
 from mindbus.testing.wait import until
 from tests.sdk_kit import TRACE, Bench, FakeStorage
 
@@ -73,7 +73,8 @@ async def test_what_was_put_is_registered_once_whenever_its_producer_dies(
     files.moment = storage.moment = ""
 
     async with bench.artifacts() as heir:
-        await until(lambda: not bench.waiting() and not bench.leftovers())
+        # A sync may take seconds while others write much.
+        await until(lambda: not bench.waiting() and not bench.leftovers(), 30)
 
         assert await heir.get("art_1") == b"paid for"
     assert bench.leftovers() == []

@@ -3,11 +3,23 @@
 import hashlib
 import io
 from collections.abc import AsyncIterator
+from typing import Unpack
 
 import pytest
 
+from bus_schema.artifacts import AIContext
+from bus_schema.replies import Code
 from mindbus.sdk.errors import ArtifactConflict, ArtifactRejected, BufferFull, NoTextMode
-from mindbus.sdk.transfers import CHUNK_BYTES, chunks_of, guess_content_type
+from mindbus.sdk.transfers import (
+    CHUNK_BYTES,
+    NewArtifact,
+    Put,
+    PutOptions,
+    Source,
+    chunks_of,
+    guess_content_type,
+)
+from mindbus.testing.wait import until
 from tests.sdk_kit import TRACE, Bench
 
 TEXT = "Отчёт: 12 facts.\n".encode()
@@ -154,3 +166,82 @@ async def test_a_full_buffer_says_so_before_it_takes_more(bench: Bench) -> None:
 
     assert len(bench.waiting()) == 2
     assert bench.leftovers() == []
+
+
+def _new(source: Source, **options: Unpack[PutOptions]) -> NewArtifact:
+    return {"source": source, **options}
+
+
+async def test_many_are_put_with_few_messages_in_the_order_given(bench: Bench) -> None:
+    path = bench.folder / "report.md"
+    path.write_bytes(TEXT)
+    sources: list[Source] = [*(b"number %d" % n for n in range(120)), path]
+
+    async with bench.artifacts() as artifacts:
+        puts = await artifacts.put_all([_new(source, artifact_type="note", trace=TRACE) for source in sources])
+
+        contents = [await artifacts.get(put.ref.artifact_id, trace=TRACE) for put in puts if isinstance(put, Put)]
+    assert [len(batch) for batch in bench.storage.batches] == [100, 21]
+    assert contents == [*sources[:120], TEXT]
+    assert {put.outcome for put in puts if isinstance(put, Put)} == {"registered"}
+    assert bench.waiting() == bench.leftovers() == []
+
+
+async def test_one_that_is_rejected_harms_no_other(bench: Bench) -> None:
+    bench.storage.refuses.add("art_2")
+    bench.storage.stumbles_over.add("art_3")
+    async with bench.artifacts() as artifacts:
+        one, two, three, four = await artifacts.put_all(
+            [_new(TEXT, artifact_type="note", trace=TRACE, artifact_id=f"art_{number}") for number in range(1, 5)]
+        )
+
+    assert [each.outcome for each in (one, three, four) if isinstance(each, Put)] == [
+        "registered",
+        "pending",
+        "registered",
+    ]
+    assert isinstance(two, ArtifactRejected)
+    assert two.code is Code.INVALID
+    assert bench.waiting() == ["art_3"]
+    assert bench.set_aside() == ["art_2"]
+
+
+async def test_an_artifact_is_registered_after_what_it_is_made_from(bench: Bench) -> None:
+    made_from = AIContext(input_artifacts=("art_1",))
+    async with bench.artifacts() as artifacts:
+        await artifacts.put_all(
+            [
+                _new(b"summary", artifact_type="note", trace=TRACE, artifact_id="art_2", context=made_from),
+                _new(b"source", artifact_type="note", trace=TRACE, artifact_id="art_1"),
+                _new(b"elsewhere", artifact_type="note", trace="run_2", artifact_id="art_3"),
+            ]
+        )
+
+    assert bench.storage.batches == [["art_1"], ["art_3"], ["art_2"]]
+
+
+async def test_a_lost_copy_of_one_of_many_is_staged_again(bench: Bench) -> None:
+    bench.storage.loses_staged = 1
+    async with bench.artifacts() as artifacts:
+        puts = await artifacts.put_all([_new(TEXT, artifact_type="note", trace=TRACE) for _ in range(3)])
+
+    assert [put.outcome for put in puts if isinstance(put, Put)] == ["registered"] * 3
+
+
+async def test_many_wait_in_the_buffer_while_storage_is_away(bench: Bench) -> None:
+    bench.storage.is_away = True
+    async with bench.artifacts() as artifacts:
+        puts = await artifacts.put_all([_new(b"%d" % n, artifact_type="note", trace=TRACE) for n in range(5)])
+        assert all(isinstance(put, Put) and put.is_pending for put in puts)
+        assert len(bench.waiting()) == 5
+        bench.storage.is_away = False
+        await until(lambda: _nothing_waits_after_a_beat(bench))
+
+    assert len(bench.storage.manifests) == 5
+    assert [len(batch) for batch in bench.storage.batches] == [5, 5, 5, 5]
+    assert bench.waiting() == bench.leftovers() == []
+
+
+async def _nothing_waits_after_a_beat(bench: Bench) -> bool:
+    await bench.beat()
+    return not bench.waiting()

@@ -10,8 +10,8 @@ import pytest
 from bus_schema.replies import Code
 from bus_schema.subagent import CancelTask, ExecuteTask, TaskDone
 from mindbus import Client, Delegated, ReplyError, SubAgent
+from mindbus.testing.deliver import running
 from mindbus.testing.wait import until
-from mindbus.testing.workers import running
 from tests.fleets import settings_for
 
 

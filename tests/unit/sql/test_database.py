@@ -12,8 +12,9 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from benchmarks.servers.postgres import PrivatePostgres
-from mindbus.sql.database import Database, TimedConnection
-from mindbus.sql.groups import DatabaseAway
+from mindbus.sql.database import Database
+from mindbus.sql.errors import DatabaseAway
+from mindbus.sql.postgresql import TimedConnection
 from storage_service.tables import InputRow, TraceMemberRow
 from tests.postgres import DatabaseOf
 

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, event, text
 
 from mindbus.sql.database import Database, JobsOnly
-from mindbus.sql.groups import DatabaseAway
+from mindbus.sql.errors import DatabaseAway
 
 MANY = 40
 

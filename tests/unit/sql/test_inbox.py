@@ -92,6 +92,14 @@ async def waiting(instance: SqlInbox) -> int:
         return left + sum(map(len, outcomes))
 
 
+async def set_aside(instance: SqlInbox) -> list[tuple[str, str]]:
+    """Origin and reason of what could not be read."""
+    quarantine = inbox_tables.quarantine
+    async with instance.database.reading() as session:
+        rows = await session.execute(select(quarantine.c.source, quarantine.c.reason).order_by(quarantine.c.seq))
+        return [(source, reason) for source, reason in rows]
+
+
 async def test_what_a_message_caused_is_known_to_every_instance(open_inbox: OpenInbox) -> None:
     await handle(open_inbox(), "msg_a", said(1), said(2))
 
@@ -267,7 +275,7 @@ async def test_what_a_dead_process_committed_is_published_though_its_message_nev
     await handle(dead, "msg_a", said(1), said(2))
     await handle(dead, "msg_b", said(3))
     dead.mark_published("storage", "msg_b")
-    await dead.write_marks()
+    await dead.outbox.write_marks()
 
     await alive.start(post)  # type: ignore[arg-type]  # it only publishes
     await handle(alive, "msg_c", said(4))
@@ -285,8 +293,8 @@ async def test_what_a_dead_process_committed_is_published_though_its_message_nev
 async def test_what_another_instance_has_left_is_published_after_a_while(
     open_inbox: OpenInbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mindbus.sql.inbox._LOOK_AGAIN_S", 0.05)
-    monkeypatch.setattr("mindbus.sql.inbox._POLL_S", 0.01)
+    monkeypatch.setattr("mindbus.sql.relay._LOOK_AGAIN_S", 0.05)
+    monkeypatch.setattr("mindbus.sql.relay._POLL_S", 0.01)
     post, dead, alive = Post(), open_inbox(), open_inbox()
     await alive.start(post)  # type: ignore[arg-type]  # it only publishes
 
@@ -329,6 +337,64 @@ async def test_what_nobody_takes_of_a_dead_process_is_left_to_the_outbox(open_in
 
     assert post.published == ["msg_0001", "msg_0002"]
     assert await waiting(instance) == 0
+
+
+async def test_an_unreadable_row_of_the_outbox_is_set_aside_and_holds_up_nothing(open_inbox: OpenInbox) -> None:
+    post, instance = Post(), open_inbox()
+    await handle(instance, None, said(1), said(2), said(3))
+    async with instance.database.transaction() as session:
+        outbox = inbox_tables.outbox
+        await session.execute(update(outbox).where(outbox.c.seq == 2).values(envelope='{"id": "msg_0002", "torn'))
+
+    await instance.start(post)  # type: ignore[arg-type]  # it only publishes
+
+    async def all_are_settled() -> bool:
+        return await waiting(instance) == 0
+
+    await until(all_are_settled)
+    assert post.published == ["msg_0001", "msg_0003"]
+    assert await set_aside(instance) == [("outbox 2", "not an envelope")]
+    await handle(instance, None, said(4))
+    await until(lambda: post.published[2:] == ["msg_0004"])
+
+
+async def test_an_unreadable_outcome_is_set_aside_and_holds_up_nothing(open_inbox: OpenInbox) -> None:
+    post, dead, alive = Post(), open_inbox(), open_inbox()
+    unreadable = {"msg_a": '[{"exchange": "mb.evt.storage"}]', "msg_b": "7"}
+    if alive.database.is_sqlite:
+        # PostgreSQL takes nothing but JSON.
+        unreadable["msg_c"] = '[{"exch'
+    for number, message_id in enumerate((*unreadable, "msg_z")):
+        await handle(dead, message_id, said(number))
+    column = "CAST(:outcome AS TEXT)" if alive.database.is_sqlite else "CAST(:outcome AS JSON)"
+    change = text(f"UPDATE inbox SET outcome = {column} WHERE message_id = :id")
+    async with dead.database.transaction() as session:
+        for message_id, outcome in unreadable.items():
+            await session.execute(change, {"id": message_id, "outcome": outcome})
+
+    await alive.start(post)  # type: ignore[arg-type]  # it only publishes
+
+    async def all_are_aside() -> bool:
+        return len(await set_aside(alive)) == len(unreadable)
+
+    await until(all_are_aside)
+    await until(lambda: post.published == [f"msg_{len(unreadable):04}"])
+    assert [source for source, _ in await set_aside(alive)] == [f"inbox storage {each}" for each in unreadable]
+    assert await outcome_of(alive, "msg_a") == []
+
+
+async def test_a_message_that_cannot_be_sent_makes_it_unhealthy_and_holds_up_nothing(open_inbox: OpenInbox) -> None:
+    post, instance = Post(), open_inbox()
+    post.fails = lambda message: RuntimeError("a bug") if message.envelope.id == "msg_0001" else None
+    await handle(instance, None, said(1), said(2))
+
+    await instance.start(post)  # type: ignore[arg-type]  # it only publishes
+
+    await until(lambda: instance.trouble)
+    assert post.published == ["msg_0002"]
+    post.fails = lambda _message: None
+    await until(lambda: post.published == ["msg_0002", "msg_0001"])
+    await until(lambda: not instance.trouble)
 
 
 async def test_a_stop_marks_what_is_published(open_inbox: OpenInbox) -> None:
@@ -403,6 +469,7 @@ def test_what_an_earlier_release_has_handled_counts_as_published(empty_database_
     row = {"consumer": "storage", "message_id": "msg_a", "outcome": [], "handled_at": datetime.now(UTC)}
 
     def go_back(connection: Connection) -> None:
+        connection.execute(text("DROP TABLE quarantine"))
         connection.execute(text("DROP INDEX ix_inbox_unpublished"))
         connection.execute(text("ALTER TABLE inbox DROP COLUMN published"))
         names = ("consumer", "message_id", "outcome", "handled_at")

@@ -3,7 +3,7 @@
 import pytest
 
 from bus_schema.artifacts import AIContext, Manifest
-from mindbus.principal import Principal
+from bus_schema.identities import Principal
 from storage_service.errors import ArtifactTooLarge, NotTheProducer, SecretInParameters
 from storage_service.registration import admit
 from tests.clocks import NOON

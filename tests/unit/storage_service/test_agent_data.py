@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from bus_schema.agent_data import GetAgentData, PutAgentData
-from storage_service.agent_data import AgentData
 from storage_service.errors import AgentDatumConflict
+from storage_service.records import AgentData
 from tests.clocks import Clock
 from tests.storage_kit import OpenDepot
 

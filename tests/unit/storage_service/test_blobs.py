@@ -44,7 +44,7 @@ class FolderShelf:
     root: Path
 
     def __post_init__(self) -> None:
-        self.blobs = LocalBlobs(self.root)
+        self.blobs = LocalBlobs(self.root, has_packs=False)
 
     async def put(self, key: str, content: bytes) -> None:
         (self.root / key).parent.mkdir(parents=True, exist_ok=True)

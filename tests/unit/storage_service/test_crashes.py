@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,8 +14,8 @@ from bus_schema.storage import RegisterArtifact, SearchArtifacts
 from mindbus.bus.inbox import Outcomes, UnitOfWork
 from mindbus.bus.transport import Outgoing, Transport
 from mindbus.sql.inbox import SqlInbox
-from storage_service.blobs import Blobs, Declared, Labels
-from storage_service.registration import SqlRegistry
+from storage_service.blobs import Blobs, ContentGeneration, Declared, Labels
+from storage_service.registry import CommitFailure, Prepared, SqlRegistry
 from storage_service.service import StorageService
 from tests.passing_blobs import PassingBlobs
 from tests.power_cuts import Power, PowerCut
@@ -30,13 +30,13 @@ CONTENT = "# Отчёт\nfindings\n".encode() * 100
 class PoweredRegistry(SqlRegistry):
     power: Power
 
-    async def pin(self, sha256: str) -> int:
+    async def pin(self, sha256s: Collection[str]) -> Mapping[str, ContentGeneration]:
         async with self.power.effect("pin"):
-            return await super().pin(sha256)
+            return await super().pin(sha256s)
 
-    async def commit(self, manifest: Manifest, *, logical_id: str, generation: int, upload: str) -> Manifest:
+    async def commit(self, prepared: Sequence[Prepared]) -> Sequence[Manifest | CommitFailure]:
         async with self.power.effect("insert"):
-            return await super().commit(manifest, logical_id=logical_id, generation=generation, upload=upload)
+            return await super().commit(prepared)
 
     async def forget_uploads(self, uploads: Sequence[str]) -> None:
         async with self.power.effect("forget"):
@@ -80,6 +80,8 @@ class PoweredInbox:
     inbox: SqlInbox
     power: Power
     publishes: bool = True
+    trouble: str = ""
+    damage: str = ""
 
     async def outcomes_of(self, consumer: str, message_ids: Sequence[str]) -> Outcomes:
         return await self.inbox.outcomes_of(consumer, message_ids)
@@ -228,7 +230,9 @@ async def test_a_delivery_that_wakes_after_its_twin_has_committed_says_already_e
 @ON_FILES
 async def test_what_a_dead_process_left_half_copied_is_swept_at_a_later_start(depot: Depot) -> None:
     await depot.put(CONTENT)
-    (depot.folder / "artifacts/objects/.tmp/half").write_bytes(b"half")
+    half = depot.folder / "artifacts/objects/.tmp/half"
+    half.parent.mkdir(parents=True, exist_ok=True)
+    half.write_bytes(b"half")
     depot.clock.now = datetime.now(depot.clock.now.tzinfo)
 
     await depot.worker.start()

@@ -14,7 +14,7 @@ from bus_schema.storage_maintenance import CollectGarbage
 from bus_schema.timeline import SaveEvents, TimelineEvent
 from mindbus.errors import Rejected
 from mindbus.testing import deliver
-from storage_service.maintenance.manifest_copies import content_of
+from storage_service.blobs import ContentGeneration, content_of
 from tests.clocks import NOON
 from tests.storage_kit import CRITIC, RESEARCHER, Depot, an_envelope
 
@@ -40,7 +40,9 @@ async def say(depot: Depot, user: str, text: str = "Привет") -> None:
 
 
 async def note(depot: Depot, key: str) -> None:
-    await depot.handle(PutAgentData(agent="mood_watcher", namespace="notes", key=key, value={"tone": 1}), "svc.a")
+    await depot.handle(
+        PutAgentData(agent="mood_watcher", namespace="notes", key=key, value={"tone": 1}), "agent.mood_watcher"
+    )
 
 
 async def happen(depot: Depot, user: str) -> None:
@@ -137,11 +139,11 @@ async def test_care_goes_on_after_a_clear(depot: Depot) -> None:
 async def test_an_upload_under_way_while_everything_is_cleared_is_taken_anew(depot: Depot) -> None:
     manifest = depot.manifest(b"findings")
     registry = depot.storage.registry
-    assert await registry.pin(manifest.sha256) == 1
+    assert await registry.pin([manifest.sha256]) == {manifest.sha256: ContentGeneration(manifest.sha256, 1)}
 
     await depot.handle(ClearData(confirm=True), OPERATOR)
 
-    assert await registry.pin(manifest.sha256) == 2
+    assert await registry.pin([manifest.sha256]) == {manifest.sha256: ContentGeneration(manifest.sha256, 2)}
 
 
 async def test_of_a_forgotten_user_nothing_is_left_but_the_ids_of_artifacts(depot: Depot) -> None:
@@ -161,7 +163,7 @@ async def test_of_a_forgotten_user_nothing_is_left_but_the_ids_of_artifacts(depo
         "artifacts": 3,
         "files": removed.counts["files"],
     }
-    contents = {depot.files.open_read(key).read() for key in depot.object_files()}
+    contents = {await depot.storage.blobs.read(key) for key in depot.places()}
     assert contents == {b"shared", b"of boris"}
     assert not {made["hers"], made["shared"], made["transcript"]} & {key[13:-5] for key in copies(depot)}
     for gone in ("hers", "shared", "transcript"):

@@ -7,7 +7,7 @@ import pytest
 
 from bus_schema.facts import MAX_SAVED, FactPage, ListFactRecords, SaveFacts
 from bus_schema.processing import Fact
-from storage_service.facts import Facts
+from storage_service.records import Facts
 from tests.storage_kit import OpenDepot
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)

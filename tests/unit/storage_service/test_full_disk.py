@@ -23,8 +23,8 @@ from mindbus.errors import TemporaryFailure
 from mindbus.files.store import open_folder
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sql.database import Database
+from mindbus.testing.deliver import running
 from mindbus.testing.wait import until
-from mindbus.testing.workers import running
 from storage_service.blobs import Declared
 from storage_service.local_blobs import LocalBlobs
 from storage_service.local_folders import NEW

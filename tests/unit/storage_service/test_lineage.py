@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from bus_schema.identities import Principal
 from bus_schema.replies import Code
 from bus_schema.storage import GetLineage, Lineage
 from mindbus.errors import Rejected
-from mindbus.principal import Principal
 from storage_service.catalog import Catalog
 from storage_service.errors import LineageTooLarge
 from tests.storage_kit import CRITIC, RESEARCHER, Depot

@@ -35,7 +35,7 @@ KEY = object_key(declared().sha256, 1)
 
 @pytest.fixture
 def local(tmp_path: Path) -> LocalBlobs:
-    return LocalBlobs(tmp_path)
+    return LocalBlobs(tmp_path, has_packs=False)
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ async def test_a_root_that_is_itself_a_link_is_the_operators_business(tmp_path: 
     stage(staged, CONTENT)
     (tmp_path / "link").symlink_to(tmp_path)
 
-    await LocalBlobs(tmp_path / "link").promote(UPLOAD, KEY, declared(), LABELS)
+    await LocalBlobs(tmp_path / "link", has_packs=False).promote(UPLOAD, KEY, declared(), LABELS)
 
     assert (tmp_path / KEY).read_bytes() == CONTENT
 
@@ -217,7 +217,7 @@ class Gated(LocalBlobs):
     """Promotes only once the event loop has let it."""
 
     def __init__(self, root: Path) -> None:
-        super().__init__(root)
+        super().__init__(root, has_packs=False)
         self.gate = threading.Event()
 
     def _write(self, staged: IO[bytes], temporary: int, part: str, declared: Declared) -> None:

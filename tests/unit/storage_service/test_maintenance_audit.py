@@ -9,7 +9,7 @@ from bus_schema.replies import Code
 from mindbus.errors import Rejected
 from mindbus.testing import run_task
 from storage_service.maintenance.manifest_copies import ManifestCopy, copy_key, orphan_key
-from storage_service.maintenance.rules import MaintenanceRules
+from storage_service.maintenance.survey import MaintenanceRules
 from tests.maintenance_kit import CONTENT, Keeper
 from tests.storage_kit import Depot, OpenDepot
 
@@ -25,9 +25,9 @@ async def put(keeper: Keeper, content: bytes = CONTENT) -> Manifest:
     return manifest
 
 
-async def replace(keeper: Keeper, key: str, content: bytes) -> None:
-    await keeper.depot.storage.blobs.delete(key)
-    await keeper.depot.storage.blobs.write(key, content)
+async def replace(keeper: Keeper, manifest: Manifest, content: bytes) -> None:
+    await keeper.depot.storage.blobs.delete(keeper.depot.place_of(manifest))
+    await keeper.depot.storage.blobs.write(manifest.uri, content)
 
 
 async def test_what_is_whole_is_told_as_nothing(keeper: Keeper) -> None:
@@ -42,18 +42,19 @@ async def test_what_is_whole_is_told_as_nothing(keeper: Keeper) -> None:
 
 async def test_missing_bytes_are_told_but_their_manifest_stays(keeper: Keeper) -> None:
     manifest = await put(keeper)
-    await keeper.depot.storage.blobs.delete(manifest.uri)
+    place = keeper.depot.place_of(manifest)
+    await keeper.depot.storage.blobs.delete(place)
 
     page = await keeper.audit()
 
-    assert [(trouble.artifact_id, trouble.key) for trouble in page.missing] == [(manifest.id, manifest.uri)]
+    assert [(trouble.artifact_id, trouble.key) for trouble in page.missing] == [(manifest.id, place)]
     assert "backup" in page.missing[0].problem
     assert await keeper.artifacts() == [manifest.id]
 
 
 async def test_bytes_of_another_size_are_damaged_even_if_none_are_read(keeper: Keeper) -> None:
     manifest = await put(keeper)
-    await replace(keeper, manifest.uri, CONTENT + b"!")
+    await replace(keeper, manifest, CONTENT + b"!")
 
     (trouble,) = (await keeper.audit(rehash=False)).damaged
 
@@ -63,7 +64,7 @@ async def test_bytes_of_another_size_are_damaged_even_if_none_are_read(keeper: K
 
 async def test_a_flipped_bit_is_found_by_reading_alone(keeper: Keeper) -> None:
     manifest = await put(keeper)
-    await replace(keeper, manifest.uri, CONTENT[:-1] + b"!")
+    await replace(keeper, manifest, CONTENT[:-1] + b"!")
 
     assert (await keeper.audit(rehash=False)).damaged == ()
     (trouble,) = (await keeper.audit()).damaged
@@ -75,7 +76,7 @@ async def test_a_flipped_bit_is_found_by_reading_alone(keeper: Keeper) -> None:
 async def test_missing_bytes_that_lie_among_the_orphans_are_put_back(keeper: Keeper) -> None:
     manifest = await put(keeper)
     day = (keeper.depot.clock() - timedelta(days=5)).date()
-    assert await keeper.depot.storage.blobs.move(manifest.uri, orphan_key(manifest.uri, day))
+    assert await keeper.depot.storage.blobs.move(keeper.depot.place_of(manifest), orphan_key(manifest.uri, day))
 
     page = await keeper.audit(rehash=False)
 
@@ -86,7 +87,7 @@ async def test_missing_bytes_that_lie_among_the_orphans_are_put_back(keeper: Kee
 
 async def test_orphans_that_are_damaged_are_told_so(keeper: Keeper) -> None:
     manifest = await put(keeper)
-    await keeper.depot.storage.blobs.delete(manifest.uri)
+    await keeper.depot.storage.blobs.delete(keeper.depot.place_of(manifest))
     orphan = orphan_key(manifest.uri, keeper.depot.clock().date())
     await keeper.depot.storage.blobs.write(orphan, CONTENT[:-1] + b"!")
 
@@ -98,7 +99,7 @@ async def test_orphans_that_are_damaged_are_told_so(keeper: Keeper) -> None:
 async def test_bytes_that_several_artifacts_have_are_read_once_and_told_for_each(keeper: Keeper) -> None:
     first, second = await put(keeper), await put(keeper)
     assert (await keeper.audit()).hashed_bytes == len(CONTENT)
-    await keeper.depot.storage.blobs.delete(first.uri)
+    await keeper.depot.storage.blobs.delete(keeper.depot.place_of(first))
 
     page = await keeper.audit()
 

@@ -12,7 +12,7 @@ from bus_schema.storage_maintenance import ArtifactExpired, ArtifactOrphaned
 from mindbus.errors import Rejected
 from mindbus.testing import run_task
 from storage_service.maintenance.manifest_copies import ManifestCopy, copy_key
-from storage_service.maintenance.rules import MaintenanceRules
+from storage_service.maintenance.survey import MaintenanceRules
 from tests.maintenance_kit import CONTENT, Keeper, counts
 from tests.storage_kit import ORCHESTRATOR, RESEARCHER, TRACE, Depot, OpenDepot
 

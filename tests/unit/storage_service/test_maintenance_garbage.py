@@ -11,7 +11,7 @@ from mindbus.errors import Rejected
 from mindbus.testing import run_task
 from storage_service.maintenance.manifest_copies import ManifestCopy, copy_key
 from storage_service.maintenance.registry import Removal
-from storage_service.maintenance.rules import MaintenanceRules
+from storage_service.maintenance.survey import MaintenanceRules
 from storage_service.tables import DELETING, GONE, LIVE, ManifestRow
 from tests.maintenance_kit import CONTENT, Keeper, counts
 from tests.storage_kit import CRITIC, Depot, OpenDepot
@@ -146,6 +146,7 @@ async def test_the_generation_of_an_unknown_object_is_never_given_out(keeper: Ke
 async def test_an_older_generation_that_nothing_refers_to_is_orphaned(keeper: Keeper) -> None:
     manifest = await keeper.depot.get(await keeper.depot.put(CONTENT))
     await keeper.depot.worker.maintenance.clean()
+    place = keeper.depot.place_of(manifest)
     await keeper.set_blob(CONTENT, generation=2, state=GONE)
     again = await keeper.depot.get(await keeper.depot.put(CONTENT))
     assert again.uri != manifest.uri
@@ -157,7 +158,7 @@ async def test_an_older_generation_that_nothing_refers_to_is_orphaned(keeper: Ke
         (await session.get_one(ManifestRow, manifest.id)).expired_at = keeper.depot.clock()
 
     report = await keeper.orphaned_after(hours=1)
-    assert [(example.key, example.reason) for example in report.unknown.examples] == [(manifest.uri, "outdated")]
+    assert [(example.key, example.reason) for example in report.unknown.examples] == [(place, "outdated")]
     assert keeper.depot.content_of(await keeper.depot.get(again.id)) == CONTENT
 
 
@@ -220,8 +221,11 @@ async def test_an_agent_may_not_collect_nor_look(keeper: Keeper) -> None:
         assert no.value.code is Code.UNAUTHORIZED
 
 
-async def test_a_service_may_collect(keeper: Keeper) -> None:
-    assert counts(await keeper.collect(by="svc.orchestrator")) == {}
+async def test_no_service_may_collect(keeper: Keeper) -> None:
+    with pytest.raises(Rejected) as refused:
+        await keeper.collect(by="svc.orchestrator")
+
+    assert refused.value.code is Code.UNAUTHORIZED
 
 
 async def test_a_run_that_would_take_too_much_is_refused_with_the_numbers(open_depot: OpenDepot) -> None:

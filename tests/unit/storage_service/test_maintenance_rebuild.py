@@ -120,7 +120,7 @@ async def test_what_had_expired_stays_expired_with_its_id_taken(keeper: Keeper) 
 
 async def test_an_artifact_without_bytes_is_told_as_lost_and_not_restored(keeper: Keeper) -> None:
     manifest = await keeper.depot.get(await put(keeper))
-    await keeper.depot.storage.blobs.delete(manifest.uri)
+    await keeper.depot.storage.blobs.delete(keeper.depot.place_of(manifest))
     await lose_database(keeper)
 
     page = await keeper.rebuild()
@@ -132,7 +132,7 @@ async def test_an_artifact_without_bytes_is_told_as_lost_and_not_restored(keeper
 async def test_bytes_are_fetched_back_from_the_orphans(keeper: Keeper) -> None:
     manifest = await keeper.depot.get(await put(keeper))
     orphan = orphan_key(manifest.uri, keeper.depot.clock().date())
-    await keeper.depot.storage.blobs.move(manifest.uri, orphan)
+    await keeper.depot.storage.blobs.move(keeper.depot.place_of(manifest), orphan)
     await lose_database(keeper)
 
     assert (await keeper.rebuild(dry_run=True)).restored == 1
@@ -143,7 +143,7 @@ async def test_bytes_are_fetched_back_from_the_orphans(keeper: Keeper) -> None:
 
 async def test_a_deep_rebuild_takes_no_damaged_bytes(keeper: Keeper) -> None:
     manifest = await keeper.depot.get(await put(keeper))
-    await keeper.depot.storage.blobs.delete(manifest.uri)
+    await keeper.depot.storage.blobs.delete(keeper.depot.place_of(manifest))
     await keeper.depot.storage.blobs.write(manifest.uri, CONTENT[:-1] + b"!")
     await lose_database(keeper)
 
@@ -220,7 +220,7 @@ async def test_an_object_that_no_copy_names_is_recovered_for_its_maker_alone(ope
 
 async def test_an_object_whose_registration_is_under_way_is_not_recovered(open_depot: OpenDepot) -> None:
     keeper = Keeper(open_depot(arrange=labelled))
-    await keeper.depot.storage.registry.pin(hashlib.sha256(CONTENT).hexdigest())
+    await keeper.depot.storage.registry.pin([hashlib.sha256(CONTENT).hexdigest()])
     await keeper.put_object(CONTENT)
 
     assert (await keeper.rebuild()).recovered == 0

@@ -20,6 +20,7 @@ from memory.swm import tables as swm_tables
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import config_of, upgrade
 from storage_service import runs, tables
+from tests.clocks import NOON
 from tests.postgres import DatabaseOf
 from tests.storage_kit import ON_FILES, Depot, OpenDepot
 
@@ -100,10 +101,10 @@ def postgres_is_empty(empty_postgres_url: str) -> Subject:
     return Subject(Database(empty_postgres_url, "storage"), *TABLES["storage"])
 
 
-def test_no_two_services_share_a_table_but_the_ledger() -> None:
+def test_no_two_services_share_a_table_but_inbox_and_outbox() -> None:
     tables = [set(metadata.tables) for _migrations, metadata in TABLES.values()]
     for one, other in combinations(tables, 2):
-        assert one & other <= {"inbox", "outbox"}
+        assert one & other <= {"inbox", "outbox", "quarantine"}
 
 
 @ON_FILES
@@ -128,6 +129,40 @@ async def test_what_the_first_release_kept_is_there_after_all_migrations(
     reopened = Depot(new.folder, old.database, new.files)
     assert await reopened.get(manifest.id) == manifest
     await reopened.database.dispose()
+
+
+async def test_events_recorded_before_events_were_counted_are_counted(empty_database_of: DatabaseOf) -> None:
+    old = Subject(Database(empty_database_of("storage"), "storage"), *TABLES["storage"])
+    old.go(command.upgrade, "0010")
+    kinds = {
+        "process.step_failed": {},
+        "fleet.agent_result": {"outcome": "failed"},
+        "subagent.subagent_tool_result": {"is_error": True},
+        "dialogue.message_sent": {"is_error": "no"},
+    }
+    rows = [
+        {
+            "sequence": number,
+            "event_id": f"evt_{number}",
+            "name": wire,
+            "topic": wire.partition(".")[0],
+            "time": NOON,
+            "envelope": {"source": "/mb/task-manager/1", "type": f"mb.evt.{wire}.v1", "data": data},
+        }
+        for number, (wire, data) in enumerate(kinds.items(), 1)
+    ]
+
+    def keep(connection: Connection) -> None:
+        connection.execute(insert(Table("timeline", MetaData(), autoload_with=connection)), rows)
+
+    old.database.run_on_admin_connection(keep)
+    await upgrade(old.database, old.migrations)
+
+    row = tables.TimelineRow
+    async with old.database.reading() as session:
+        kept = (await session.execute(select(row.service, row.is_failure).order_by(row.sequence))).all()
+    await old.database.dispose()
+    assert kept == [("task-manager", True)] * 3 + [("task-manager", False)]
 
 
 async def test_the_outbox_never_uses_a_number_again(depot: Depot) -> None:

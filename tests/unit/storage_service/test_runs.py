@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from agents.processes.saga import MembersConfirmed, advance, open_run
-from bus_schema.process import Run, RunPage, RunStatus, StepStatus
+from bus_schema.process import ListProcesses, Run, RunPage, RunStatus, StepStatus
 from mindbus.sql.database import Database
 from storage_service.runs import (
     RunChangedMeanwhile,
@@ -63,7 +63,9 @@ async def page_of(
     cursor: str | None = None,
     limit: int = 10,
 ) -> RunPage:
-    return await database.read(lambda connection: list_runs(connection, status, card, cursor, limit))
+    return await database.read(
+        lambda connection: list_runs(connection, ListProcesses(status=status, card=card, cursor=cursor, limit=limit))
+    )
 
 
 async def stored_run(database: Database, run_id: str = "run_1") -> StoredRun:

@@ -12,8 +12,8 @@ from sqlalchemy import delete, insert, update
 
 from benchmarks.catalogue import BEGIN, manifests
 from benchmarks.search import CORPORA, filled, questions
+from bus_schema.identities import Principal
 from bus_schema.storage import SearchArtifacts
-from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from storage_service.catalog import Catalog
 from storage_service.rows import RANGE_COMMITS, next_position

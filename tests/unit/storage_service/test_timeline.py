@@ -6,7 +6,7 @@ import pytest
 
 from bus_schema.envelope import Envelope, Kind
 from bus_schema.ids import mint
-from bus_schema.timeline import GetTimeline, TimelineEvent
+from bus_schema.timeline import GetTimeline, GetTimelineBuckets, TimelineEvent
 from storage_service.timeline import Timeline
 from tests.clocks import NOON
 from tests.storage_kit import OpenDepot
@@ -22,13 +22,19 @@ async def record(timeline: Timeline, *events: TimelineEvent) -> int:
         return await timeline.save(events)
 
 
-def an_event(minute: int, name: str = "dialogue.message_received", user: str | None = "anna") -> TimelineEvent:
+def an_event(
+    minute: float,
+    name: str = "dialogue.message_received",
+    user: str | None = "anna",
+    service: str = "dialogue",
+    **more: object,
+) -> TimelineEvent:
     event_id = mint("evt")
-    data = {"user_id": user, "preview": "Привет"} if user else {"weather": "дождь"}
+    data = ({"user_id": user, "preview": "Привет"} if user else {"weather": "дождь"}) | more
     return TimelineEvent.of(
         Envelope(
             id=event_id,
-            source="/mb/dialogue/1",
+            source=f"/mb/{service}/1",
             type=f"mb.evt.{name}.v1",
             time=NOON + timedelta(minutes=minute),
             correlationid=event_id,
@@ -38,6 +44,13 @@ def an_event(minute: int, name: str = "dialogue.message_received", user: str | N
             data=data,
         )
     )
+
+
+async def counted(timeline: Timeline, **wanted: object) -> dict[tuple[str, str], tuple[list[int], list[int]]]:
+    """Events and failures by service and topic, in ten buckets of a minute."""
+    span = {"since": NOON, "until": NOON + timedelta(minutes=10), "buckets": 10}
+    found = await timeline.buckets(GetTimelineBuckets.model_validate(span | wanted))
+    return {(one.service, one.topic): (list(one.events), list(one.failures)) for one in found.series}
 
 
 async def ids(timeline: Timeline, **wanted: object) -> list[str]:
@@ -52,6 +65,13 @@ async def test_events_are_read_whole_in_the_order_in_which_they_were_recorded(ti
 
     assert [event.model_copy(update={"sequence": None}) for event in page.items] == [late, early]
     assert [event.name for event in page.items] == ["message_received", "weather.rain"]
+
+
+async def test_an_id_may_be_as_long_as_the_wire_allows(timeline: Timeline) -> None:
+    event = an_event(1).model_copy(update={"event_id": "e" * 128})
+
+    assert await record(timeline, event) == 1
+    assert await ids(timeline) == ["e" * 128]
 
 
 async def test_an_event_that_comes_again_is_recorded_once(timeline: Timeline) -> None:
@@ -95,3 +115,59 @@ async def test_each_filter_finds_its_own(timeline: Timeline) -> None:
     assert await ids(timeline, since=NOON + timedelta(minutes=2)) == [boris.event_id, rain.event_id]
     assert await ids(timeline, until=NOON + timedelta(minutes=2)) == [anna.event_id]
     assert await ids(timeline, since=NOON + timedelta(days=365)) == []
+
+
+async def test_an_event_is_found_by_its_id(timeline: Timeline) -> None:
+    event, other = an_event(1), an_event(2)
+    await record(timeline, event, other)
+    assert await ids(timeline, event_id=event.event_id) == [event.event_id]
+    assert await ids(timeline, event_id="evt_of_nobody") == []
+
+
+async def test_failures_are_found_among_the_rest(timeline: Timeline) -> None:
+    failures = [
+        an_event(1, "process.step_failed"),
+        an_event(2, "process.failed"),
+        an_event(3, "fleet.agent_result", outcome="failed"),
+        an_event(4, "subagent.subagent_tool_result", is_error=True),
+    ]
+    rest = [an_event(5, "fleet.agent_result", outcome="found"), an_event(6, "weather.rain", is_error="no"), an_event(7)]
+    await record(timeline, *rest, *failures)
+
+    assert await ids(timeline, failures_only=True) == [event.event_id for event in failures]
+    newest = await ids(timeline, failures_only=True, newest_first=True, limit=2)
+    assert newest == [failures[3].event_id, failures[2].event_id]
+
+
+async def test_events_are_counted_by_service_topic_and_time(timeline: Timeline) -> None:
+    await record(
+        timeline,
+        *(an_event(minute) for minute in (0, 0.5, 0.99, 9.99)),
+        an_event(3, "raw.dialogue_fragment"),
+        an_event(3, "process.step_failed", service="orchestrator"),
+        an_event(3.5, "process.step_completed", service="orchestrator"),
+        *(an_event(minute) for minute in (-0.01, 10)),
+    )
+
+    nothing = [0] * 10
+    assert await counted(timeline) == {
+        ("dialogue", "dialogue"): ([3, *[0] * 8, 1], nothing),
+        ("dialogue", "raw"): ([0, 0, 0, 1, *[0] * 6], nothing),
+        ("orchestrator", "process"): ([0, 0, 0, 2, *[0] * 6], [0, 0, 0, 1, *[0] * 6]),
+    }
+
+
+async def test_only_events_that_meet_the_conditions_are_counted(timeline: Timeline) -> None:
+    await record(timeline, an_event(1), an_event(1, user="boris"), an_event(1, "weather.rain", None, "sky"))
+
+    first = ([0, 1, *[0] * 8], [0] * 10)
+    assert await counted(timeline, user_id="anna") == {("dialogue", "dialogue"): first}
+    assert await counted(timeline, trace_id="conv_boris") == {("dialogue", "dialogue"): first}
+    assert await counted(timeline, topics=("weather", "raw")) == {("sky", "weather"): first}
+    assert await counted(timeline, since=NOON + timedelta(minutes=5)) == {}
+    assert await counted(timeline, through=1) == {("dialogue", "dialogue"): first}
+
+
+def test_a_time_that_ends_before_it_begins_is_refused() -> None:
+    with pytest.raises(ValueError, match="until must be later than since"):
+        GetTimelineBuckets(since=NOON, until=NOON)

@@ -3,7 +3,7 @@
 import pytest
 
 from bus_schema.users import ListUsers, PutUser, User
-from storage_service.users import NoSuchUser, UserConflict, Users
+from storage_service.records import NoSuchUser, UserConflict, Users
 from tests.clocks import Clock
 from tests.storage_kit import OpenDepot
 
@@ -46,6 +46,22 @@ async def test_users_come_in_pages_and_by_project(users: Users) -> None:
     assert [user.user_id for user in (*first.items, *rest.items)] == [f"user{number}" for number in range(5)]
     assert rest.next_cursor is None
     assert [user.user_id for user in members.items] == ["user1", "user3"]
+
+
+async def test_a_viewer_sees_themselves_and_those_who_share_a_project_with_them(users: Users) -> None:
+    for user_id, projects in (("anna", ("Site",)), ("boris", ("site", "Shop")), ("clara", ("Shop",)), ("dan", ())):
+        await put(users, User(user_id=user_id, name=user_id.title(), projects=projects))
+
+    async def seen_by(viewer: str | None) -> list[str]:
+        return [user.user_id for user in (await users.page(ListUsers(), viewer)).items]
+
+    assert await seen_by("anna") == ["anna", "boris"]
+    assert await seen_by("dan") == ["dan"]
+    assert await seen_by("nobody") == []
+    assert await seen_by(None) == ["anna", "boris", "clara", "dan"]
+    assert (await users.get("boris", "anna")).name == "Boris"
+    with pytest.raises(NoSuchUser):
+        await users.get("clara", "anna")
 
 
 def test_a_zone_that_does_not_exist_is_refused() -> None:

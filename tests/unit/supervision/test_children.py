@@ -65,6 +65,25 @@ async def test_who_does_not_stop_in_time_is_killed(start: Start, log: Path) -> N
     assert child.pid is None
 
 
+async def test_who_cannot_be_started_is_started_once_that_is_mended(start: Start, log: Path) -> None:
+    log.parent.write_text("no folder")
+    child = start("exec sleep 60")
+    await until(lambda: child.deaths == 1)
+
+    log.parent.unlink()
+
+    await until(lambda: child.pid)
+    await child.stop(5)
+
+
+async def test_silence_is_counted_look_by_look_until_the_next_sign(start: Start) -> None:
+    child = start("exec sleep 60")
+    await until(lambda: child.pid)
+
+    assert [child.silent_s(sign, 1.0) for sign in (0, 0, 0, 7.5, 7.5, 8, 8)] == [0, 1, 2, 0, 1, 0, 1]
+    await child.stop(5)
+
+
 def test_a_tail_has_the_last_lines_of_the_part_that_counts(tmp_path: Path) -> None:
     log = tmp_path / "up.log"
     log.write_text("earlier\n")

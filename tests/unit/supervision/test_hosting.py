@@ -21,6 +21,14 @@ class Ask(mindbus.Command[Answer], domain="hosted", action="ask"):
     text: str
 
 
+class Wait(mindbus.Command[mindbus.Nothing], domain="hosted", action="wait"):
+    pass
+
+
+HELD = asyncio.Event()
+BEGUN: list[Wait] = []
+
+
 class HostedWorker(mindbus.Worker):
     name = "hosted"
 
@@ -31,6 +39,12 @@ class HostedWorker(mindbus.Worker):
     @mindbus.on_command
     async def answer(self, command: Ask) -> Answer:
         return Answer(text=command.text.upper())
+
+    @mindbus.on_command
+    async def wait(self, command: Wait) -> mindbus.Nothing:
+        BEGUN.append(command)
+        await HELD.wait()
+        return mindbus.Nothing()
 
     @mindbus.on_event
     async def listen(self, event: Heartbeat) -> None:
@@ -63,6 +77,25 @@ async def test_workers_answer_and_report_until_they_are_told_to_stop(settings: F
     await hosting
 
     assert built[0].is_stopped
+    assert health.all_here() == []
+
+
+async def test_a_draining_worker_says_how_many_messages_it_handles(settings: FleetSettings) -> None:
+    stop, health = asyncio.Event(), HealthFolder(settings)
+    HELD.clear()
+    BEGUN.clear()
+    hosting = asyncio.create_task(host({"hosted": HostedWorker}, settings, stop))
+    await until(lambda: [found for found in health.all_here() if found.is_well])
+    async with connect(settings=settings) as bus:
+        await bus.send(Wait())
+        await bus.send(Wait())
+        await until(lambda: len(BEGUN) == 2)
+
+        stop.set()
+        await until(lambda: [found.at_work for found in health.all_here()] == [2])
+
+        HELD.set()
+        await hosting
     assert health.all_here() == []
 
 

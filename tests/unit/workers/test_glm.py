@@ -43,7 +43,7 @@ from mindbus.runtime.service import build
 from mindbus.tasks import end
 from mindbus.testing import deliver
 from mindbus.testing.wait import until
-from retrieval.embedding.local import MODEL
+from retrieval.embedding.e5 import MODEL
 from tests.fleets import settings_for
 from tests.installed import FLEET
 from tests.memory_kit import SPACE, a_draft, a_vector
@@ -51,7 +51,7 @@ from tests.postgres import DatabaseOf
 from workers.glm.worker import GlmWorker
 from workers.kem_drafts import drafts_of
 
-RESEARCHER, CRITIC, ANNA = "agent.researcher.1", "agent.critic.1", "user.anna"
+RESEARCHER, CRITIC, ANNA, OPERATOR = "agent.researcher.1", "agent.critic.1", "user.anna", "user.local"
 EAST, NORTH = a_vector(1, 0, 0, 0), a_vector(0, 1, 0, 0)
 
 
@@ -83,7 +83,7 @@ class Desk:
         return [item.kem.id for item in (await self.page(by, query=query)).items]
 
     async def report(self) -> MemoryReport:
-        report = await self.hear(CheckMemory(), ANNA)
+        report = await self.hear(CheckMemory(), OPERATOR)
         assert isinstance(report, MemoryReport)
         return report
 
@@ -315,7 +315,7 @@ async def test_all_is_cleared_by_an_operator_alone(desk: Desk) -> None:
     assert (await refusal(desk, ClearData(confirm=True)))[0] is Code.UNAUTHORIZED
     assert (await refusal(desk, DeleteUser(user_id="anna")))[0] is Code.UNAUTHORIZED
     assert (await refusal(desk, CheckMemory()))[0] is Code.UNAUTHORIZED
-    removed = await desk.hear(ClearData(confirm=True), ANNA)
+    removed = await desk.hear(ClearData(confirm=True), OPERATOR)
 
     assert removed.counts == {"kems": 2}
     assert await desk.report() == MemoryReport(kems=0, with_vector=0, vectors=0, waiting=0)
@@ -394,12 +394,12 @@ async def test_of_many_the_vectors_come_later(reading_desk: Desk) -> None:
 async def test_memory_goes_over_to_the_model_of_its_settings(settings: FleetSettings) -> None:
     async with desk_of(settings) as older:
         kem = await older.store(content="The release was moved to Friday.", embeddings=EAST)
-        assert (await refusal(older, Reindex(model="other"), ANNA))[0] is Code.CONFLICT
+        assert (await refusal(older, Reindex(model="other"), OPERATOR))[0] is Code.CONFLICT
     changed = settings.model_copy(update={"embedding_model": MODEL, "embedding_dim": None})
 
     async with desk_of(changed) as newer:
         assert await newer.found(embedding_query=EAST.model_dump()) == [kem.id]
-        progress = await newer.hear(Reindex(model=MODEL), ANNA)
+        progress = await newer.hear(Reindex(model=MODEL), OPERATOR)
         assert progress == ReindexProgress(model=MODEL, done=1, total=1)
 
         near = await newer.page(query={"text_query": "when does it ship"}, explain=True)
@@ -408,7 +408,7 @@ async def test_memory_goes_over_to_the_model_of_its_settings(settings: FleetSett
         assert await newer.report() == MemoryReport(kems=1, with_vector=1, vectors=1, waiting=0)
         assert (await newer.hear(GetMemoryStats())).model == MODEL
         await newer.store(content="Another one.")
-        assert await newer.hear(Reindex(model=MODEL), ANNA) == ReindexProgress(model=MODEL, done=2, total=2)
+        assert await newer.hear(Reindex(model=MODEL), OPERATOR) == ReindexProgress(model=MODEL, done=2, total=2)
 
 
 @pytest.mark.parametrize(
@@ -433,3 +433,18 @@ def test_a_batch_by_artifact_has_a_draft_a_line() -> None:
     assert [draft.content for draft in drafts_of("\n".join([*lines, ""]).encode())] == [
         f"Заметка {n}" for n in range(3)
     ]
+
+
+async def test_no_word_of_a_forgotten_user_stays_in_the_files(reading_desk: Desk) -> None:
+    for number in range(3):
+        await reading_desk.store(by=ANNA, content=f"Zanzibarquokka number {number}", visibility="private")
+        await reading_desk.store(by=CRITIC, content=f"Marmalade number {number}")
+    database = reading_desk.worker.memory.database
+    file = Path(str(database.url.database))
+
+    await reading_desk.hear(DeleteUser(user_id="anna"), OPERATOR)
+    await database.truncate_log()
+
+    bytes_left = b"".join(each.read_bytes() for each in file.parent.glob(f"{file.name}*")).lower()
+    assert b"marmalade" in bytes_left
+    assert b"zanzibarquokk" not in bytes_left

@@ -26,6 +26,7 @@ from bus_schema.process import (
     Started,
     StartProcess,
     StepCompleted,
+    StepEvent,
     StepFailed,
     StepPendingStorage,
     StepStarted,
@@ -47,6 +48,7 @@ from tests.process_kit import (
     a_step,
     artifact_of,
     buffered,
+    claimed,
     completed,
     failed,
     manifest_of,
@@ -66,8 +68,12 @@ class Desk:
         self.storage = fleet[ScriptedStorage]
         self.last: DeliveryResult[Any]
 
-    async def hear(self, message: Command[Any] | Event, by: str = ANNA, hops: int = 0) -> Any:
-        """The result of a command, or the messages that an event caused; raises what the handler raises."""
+    async def hear(self, message: Command[Any] | Event, by: str | None = None, hops: int = 0) -> Any:
+        """The result of a command, or the messages that an event caused; raises what the handler raises.
+
+        By default from Anna, the ending of a step from its role.
+        """
+        by = by or ("agent.critic.1" if isinstance(message, StepEvent) else ANNA)
         self.last = await deliver(self.worker, message, by=by, mbhops=hops)
         if self.last.error is not None:
             raise self.last.error
@@ -202,6 +208,49 @@ async def test_a_result_brings_the_next_order(desk: Desk) -> None:
     assert desk.told == [ProcessCompleted]
 
 
+async def test_a_step_whose_artifact_storage_does_not_have_has_failed(desk: Desk) -> None:
+    start = await desk.begun(a_step("a"), a_step("b", "a"))
+
+    await desk.hear(claimed(desk.orders[0]))
+
+    step = (await desk.run(start.run_id)).steps[0]
+    assert (desk.orders, step.status, step.artifact) == ([], StepStatus.PENDING, None)
+    assert step.reason.startswith("storage has no art_")
+    await desk.tick("check_deadlines", after_s=60)
+    assert [(order.step_id, order.attempt) for order in desk.orders] == [("a", 2)]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"trace_id": "run_of_others"}, {"checksum": f"sha256:{'f' * 64}"}, {"step_id": "b"}]
+)
+async def test_an_artifact_of_another_run_or_of_other_bytes_is_not_the_result_of_a_step(
+    desk: Desk, changes: dict[str, str]
+) -> None:
+    start = await desk.begun(a_step("a"), a_step("b", "a"))
+    event = claimed(desk.orders[0])
+    manifest = manifest_of(event.artifact, event.run_id)
+    desk.storage.artifacts[event.artifact.artifact_id] = manifest.model_copy(update=changes)
+
+    await desk.hear(event)
+
+    step = (await desk.run(start.run_id)).steps[0]
+    assert (desk.orders, step.status) == ([], StepStatus.PENDING)
+    assert step.reason.endswith("is not the result of this step")
+
+
+async def test_a_step_that_completes_while_storage_is_away_goes_on_when_it_is_back(desk: Desk) -> None:
+    start = await desk.begun(a_step("a"), a_step("b", "a"))
+    event = completed(desk.orders[0])
+    desk.storage.is_away = True
+
+    await desk.hear(event)
+    assert (await desk.run(start.run_id)).steps[0].status is StepStatus.PENDING_STORAGE
+
+    desk.storage.is_away = False
+    await desk.tick("find_artifacts")
+    assert [order.step_id for order in desk.orders] == ["b"]
+
+
 async def test_each_step_begins_a_new_story(desk: Desk) -> None:
     await desk.begun(a_step("a"))
 
@@ -300,7 +349,7 @@ async def test_only_a_run_that_is_not_over_can_be_cancelled(desk: Desk) -> None:
     start = await desk.begun(a_step("a"))
     order = desk.orders[0]
 
-    run = await desk.hear(CancelProcess(run_id=start.run_id, reason="передумали"), by="agent.editor.7")
+    run = await desk.hear(CancelProcess(run_id=start.run_id, reason="передумали"))
     assert run.status is RunStatus.CANCELLED
     assert desk.told == [ProcessCancelled]
     assert await desk.hear(CancelProcess(run_id=start.run_id)) == run
@@ -351,7 +400,7 @@ async def test_a_cleared_orchestrator_knows_no_run_and_nobody_works_on_one(desk:
     (order,) = desk.orders
     await desk.begun(a_step("one"))
 
-    removed = await desk.hear(ClearData(confirm=True))
+    removed = await desk.hear(ClearData(confirm=True), by="user.local")
 
     assert removed.counts == {"runs": 2}
     assert desk.told == [ProcessCancelled, ProcessCancelled]
@@ -367,10 +416,23 @@ async def test_with_a_user_go_the_runs_that_they_started_alone(desk: Desk) -> No
     his = a_start(a_step("one"))
     await desk.hear(his, by="user.boris")
 
-    removed = await desk.hear(DeleteUser(user_id="anna"))
+    removed = await desk.hear(DeleteUser(user_id="anna"), by="user.local")
 
     assert removed.counts == {"runs": 1}
-    assert [run.run_id for run in (await desk.hear(ListProcesses())).items] == [his.run_id]
+    listed = await desk.hear(ListProcesses(), by="user.local")
+    assert [run.run_id for run in listed.items] == [his.run_id]
+
+
+async def test_a_run_is_seen_and_cancelled_by_its_starter_its_roles_and_operators(desk: Desk) -> None:
+    start = await desk.begun(a_step("a"))
+
+    for stranger in ("user.boris", "agent.intruder.1"):
+        assert (await desk.hear(ListProcesses(), by=stranger)).items == ()
+        for asked in (GetProcess(run_id=start.run_id), CancelProcess(run_id=start.run_id)):
+            assert await refusal(desk, asked, by=stranger) == (Code.NOT_FOUND, f"there is no run {start.run_id}")
+    for known in (ANNA, "user.local", "agent.critic.1"):
+        assert (await desk.hear(GetProcess(run_id=start.run_id), by=known)).run_id == start.run_id
+    assert (await desk.hear(CancelProcess(run_id=start.run_id))).status is RunStatus.CANCELLED
 
 
 @pytest.mark.parametrize("command", [ClearData(confirm=True), DeleteUser(user_id="anna")])
@@ -381,3 +443,15 @@ async def test_no_agent_has_runs_removed(desk: Desk, command: Command[Any]) -> N
         await desk.hear(command, by="agent.critic.1")
 
     assert refused.value.code is Code.UNAUTHORIZED
+
+
+async def test_only_its_role_ends_a_step(desk: Desk) -> None:
+    start = await desk.begun(a_step("one"))
+    forged = completed(desk.orders[0])
+
+    for by in ("agent.intruder.1", "svc.tracker", ANNA, "user.critic"):
+        await desk.hear(forged, by=by)
+        assert (await desk.run(start.run_id)).steps[0].status is not StepStatus.COMPLETED
+
+    await desk.hear(forged, by="agent.critic.7")
+    assert (await desk.run(start.run_id)).steps[0].status is StepStatus.COMPLETED

@@ -13,7 +13,7 @@ from mindbus import MessageContext, Worker, WorkerContext, on_command
 from mindbus.errors import PermanentFailure, TemporaryFailure
 from tests.fleets import Fleet, fleet_of
 from tests.memory_kit import a_draft
-from workers.swm.glm_link import GlmLink
+from workers.swm.units import GlmLink
 
 pytestmark = pytest.mark.slow
 
@@ -49,7 +49,7 @@ async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
 async def test_one_unit_that_the_global_memory_fails_over_does_not_keep_the_others(fleet: Fleet) -> None:
     drafts = [a_draft(id=f"kem_{name}") for name in ("1", "poison", "2")]
 
-    items = (await GlmLink(fleet.bus).store(drafts, "agent.alice")).items
+    items = (await GlmLink(fleet.bus).store(drafts, "agent.alice", "m1")).items
 
     assert fleet[DelicateMemory].stored == ["kem_1", "kem_2"]
     assert [(item.kem_id, item.status, item.code) for item in items] == [
@@ -64,4 +64,4 @@ async def test_while_the_global_memory_is_busy_its_units_wait(fleet: Fleet) -> N
     fleet[DelicateMemory].is_busy = True
 
     with pytest.raises(GlmAway, match="busy"):
-        await GlmLink(fleet.bus).store([a_draft(id="kem_1")], "agent.alice")
+        await GlmLink(fleet.bus).store([a_draft(id="kem_1")], "agent.alice", "m1")

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
-from mindbus.sql.migrations import create_inbox_tables
+from mindbus.sql.migrations import create_inbox_tables, drop_inbox_tables
 
 revision = "0001"
 down_revision = None
@@ -62,5 +62,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for table in ("outbox", "inbox", "vector_writes", "kem_facets", "kem_readers", "kems"):
+    drop_inbox_tables()
+    for table in ("vector_writes", "kem_facets", "kem_readers", "kems"):
         op.drop_table(table)

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
-from mindbus.sql.migrations import create_inbox_tables
+from mindbus.sql.migrations import create_inbox_tables, drop_inbox_tables
 
 revision = "0001"
 down_revision = None
@@ -112,7 +112,8 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    tables = ("outbox", "inbox", "search_weights", "searches", "turn_vectors", "episode_of_turn", "episodes")
+    drop_inbox_tables()
+    tables = ("search_weights", "searches", "turn_vectors", "episode_of_turn", "episodes")
     for table in (*tables, "raw_log", "chats"):
         op.drop_table(table)
 

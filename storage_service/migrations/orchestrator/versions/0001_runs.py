@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from mindbus.sql.migrations import create_inbox_tables
+from mindbus.sql.migrations import create_inbox_tables, drop_inbox_tables
 
 revision = "0001"
 down_revision = None
@@ -49,5 +49,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for table in ("outbox", "inbox", "steps", "runs"):
+    drop_inbox_tables()
+    for table in ("steps", "runs"):
         op.drop_table(table)

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-from mindbus.sql.migrations import create_inbox_tables
+from mindbus.sql.migrations import create_inbox_tables, drop_inbox_tables
 
 revision = "0001"
 down_revision = None
@@ -81,6 +81,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for table in ("outbox", "inbox", "counters", "trace_members", "spent_uploads", "blobs", "artifact_inputs"):
+    drop_inbox_tables()
+    for table in ("counters", "trace_members", "spent_uploads", "blobs", "artifact_inputs"):
         op.drop_table(table)
     op.drop_table("artifact_manifests")

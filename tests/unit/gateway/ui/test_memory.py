@@ -10,9 +10,9 @@ from bus_schema.kem_match import meets_filter
 from bus_schema.kem_query import AllOf, KemQuery
 from gateway.shared_memory import KemChange
 from gateway.ui.memory.detail import content_target, origin_of
-from gateway.ui.memory.highlights import HighlightedText, excerpt, highlight, text_diff
 from gateway.ui.memory.results import SearchResults
 from gateway.ui.memory.search_form import MemorySearch
+from gateway.ui.rich_text import HighlightedText, excerpt, highlight, text_diff
 from mindbus.sdk.kem_filters import MalformedFilter
 from tests.clocks import NOON
 

@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bus_schema.envelope import Envelope, Kind
-from bus_schema.timeline import TimelineEvent
+from bus_schema.timeline import TimelineEvent, TimelineSeries
 from gateway.ui.timeline.event_drawer import causation_roots, chain_of
+from gateway.ui.timeline.events import TimelineCounts
 from gateway.ui.timeline.marks import ASK, DOT, FAILURE, WORK, TimelineMarks
 
 BEGIN = datetime(2026, 11, 21, 9, 9, tzinfo=UTC)
@@ -79,3 +80,46 @@ def test_causes_that_go_in_a_circle_are_shown_all_the_same() -> None:
     one, other = event("a", "raw.dialogue_fragment", 0, "b"), event("b", "raw.dialogue_fragment", 1, "a")
     roots = causation_roots(one, [one, other])
     assert {node.name for root in roots for _, node in root.walk()} == {"a", "b"}
+
+
+def counts_of(events: tuple[int, ...], topic: str = "dialogue") -> TimelineCounts:
+    """Of the ten seconds from BEGIN on, a slot each; the last slot has only begun."""
+    counts = TimelineCounts(BEGIN, BEGIN + timedelta(seconds=10), 10)
+    counts.read([TimelineSeries(service="dialogue", topic=topic, events=events, failures=(0,) * len(events))])
+    return counts
+
+
+def test_slots_cover_the_whole_range_in_steps_of_whole_milliseconds() -> None:
+    until = BEGIN + timedelta(minutes=15, seconds=1.2345)
+    counts = TimelineCounts(BEGIN, until, 110)
+    assert counts.width % timedelta(milliseconds=1) == timedelta()
+    assert counts.since <= BEGIN < counts.since + counts.width
+    assert counts.until - counts.width <= until < counts.until
+    assert counts.until - counts.since == counts.slots * counts.width
+
+
+def test_live_events_are_added_to_the_numbers_of_storage() -> None:
+    counts = counts_of((3, *[0] * 9, 1))
+    counts.add(event("a", "dialogue.message_sent", 0.4))
+    counts.add(event("b", "raw.dialogue_fragment", 12))
+    assert counts.by_topic() == {"dialogue": 5, "raw": 1}
+    assert counts.by_service() == {"dialogue": 6}
+    first, *_, last = counts.by_slot(hidden=())
+    assert first == (BEGIN, 4)
+    assert last == (BEGIN + timedelta(seconds=12), 1)
+    assert counts.between(BEGIN, BEGIN + timedelta(seconds=9), hidden=()) == 4
+    assert counts.between(BEGIN, BEGIN + timedelta(seconds=12), hidden={"dialogue"}) == 1
+
+
+def test_slots_that_have_left_the_range_are_forgotten() -> None:
+    counts = counts_of((3, 2, 1, *[0] * 8))
+    counts.forget(BEGIN + timedelta(seconds=1.5))
+    assert counts.by_slot(hidden=()) == [(BEGIN + timedelta(seconds=1), 2), (BEGIN + timedelta(seconds=2), 1)]
+
+
+def test_only_the_latest_marks_are_kept() -> None:
+    reading = TimelineMarks()
+    reading.read(event(f"e{number}", "raw.dialogue_fragment", number) for number in range(5))
+    assert reading.trim(5) is None
+    assert reading.trim(2) == BEGIN + timedelta(seconds=3)
+    assert list(reading.marks) == ["e3", "e4"]

@@ -22,10 +22,10 @@ from mindbus.bus.claims import Claims
 from mindbus.bus.memory import MemoryBroker, MemoryTransport
 from mindbus.bus.sender import Sender
 from mindbus.bus.worker import Worker
-from mindbus.files.folder import FolderFiles
+from mindbus.files.store import FolderFiles
 from mindbus.runtime.worker_tasks import WorkerTasks
 from mindbus.sql.database import Database
-from mindbus.sql.groups import DatabaseAway
+from mindbus.sql.errors import DatabaseAway
 from mindbus.sql.inbox import SqlInbox
 from tests.clocks import NOON
 from tests.hashing_embedder import HashingEmbedder
@@ -262,7 +262,7 @@ async def test_an_episode_that_was_settled_before_its_vectors_came_is_settled_on
 
 
 async def test_a_large_import_keeps_no_other_chat_waiting_for_its_vectors(library: Library) -> None:
-    await library.record(*[said(f"All of it is number {number}.", NOON + 99 * DAY) for number in range(30)])
+    await library.record(*[said(f"All of it is number {number}.", NOON + 99 * DAY) for number in range(60)])
     await library.search.embed()
 
     await library.record(said("We moved to Riga.", NOON + 99 * DAY), chat="zoe")

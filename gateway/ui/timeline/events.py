@@ -1,0 +1,264 @@
+"""The events that a timeline screen has read: numbers of all in its range, the newest, a window's, the failures."""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from bus_schema.timeline import GetTimeline, GetTimelineBuckets, TimelineEvent, TimelineSeries
+from gateway.timeline_tail import sequence_of
+from gateway.ui.page_session import PageSession
+from gateway.ui.timeline.filters import TimelineFilters
+from gateway.ui.timeline.marks import EventMark, TimelineMarks, lane_order, topic_number
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
+# More than so many marks in one window cannot be told apart, and take a browser long to draw.
+MOST_MARKS = 2000
+_PAGE = 500
+_NEWEST = 500
+_MOST_KEPT = 5000
+_MOST_FAILURES = 200
+_MOST_TOPICS = 20
+_CELLS = 120
+_AROUND = timedelta(hours=1)
+_MAX_PAGES_AROUND = 4
+_KEPT_BEYOND = timedelta(minutes=1)
+# A window of so much of the range is shown by the slots of the range.
+_NEARLY_ALL = 0.9
+
+
+class TimelineCounts:
+    """Numbers of events by slot, service and topic; slots are of equal width and numbered from 1970 on."""
+
+    def __init__(self, since: datetime, until: datetime, slots: int) -> None:
+        # In whole milliseconds: a slot begins at the same time here, in storage and in the browser.
+        self.width = _MS * max(math.ceil((until - since) / _MS / slots), 1)
+        self._first, self._last = self._slot(since), self._slot(until)
+        self._numbers: Counter[tuple[int, str, str]] = Counter()
+        self.failures = 0
+
+    @property
+    def slots(self) -> int:
+        """Number of slots, the partial ones at both ends among them."""
+        return self._last - self._first + 1
+
+    @property
+    def since(self) -> datetime:
+        """Beginning of the first slot."""
+        return self._start(self._first)
+
+    @property
+    def until(self) -> datetime:
+        """End of the last slot."""
+        return self._start(self._last + 1)
+
+    def read(self, series: Sequence[TimelineSeries]) -> None:
+        """Add numbers of storage, by bucket, of the time from `since` until `until`."""
+        for one in series:
+            self.failures += sum(one.failures)
+            for place, number in enumerate(one.events):
+                if number:
+                    self._numbers[self._first + place, one.service, one.topic] += number
+
+    def add(self, event: TimelineEvent) -> None:
+        self._numbers[self._slot(event.time), event.envelope.service, event.topic] += 1
+
+    def forget(self, before: datetime) -> None:
+        """Drop the slots that end before."""
+        first = self._slot(before)
+        self._numbers = Counter({key: number for key, number in self._numbers.items() if key[0] >= first})
+
+    def by_service(self) -> Counter[str]:
+        services: Counter[str] = Counter()
+        for (_, service, _), number in self._numbers.items():
+            services[service] += number
+        return services
+
+    def by_topic(self) -> Counter[str]:
+        topics: Counter[str] = Counter()
+        for (_, _, topic), number in self._numbers.items():
+            topics[topic] += number
+        return topics
+
+    def by_slot(self, hidden: Collection[str]) -> list[tuple[datetime, int]]:
+        """Beginning and number of shown events of every slot from the first with events to the last."""
+        numbers: Counter[int] = Counter()
+        for (slot, _, topic), number in self._numbers.items():
+            if topic not in hidden:
+                numbers[slot] += number
+        slots = range(min(numbers), max(numbers) + 1) if numbers else range(0)
+        return [(self._start(slot), numbers[slot]) for slot in slots]
+
+    def between(self, since: datetime, until: datetime, hidden: Collection[str]) -> int:
+        """Number of shown events in the slots that overlap this time."""
+        first, last = self._slot(since), self._slot(until)
+        return sum(
+            number
+            for (slot, _, topic), number in self._numbers.items()
+            if first <= slot <= last and topic not in hidden
+        )
+
+    def drawn(self, lanes: Mapping[str, int]) -> dict[str, Any]:
+        """The counts as the chart's script takes them: rows of slot after the first, lane, topic, number."""
+        rows = [
+            (slot - self._first, lanes[service], topic_number(topic), number)
+            for (slot, service, topic), number in self._numbers.items()
+        ]
+        return {"start": (self.since - _EPOCH) / _MS, "width": self.width / _MS, "slots": self.slots, "rows": rows}
+
+    def _slot(self, time: datetime) -> int:
+        return (time - _EPOCH) // self.width
+
+    def _start(self, slot: int) -> datetime:
+        return _EPOCH + slot * self.width
+
+
+class TimelineEvents:
+    """Marks of the newest events, which grow with every event heard, of failures, and of the window looked at."""
+
+    def __init__(self, session: PageSession, filters: TimelineFilters, span: timedelta, slots: int) -> None:
+        self._session, self._filters, self._span, self._slots = session, filters, span, slots
+        self.newest, self.failures, self.window, self.around = (TimelineMarks() for _ in range(4))
+        now = datetime.now(UTC)
+        self.counts = TimelineCounts(now - span, now, slots)
+        # In finer slots, those of a window with more events than can be shown as marks.
+        self.detail: TimelineCounts | None = None
+        # The times of which every shown event is a mark: `newest` from then on, `window` between these.
+        self.complete_since = _EPOCH
+        self.window_span: tuple[datetime, datetime] | None = None
+        self._looks = 0
+
+    async def read(self) -> None:
+        """Read numbers of the whole range and its newest events. Raises ReplyError, BusUnavailable."""
+        now = datetime.now(UTC)
+        counts = TimelineCounts(now - self._span, now, self._slots)
+        newest = GetTimeline(since=counts.since, limit=_NEWEST, newest_first=True, **self._conditions)
+        events, is_all = await self._session.read_timeline(newest, 1)
+        # Those recorded later are heard, and counted then.
+        await self._count(counts, through=sequence_of(events[-1]) if events else 0)
+        self.counts, self.detail, self.window_span = counts, None, None
+        self.newest.read(events)
+        self.complete_since = _EPOCH if is_all else events[0].time
+        if self._filters.hidden:
+            await self.read_topics()
+
+    async def read_topics(self) -> None:
+        """Read the newest events of the shown topics, where those of others may have displaced them.
+
+        Raises ReplyError, BusUnavailable.
+        """
+        self.window_span = None
+        if self.complete_since == _EPOCH:
+            return
+        events, is_all = await self._read(self._range_query(), 1)
+        self.newest.read(events)
+        self.complete_since = _EPOCH if is_all else events[0].time
+
+    async def read_failures(self) -> bool:
+        """Read the latest failures, where the newest events leave some out; True if there are some."""
+        known = sum(mark.is_failure for mark in self.newest.marks.values())
+        if self.complete_since == _EPOCH or self.counts.failures <= known:
+            return False
+        query = self._range_query().model_copy(update={"failures_only": True, "limit": _MOST_FAILURES})
+        events, _ = await self._read(query, 1)
+        return bool(self.failures.read(events))
+
+    async def look(self, since: datetime, until: datetime) -> bool:
+        """Read the events of a window, or their numbers where they are many; False if nothing new is known."""
+        self._looks += 1
+        look, number = self._looks, self.counts.between(since, until, self._filters.hidden)
+        is_shown = until - since >= self._span * _NEARLY_ALL if number > MOST_MARKS else self._is_complete(since, until)
+        if is_shown:
+            return False
+        if number <= MOST_MARKS:
+            query = self._range_query().model_copy(update={"since": since, "until": until})
+            events, is_all = await self._read(query, MOST_MARKS // _PAGE)
+            if look == self._looks:
+                self.window, self.window_span = TimelineMarks(), (since if is_all else events[0].time, until)
+                self.window.read(events)
+        else:
+            detail = TimelineCounts(since, until, _CELLS)
+            await self._count(detail)
+            if look == self._looks:
+                self.detail = detail
+        return look == self._looks
+
+    async def find(self, event_id: str) -> EventMark | None:
+        """The mark of an event, read if need be."""
+        for marks in (self.newest, self.window, self.failures, self.around):
+            if (mark := marks.marks.get(event_id)) is not None:
+                return mark
+        events, _ = await self._read(GetTimeline(event_id=event_id, limit=1), 1)
+        self.around.read(events)
+        return self.around.marks.get(event_id)
+
+    async def related(self, event: TimelineEvent) -> list[TimelineEvent]:
+        """Events of its trace within an hour, and all that are marks."""
+        around = [event]
+        if event.trace_id is not None:
+            since, until = event.time - _AROUND, event.time + _AROUND
+            query = GetTimeline(since=since, until=until, trace_id=event.trace_id, limit=_PAGE)
+            around, _ = await self._read(query, _MAX_PAGES_AROUND)
+        # Those that are in no range that is shown can be chosen from the chain, too.
+        self.around.read(around)
+        return around + [mark.event for mark in self.marks() if mark.event.event_id not in self.around.marks]
+
+    def hear(self, events: Iterable[TimelineEvent]) -> list[EventMark]:
+        """Marks of the events that are new."""
+        fresh = self.newest.read(events)
+        for mark in fresh:
+            for counts in (self.counts, self.detail):
+                if counts is not None:
+                    counts.add(mark.event)
+        return fresh
+
+    def forget(self) -> None:
+        """Drop what has left the range."""
+        before = datetime.now(UTC) - self._span - _KEPT_BEYOND
+        self.newest.forget(before)
+        self.counts.forget(before)
+        if oldest := self.newest.trim(_MOST_KEPT):
+            self.complete_since = max(self.complete_since, oldest)
+
+    def marks(self) -> Iterator[EventMark]:
+        """All that are drawn, each once."""
+        return iter((self.window.marks | self.failures.marks | self.newest.marks).values())
+
+    def lanes(self) -> list[str]:
+        """Services in the order of the work's flow."""
+        return sorted(self.counts.by_service().keys() | {mark.lane for mark in self.marks()}, key=lane_order)
+
+    def covered(self) -> list[tuple[float, float | None]]:
+        """Times of which every event is a mark, in milliseconds since 1970; None: up to now."""
+        spans: list[tuple[float, float | None]] = [(self.complete_since.timestamp() * 1000, None)]
+        if self.window_span is not None:
+            since, until = self.window_span
+            spans.append((since.timestamp() * 1000, until.timestamp() * 1000))
+        return spans
+
+    @property
+    def _conditions(self) -> dict[str, Any]:
+        return {"user_id": self._filters.user, "trace_id": self._filters.trace}
+
+    def _range_query(self) -> GetTimeline:
+        shown = tuple(topic for topic in self.counts.by_topic() if topic not in self._filters.hidden)
+        topics = shown if self._filters.hidden and len(shown) <= _MOST_TOPICS else ()
+        query = GetTimeline(since=self.counts.since, limit=_PAGE, newest_first=True, **self._conditions)
+        return query.model_copy(update={"topics": topics})
+
+    def _is_complete(self, since: datetime, until: datetime) -> bool:
+        if since >= self.complete_since:
+            return True
+        if self.window_span is None or since < self.window_span[0]:
+            return False
+        return until <= self.window_span[1] or self.complete_since <= self.window_span[1]
+
+    async def _read(self, query: GetTimeline, max_pages: int) -> tuple[list[TimelineEvent], bool]:
+        return await self._session.backend.tail.read(query, max_pages)
+
+    async def _count(self, counts: TimelineCounts, through: int | None = None) -> None:
+        span = {"since": counts.since, "until": counts.until, "buckets": counts.slots, "through": through}
+        query = GetTimelineBuckets.model_validate(span | self._conditions)
+        counts.read((await self._session.backend.query(query)).series)

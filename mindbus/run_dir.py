@@ -1,0 +1,41 @@
+"""The run folder, in which the processes of one machine find each other: where it is, the addresses in it."""
+
+from pathlib import Path
+from typing import Protocol
+
+
+class RunSettings(Protocol):
+    """The part of the settings that supervising takes: `Settings` has it, and so has a process without Pydantic."""
+
+    @property
+    def data_dir(self) -> Path: ...
+    @property
+    def run_dir(self) -> Path: ...
+    @property
+    def amqp_url(self) -> str | None: ...
+    @property
+    def management_url(self) -> str | None: ...
+    @property
+    def metrics_port(self) -> int | None: ...
+    @property
+    def heartbeat_s(self) -> float: ...
+    @property
+    def drain_s(self) -> float: ...
+
+    def environment(self) -> dict[str, str]:
+        """The environment of a process that is started from here."""
+
+
+def broker_file(settings: RunSettings) -> Path:
+    """File in which `mindbus up` keeps the AMQP address of its private broker, readable by this user only."""
+    return settings.run_dir / "amqp_url"
+
+
+def user_file(settings: RunSettings, worker: str) -> Path:
+    """File in which `mindbus up` keeps the AMQP address of its private broker with the login of a worker, mode 0600."""
+    return settings.run_dir / "users" / worker
+
+
+def management_file(settings: RunSettings) -> Path:
+    """File in which `mindbus up` keeps the management address of its private broker with the login, mode 0600."""
+    return settings.run_dir / "management_url"

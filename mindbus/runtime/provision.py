@@ -1,0 +1,166 @@
+"""Provision of workers on a broker by its administrator: users, permissions, exchanges and queues."""
+
+import asyncio
+import inspect
+import secrets
+import typing
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+from bus_schema.access import targets_of
+from bus_schema.messages import Command
+from mindbus.bus.connection import open_broker
+from mindbus.bus.permissions import Permissions, definitions_of, merged, of_worker, user_definition
+from mindbus.bus.topology import Topology, backbone, of_service, rungs_of
+from mindbus.bus.transport import Transport
+from mindbus.bus.worker import Worker
+from mindbus.errors import BusUnavailable
+from mindbus.files.disk import write_private
+from mindbus.logs import logger
+from mindbus.management import Management, ManagementUnavailable, management_url
+from mindbus.run_dir import broker_file, user_file
+from mindbus.settings import Settings
+
+T = TypeVar("T")
+_AT_ONCE = 8
+# As long as a node takes to be started anew on a busy machine.
+_BACK_WITHIN_S = 60.0
+_AGAIN_S = 0.5
+
+
+@dataclass(frozen=True)
+class Administrator:
+    """The administrator of a broker: its AMQP address and its management API, with the login."""
+
+    amqp_url: str
+    management: Management
+
+    @classmethod
+    def of_private_node(cls, settings: Settings) -> Self | None:
+        """That of the private node that runs on this data folder, which is for its owner's eyes."""
+        address = broker_file(settings)
+        if settings.amqp_url is not None or not address.exists():
+            return None
+        return cls.at(address.read_text().strip(), settings)
+
+    @classmethod
+    def at(cls, amqp_url: str, settings: Settings) -> Self:
+        """The one whose login an AMQP address has."""
+        login = urlsplit(amqp_url)
+        api = urlsplit(management_url(settings, amqp_url))
+        host = f"{login.username}:{login.password}@{api.hostname}:{api.port}"
+        vhost = unquote(login.path.removeprefix("/")) or "/"
+        return cls(amqp_url, Management(urlunsplit((api.scheme, host, api.path, "", "")), vhost))
+
+    def url_of(self, user: str, password: str) -> str:
+        """The address with the login of another user."""
+        parts = urlsplit(self.amqp_url)
+        host = f"{quote(user, safe='')}:{quote(password, safe='')}@{parts.hostname}:{parts.port}"
+        return urlunsplit((parts.scheme, host, parts.path, parts.query, ""))
+
+    async def add_users(self, names: Iterable[str], settings: Settings) -> list[str]:
+        """Make users of those workers that have none, keep their addresses in files; the names of the new ones.
+
+        On a private node, a user whose address is not known any more gets a new password.
+        """
+        known = set(await self.management.users()) if settings.amqp_url else set[str]()
+        unknown = [name for name in names if name not in known and not user_file(settings, name).exists()]
+        new = {name: secrets.token_urlsafe(24) for name in unknown}
+        if new:
+            users = [user_definition(name, password) for name, password in new.items()]
+            await self.management.import_definitions({"users": users})
+        for name, password in new.items():
+            write_private(user_file(settings, name), self.url_of(name, password))
+        return unknown
+
+    async def provide(self, found: Sequence[Worker], settings: Settings) -> None:
+        """Make the exchanges and queues of workers, and let each have what the template gives it, no more."""
+        rungs = rungs_of(settings.retry_rungs)
+        transport = open_broker(self.amqp_url, "mindbus administrator", settings.publish_timeout_s)
+        at_once = asyncio.Semaphore(_AT_ONCE)
+
+        async def declare(topology: Topology) -> None:
+            async with at_once:
+                try:
+                    await transport.declare(topology)
+                except BusUnavailable as error:
+                    if "PRECONDITION_FAILED" not in str(error):
+                        raise
+                    await _declare_the_rest(transport, topology)
+
+        try:
+            await declare(backbone(rungs))
+            await asyncio.gather(*(declare(queues_of(worker)) for worker in found))
+        finally:
+            await transport.close()
+        vhost = self.management.vhost
+        granted = [definitions_of(worker.name, permissions_of(worker, settings), vhost) for worker in found]
+        await self.management.import_definitions(merged(granted))
+
+
+async def when_up(work: Callable[[], Awaitable[T]]) -> T:
+    """Do what needs the broker; one that is just starting is waited for.
+
+    Raises BusUnavailable, ManagementUnavailable.
+    """
+    deadline = asyncio.get_running_loop().time() + _BACK_WITHIN_S
+    while True:
+        try:
+            return await work()
+        except (BusUnavailable, ManagementUnavailable) as error:
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+            logger().warning("the broker is not there yet", reason=str(error))
+            await asyncio.sleep(_AGAIN_S)
+
+
+async def _declare_the_rest(transport: Transport, topology: Topology) -> None:
+    """Declare each part for itself; a queue that was made with other arguments serves as it is."""
+    parts = [
+        *(Topology(exchanges=(each,)) for each in topology.exchanges),
+        *(Topology(queues=(each,)) for each in topology.queues),
+        *(Topology(bindings=(each,)) for each in topology.bindings),
+    ]
+    for part in parts:
+        try:
+            await transport.declare(part)
+        except BusUnavailable as error:
+            if "PRECONDITION_FAILED" not in str(error):
+                raise
+            logger().warning("made by another version; `mindbus topology migrate` brings it up to date", why=str(error))
+
+
+def queues_of(worker: Worker) -> Topology:
+    """Exchanges and queues of a worker alone."""
+    routes = worker.routes
+    return of_service(
+        worker.name,
+        takes_commands=bool(routes.commands),
+        event_keys=routes.event_keys,
+        is_ordered=worker.is_ordered,
+    )
+
+
+def permissions_of(worker: Worker, settings: Settings) -> Permissions:
+    """The template for a worker: it commands whom the policy table, its handlers' results and `sends_to` name."""
+    readers = tuple(filter(None, map(str.strip, settings.readers.split(","))))
+    targets = {*targets_of(worker.name, readers), *_returned_to(worker), *worker.sends_to}
+    heard = (*worker.subscribes_to, *(key.removeprefix("evt.") for key in worker.routes.event_keys))
+    return of_worker(worker.name, sorted(targets), heard, rungs_of(settings.retry_rungs))
+
+
+def _returned_to(worker: Worker) -> Iterator[str]:
+    """Services of the commands that its handlers return, by their annotations."""
+    routes = worker.routes
+    for route in (*routes.by_type.values(), *routes.by_topic.values(), *routes.tasks):
+        for part in _parts(typing.get_type_hints(route.handler(worker)).get("return")):
+            if inspect.isclass(part) and issubclass(part, Command) and (service := part.wire.service):
+                yield service
+
+
+def _parts(hint: Any) -> Iterator[Any]:
+    yield hint
+    for part in typing.get_args(hint):
+        yield from _parts(part)

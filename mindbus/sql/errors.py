@@ -1,0 +1,44 @@
+"""Errors of a service's database: away for a while, or damaged."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoneFree
+
+from mindbus.errors import Damaged, TemporaryFailure
+
+
+class DatabaseAway(TemporaryFailure):
+    """The database did not answer; what was being committed may have been committed, or not."""
+
+
+class DatabaseDamaged(Damaged):
+    """The database file is damaged."""
+
+    def __init__(self, name: str, detail: object) -> None:
+        advice = "stop the fleet, put a backup in its place (docs/how-to/storage-maintenance.md), start it again"
+        super().__init__(f"the database {name} is damaged ({detail}): {advice}")
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Whether SQLite found its file malformed, or no database at all."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return isinstance(error, sqlite3.Error) and code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+@contextmanager
+def answering(name: str) -> Iterator[None]:
+    """Raises DatabaseAway where the database of that name is away, busy or breaks off; DatabaseDamaged."""
+    try:
+        yield
+    except (DBAPIError, NoneFree, DatabaseAway) as error:
+        cause = getattr(error, "orig", error.__cause__)
+        if is_damage(cause):
+            raise DatabaseDamaged(name, cause) from error
+        if isinstance(error, DatabaseAway):
+            raise
+        if isinstance(error, OperationalError | InterfaceError | NoneFree) or error.connection_invalidated:
+            raise DatabaseAway(f"database: {getattr(error, 'orig', error)}") from error
+        raise

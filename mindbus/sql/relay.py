@@ -1,0 +1,286 @@
+"""Publication of what a service has recorded: outcomes that a dead process has left, then the outbox, in order."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from time import monotonic
+from typing import Any
+
+from pydantic import ValidationError
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    Select,
+    Text,
+    Update,
+    bindparam,
+    cast,
+    delete,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.exc import SQLAlchemyError
+
+from bus_schema.envelope import Envelope, Kind
+from mindbus.bus.transport import Outgoing, Transport
+from mindbus.errors import BusUnavailable, Unroutable
+from mindbus.logs import logger
+from mindbus.sql.database import Database
+from mindbus.sql.errors import DatabaseAway
+from mindbus.sql.tables import NOT_PUBLISHED, InboxTables
+from mindbus.tasks import Supervised, end
+
+_BATCH = 100
+_POLL_S = 1.0
+# How long a process may take to publish what it has committed before others do so, too.
+_LOOK_AGAIN_S = 60.0
+# Pydantic's ValidationError and JSONDecodeError are ValueErrors.
+_UNREADABLE = (ValueError, TypeError, KeyError)
+
+
+@dataclass
+class _Sent:
+    """Result of a batch of rows of the outbox: the numbers of those to delete, those set aside with the reason."""
+
+    done: list[int] = field(default_factory=list)
+    unreadable: list[tuple[RowMapping, str]] = field(default_factory=list)
+    failure: Exception | None = None
+
+
+class OutboxRelay:
+    """Publishes, again and again, the unmarked outcomes of the inbox and the rows of the outbox.
+
+    A row that cannot be read goes to the table `quarantine`, with the reason, so that it holds up nothing behind it.
+    """
+
+    def __init__(self, database: Database, tables: InboxTables) -> None:
+        self.database, self._tables = database, tables
+        inbox = tables.inbox
+        self._marking = (
+            update(inbox)
+            .where(inbox.c.consumer == bindparam("of"), inbox.c.message_id == bindparam("id"))
+            .values(published=True)
+        )
+        self._marks: list[dict[str, str]] = []
+        self._wake = asyncio.Event()
+        self._running: Supervised | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._left_before: datetime | None = None
+        self._looked_at = monotonic()
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether it has failed again and again."""
+        return self._running is not None and self._running.is_failing
+
+    def start(self, transport: Transport) -> None:
+        """Publish what an earlier process has left, then what comes."""
+        self._left_before = datetime.now(UTC)
+        self._running = Supervised("outbox relay", partial(self._round, transport), 0)
+        self._task = asyncio.create_task(self._running.run(), name="outbox relay")
+
+    async def stop(self) -> None:
+        """Stop publishing; what is left stays in the tables."""
+        if self._task is not None:
+            await end(self._task)
+        with suppress(DatabaseAway, SQLAlchemyError, OSError):
+            await self.write_marks()
+
+    def wake(self) -> None:
+        """Look into the outbox at once."""
+        self._wake.set()
+
+    def mark(self, consumer: str, message_id: str) -> None:
+        """Have the row of a message marked as published, with others."""
+        self._marks.append({"of": consumer, "id": message_id})
+
+    async def postpone(self, consumer: str, message_id: str, outgoing: Sequence[Outgoing]) -> None:
+        """Leave what nobody takes yet, the rest being published, to the outbox. Raises DatabaseAway."""
+
+        def write(connection: Connection) -> None:
+            connection.execute(insert(self._tables.outbox), [dump(message) for message in outgoing])
+            connection.execute(self._marking, {"of": consumer, "id": message_id})
+
+        await self.database.write(write)
+
+    async def write_marks(self) -> None:
+        """Mark the rows of messages whose outcomes are published. Raises DatabaseAway."""
+        while marks := self._marks[:_BATCH]:
+            del self._marks[:_BATCH]
+            try:
+                await self.database.write(partial(_execute_many, self._marking, marks))
+            except BaseException:
+                self._marks += marks
+                raise
+
+    async def relay(self, transport: Transport) -> None:
+        """Publish once whatever is not published yet, by whichever process. Raises BusUnavailable, DatabaseAway."""
+        await self.write_marks()
+        await self._republish(transport, datetime.now(UTC))
+        await self._relay_outbox(transport)
+
+    async def _round(self, transport: Transport) -> None:
+        self._wake.clear()
+        await self.write_marks()
+        if self._left_before is not None:
+            await self._republish(transport, self._left_before)
+            await self.database.truncate_log()
+            self._left_before, self._looked_at = None, monotonic()
+        await self._relay_outbox(transport)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_POLL_S):
+                await self._wake.wait()
+        if monotonic() - self._looked_at > _LOOK_AGAIN_S:
+            self._left_before = datetime.now(UTC) - timedelta(seconds=_LOOK_AGAIN_S)
+
+    async def _republish(self, transport: Transport, before: datetime) -> None:
+        """Publish, under their ids, the outcomes that nobody has marked as published since before that time.
+
+        Their messages may have been dead-lettered or dropped after the commit, so that they never come again. Raises
+        BusUnavailable, DatabaseAway.
+        """
+        inbox = self._tables.inbox
+        # As text: one that is not JSON would make all of them unreadable.
+        query = (
+            select(inbox.c.consumer, inbox.c.message_id, cast(inbox.c.outcome, Text))
+            .where(NOT_PUBLISHED, inbox.c.handled_at < before)
+            .order_by(inbox.c.handled_at)
+            .limit(_BATCH)
+        )
+        while rows := await self.database.read(lambda connection: connection.execute(query).all()):
+            for consumer, message_id, outcome in rows:
+                try:
+                    messages = [load(row) for row in json.loads(outcome)]
+                except _UNREADABLE as error:
+                    await self._set_outcome_aside(consumer, message_id, outcome, _reason(error))
+                    continue
+                sent = await asyncio.gather(*(_try_send(transport, message) for message in messages))
+                unsent = [message for message, was_sent in zip(messages, sent, strict=True) if not was_sent]
+                if unsent:
+                    await self.postpone(consumer, message_id, unsent)
+                else:
+                    self.mark(consumer, message_id)
+            await self.write_marks()
+
+    async def _set_outcome_aside(self, consumer: str, message_id: str, outcome: str, reason: str) -> None:
+        inbox, mark = self._tables.inbox, {"of": consumer, "id": message_id}
+        is_this = (inbox.c.consumer == consumer) & (inbox.c.message_id == message_id)
+
+        def write(connection: Connection) -> None:
+            self._set_aside(connection, f"inbox {consumer} {message_id}", outcome, reason)
+            connection.execute(update(inbox).where(is_this).values(outcome=[]))
+            connection.execute(self._marking, mark)
+
+        await self.database.write(write)
+
+    async def _relay_outbox(self, transport: Transport) -> None:
+        """Send every row of the outbox once.
+
+        A command without a queue does not delay those behind it. Raises BusUnavailable, DatabaseAway, and at the end
+        whatever else kept one from being sent.
+        """
+        last, failure = 0, None
+        sends = self._send_unlocked if self.database.is_sqlite else self._send_locked
+        while True:
+            rows, sent = await sends(transport, last)
+            failure = failure or sent.failure
+            if isinstance(failure, BusUnavailable):
+                raise failure
+            if len(rows) < _BATCH:
+                break
+            last = rows[-1]["seq"]
+        if failure is not None:
+            raise failure
+
+    async def _send_locked(self, transport: Transport, last: int) -> tuple[Sequence[RowMapping], _Sent]:
+        """On PostgreSQL several relays share the rows by locks."""
+        async with self.database.transaction() as session:
+            locked = self._rows_after(last).with_for_update(skip_locked=True)
+            rows: Sequence[RowMapping] = (await session.execute(locked)).mappings().all()
+            sent = await _send(transport, rows)
+            await (await session.connection()).run_sync(partial(self._settle, sent))
+        return rows, sent
+
+    async def _send_unlocked(self, transport: Transport, last: int) -> tuple[Sequence[RowMapping], _Sent]:
+        """On SQLite a lock would hold up every handler."""
+        query = self._rows_after(last)
+        rows = await self.database.read(lambda connection: connection.execute(query).mappings().all())
+        sent = await _send(transport, rows)
+        if sent.done or sent.unreadable:
+            await self.database.write(partial(self._settle, sent))
+        return rows, sent
+
+    def _settle(self, sent: _Sent, connection: Connection) -> None:
+        for row, reason in sent.unreadable:
+            content = json.dumps(dict(row), ensure_ascii=False, default=str)
+            self._set_aside(connection, f"outbox {row['seq']}", content, reason)
+        outbox, gone = self._tables.outbox, sent.done + [row["seq"] for row, _ in sent.unreadable]
+        connection.execute(delete(outbox).where(outbox.c.seq.in_(gone)))
+
+    def _set_aside(self, connection: Connection, source: str, content: str, reason: str) -> None:
+        logger().error("unreadable message set aside", source=source, reason=reason, table="quarantine")
+        row = {"source": source, "content": content, "reason": reason, "at": datetime.now(UTC)}
+        connection.execute(insert(self._tables.quarantine).values(row))
+
+    def _rows_after(self, last: int) -> Select[Any]:
+        outbox = self._tables.outbox
+        return select(outbox).where(outbox.c.seq > last).order_by(outbox.c.seq).limit(_BATCH)
+
+
+def dump(message: Outgoing) -> dict[str, Any]:
+    """A message as a row of the outbox, or as a part of an outcome."""
+    return {
+        "exchange": message.exchange,
+        "routing_key": message.routing_key,
+        "mandatory": message.mandatory,
+        "envelope": message.body.decode(),
+    }
+
+
+def load(row: Any) -> Outgoing:
+    """The message of which `dump` is the row. Raises ValueError, TypeError or KeyError where it is none."""
+    envelope = Envelope.model_validate_json(row["envelope"])
+    return Outgoing(row["exchange"], row["routing_key"], envelope, row["envelope"].encode(), row["mandatory"])
+
+
+async def _send(transport: Transport, rows: Sequence[RowMapping]) -> _Sent:
+    sent, messages = _Sent(), dict[int, Outgoing]()
+    for row in rows:
+        try:
+            messages[row["seq"]] = load(row)
+        except _UNREADABLE as error:
+            sent.unreadable.append((row, _reason(error)))
+    results = await asyncio.gather(*(_try_send(transport, each) for each in messages.values()), return_exceptions=True)
+    for seq, result in zip(messages, results, strict=True):
+        if isinstance(result, Exception):
+            sent.failure = sent.failure or result
+        elif isinstance(result, BaseException):
+            raise result
+        elif result:
+            sent.done.append(seq)
+    return sent
+
+
+async def _try_send(transport: Transport, message: Outgoing) -> bool:
+    try:
+        await transport.publish(message)
+    except Unroutable as unroutable:
+        # Nobody waits for this reply any more; a command waits until its service has a queue.
+        is_reply = message.envelope.mbkind is Kind.REPLY
+        logger().info("nobody takes it", type=message.envelope.type, reason=str(unroutable), dropped=is_reply)
+        return is_reply
+    return True
+
+
+def _reason(error: Exception) -> str:
+    # Pydantic's own words would quote the message, which may be anybody's.
+    return "not an envelope" if isinstance(error, ValidationError) else f"{type(error).__name__}: not an outcome"
+
+
+def _execute_many(statement: Update, rows: list[dict[str, str]], connection: Connection) -> None:
+    connection.execute(statement, rows)
