@@ -2,9 +2,8 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
-from bus_schema.identities import owner_of, user_of, worker_of
+from bus_schema.identities import user_of, worker_of
 from bus_schema.messages import Command, Query
 
 
@@ -131,7 +130,7 @@ ACCESS: Mapping[str, Access] = {
     "storage.get_timeline_buckets": Access((), "user_id"),
     "storage.get_user": _EVERYBODY,
     "storage.get_versions": _EVERYBODY,
-    "storage.list_dialogues": Access(("dialogue", "lsm")),
+    "storage.list_dialogues": Access(("dialogue", "lsm"), "user_id"),
     "storage.list_facts": _FACTS,
     "storage.list_tasks": _TASKS,
     "storage.list_users": _EVERYBODY,
@@ -173,91 +172,6 @@ ACCESS: Mapping[str, Access] = {
     "task.list": _OF_USER_OR_ASKER,
     "task.update": _OF_USER_OR_ASKER,
 }
-
-
-_PEOPLE, _ANYBODY = ("user.",), ("",)
-# Prefixes of the identities for whom a worker may speak besides itself: the gateway for whoever is signed in; the
-# dialogue, its sub-agents and the roles for the user whom they serve; memories for whoever asks them to remember.
-_SPEAKS_FOR: Mapping[str, tuple[str, ...]] = {
-    "gateway": _PEOPLE,
-    "dialogue": _PEOPLE,
-    **dict.fromkeys(("pushkin", "researcher", "ideator", "critic", "editor"), _PEOPLE),
-    **dict.fromkeys(("kps", "glm", "swm"), _ANYBODY),
-}
-_CLIENT_USERS = ("user.", "agent.")
-_SUBAGENTS, CLIENTS = "subagent-", ("client", "cli")
-_DOORS = frozenset({"gateway"})
-
-
-@lru_cache(maxsize=4096)
-def speaks_for(user: str, identity: str, service: str) -> bool:
-    """Whether a user of RabbitMQ may send messages of this identity, without instance, and as this service.
-
-    A worker's user has its name, and speaks as `svc.NAME` or `agent.NAME`; that of a person or an agent outside the
-    fleet is called as the identity.
-    """
-    if user.startswith(_CLIENT_USERS):
-        return identity == user and service in CLIENTS
-    others = _PEOPLE if user.startswith(_SUBAGENTS) else _SPEAKS_FOR.get(user, ())
-    return service == user and (worker_of(identity) == user or identity.startswith(others))
-
-
-# Services whose commands begin with another word; those without one are sent to whom `sends_to` names.
-_SERVICE_OF: Mapping[str, str | None] = {
-    "data": None,
-    "fact": "context_manager",
-    "process": "orchestrator",
-    "subagent": "subagent-*",
-    "task": "task_manager",
-}
-
-
-def targets_of(worker: str, readers: Collection[str] = ()) -> frozenset[str]:
-    """Services, or patterns of their names, that take commands of this worker; operators speak at the doors alone."""
-    if worker in _DOORS:
-        return frozenset("*")
-    services = {_target(name) for name, access in ACCESS.items() if _may_send(worker, access, readers)}
-    return frozenset(filter(None, services)) | {worker}
-
-
-def _target(name: str) -> str | None:
-    domain = name.partition(".")[0]
-    return _SERVICE_OF.get(domain, domain)
-
-
-def _may_send(worker: str, access: Access, readers: Collection[str]) -> bool:
-    is_named = worker in access.workers or (worker in readers and bool(access.workers))
-    return access.everybody or bool(access.namesake) or is_named
-
-
-def may_operate(user: str) -> bool:
-    """Whether operators have their rights where this user of RabbitMQ speaks for them.
-
-    Those of a person's own client and of the gateway, at which people sign in, do. A worker that serves people acts
-    for them with the rights that everybody has: its model, or whoever has taken it over, is no operator.
-    """
-    return user.startswith(_PEOPLE) or user in _DOORS
-
-
-def is_own(user: str, identity: str, service: str) -> bool:
-    """Whether an identity, without instance, is that of the user of RabbitMQ itself."""
-    return speaks_for(user, identity, service) and (user == identity or worker_of(identity) == user)
-
-
-def may_act_for(service: str, identity: str, at_hand: object, requester: str | None) -> bool:
-    """Whether a service may ask in the name of an identity, while it handles a message of a requester, if any.
-
-    A role acts for who has started the run of its step, the knowledge processor for who asks it.
-    """
-    whose = owner_of(identity)
-    if service in CLIENTS or worker_of(identity) == service:
-        return True
-    if not speaks_for(service, whose, service):
-        return False
-    started_by = getattr(at_hand, "started_by", None)
-    if started_by is not None:
-        return owner_of(started_by) == whose
-    return service != "kps" or requester is None or owner_of(requester) == whose
 
 
 def access_to(command: type[Command]) -> Access:  # type: ignore[type-arg]  # of any result

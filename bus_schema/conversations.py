@@ -92,8 +92,9 @@ class DialoguePage(Page[Dialogue]):
 
 
 class ListDialogues(Query[DialoguePage], domain="storage", action="list_dialogues"):
-    """List all dialogues, inactive ones included."""
+    """List all dialogues, inactive ones included, or that of one user."""
 
+    user_id: UserId | None = None
     cursor: str | None = Field(default=None, max_length=256)
     limit: int = Field(default=50, ge=1, le=200)
 

@@ -36,7 +36,8 @@ class NotAnEnvelope(ValueError):
 class Envelope(BaseModel):
     """CloudEvents attributes, our `mb…` extensions, and `data`, or `dataref` where the data is large.
 
-    `mbrequester` is who sends it, `mbonbehalfof` for whom, where that is somebody else. `mbtraceid` is the business
+    `mbrequester` is who sends it, `mbonbehalfof` for whom, where that is somebody else; `mbrole` is the role of
+    that person as the gateway, where they are signed in, knows it. `mbtraceid` is the business
     trace (a run, a conversation), never the W3C trace id, which travels in `traceparent`.
     """
 
@@ -58,6 +59,7 @@ class Envelope(BaseModel):
     mbkind: Kind
     mbrequester: Identity
     mbonbehalfof: Identity | None = None
+    mbrole: Literal["operator"] | None = None
     mbtraceid: TraceId | None = None
     mbstepid: StepId | None = None
     mbattempt: int | None = Field(default=None, ge=1)

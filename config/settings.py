@@ -256,6 +256,20 @@ class FleetSettings(Settings):
         default=200, ge=1, description="How many streams of events the HTTP gateway keeps open at once."
     )
 
+    gateway_trusted_proxies: str = Field(
+        default="",
+        description="Addresses or networks, by commas, of proxies whose X-Forwarded-For and -Proto are believed.",
+    )
+    gateway_requests_per_minute: int = Field(
+        default=1200, ge=0, description="How many HTTP requests an account may make in a minute; 0: any number."
+    )
+    user_tokens_per_day: int = Field(
+        default=0,
+        ge=0,
+        description="How many tokens of models a person's messages may cost in a day (UTC), of operators' any number; "
+        "0: any number.",
+    )
+
     @field_validator("retention")
     @classmethod
     def _is_policy(cls, retention: str) -> str:

@@ -8,18 +8,23 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bus_schema.replies import Code
-from gateway.access_tokens import LOGIN, AccessKeys, LoginThrottle
+from gateway.access_tokens import LOGIN, OWNER, AccessKeys, Throttle
 from gateway.problems import problem_response
+from mindbus.accounts import Account
 
 COOKIE = "mindbus_session"
 HEALTH = "/healthz"
-_OPEN_PATHS = frozenset({HEALTH, LOGIN})
+OIDC_START, OIDC_BACK = f"{LOGIN}/provider", f"{LOGIN}/provider/back"
+_OPEN_PATHS = frozenset({HEALTH, LOGIN, OIDC_START, OIDC_BACK})
+_API = "/api/"
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _OWN_SITE = frozenset({"same-origin", "none"})
 _FOREIGN_HOST = "unknown host name: open the gateway as localhost, or set MINDBUS_GATEWAY_TOKEN"
 _FOREIGN_ORIGIN = "the request comes from a page of another site"
 _NO_TOKEN = "a token is needed: send it as `Authorization: Bearer TOKEN`, or log in"
 _THROTTLED = "too many wrong tokens; wait"
+_TOO_OFTEN = "too many requests; wait, or raise MINDBUS_GATEWAY_REQUESTS_PER_MINUTE"
+_READ_ONLY = "this token may only read, and only the HTTP API"
 _SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -27,14 +32,19 @@ _SECURITY_HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
+    # Nothing from, and nothing to, another host. Screens are scripts that NiceGUI writes into the page and evaluates.
+    "Content-Security-Policy": "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; "
+    "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 }
 
 
 class AccessControl:
     """ASGI middleware that lets in holders of a token or session, never on behalf of another site's page."""
 
-    def __init__(self, app: ASGIApp, keys: AccessKeys, throttle: LoginThrottle, bound_to: str) -> None:
-        self.app, self._keys, self._throttle, self._bound_to = app, keys, throttle, bound_to
+    def __init__(self, app: ASGIApp, keys: AccessKeys, throttle: Throttle, rate: Throttle, bound_to: str) -> None:
+        """`throttle` counts wrong tokens by address, `rate` requests by account."""
+        self.app, self._keys, self._throttle, self._rate, self._bound_to = app, keys, throttle, rate, bound_to
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -48,22 +58,38 @@ class AccessControl:
             return problem_response(Code.UNAUTHORIZED, _FOREIGN_HOST)
         if is_foreign_origin(connection):
             return problem_response(Code.UNAUTHORIZED, _FOREIGN_ORIGIN)
-        is_open = self._keys.is_open or connection.scope["path"] in _OPEN_PATHS
-        if is_open or self._keys.is_session(connection.cookies.get(COOKIE)):
+        if connection.scope["path"] in _OPEN_PATHS:
             return None
+        in_session = OWNER if self._keys.is_open else self._keys.of_session(connection.cookies.get(COOKIE))
+        found = in_session or self._of_token(connection)
+        return found if isinstance(found, Response) else self._rejection_of(found, connection)
+
+    def _rejection_of(self, account: Account, connection: HTTPConnection) -> Response | None:
+        if not (account.can_write or _only_reads(connection)):
+            return problem_response(Code.UNAUTHORIZED, _READ_ONLY)
+        if connection.scope["path"].startswith(_API):
+            if wait_s := self._rate.wait_s(account.identity):
+                return too_many_requests(wait_s)
+            self._rate.count(account.identity)
+        connection.scope.setdefault("state", {})["account"] = account
+        return None
+
+    def _of_token(self, connection: HTTPConnection) -> Account | Response:
         scheme, _, token = connection.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
             return _redirect_to_login(connection) if _is_page(connection) else _ask_for_token()
-        return self._rejection_of_token(token.strip(), connection)
-
-    def _rejection_of_token(self, token: str, connection: HTTPConnection) -> Response | None:
         address = address_of(connection)
         if wait_s := self._throttle.wait_s(address):
             return too_many_attempts(wait_s)
-        if self._keys.is_token(token):
-            return None
+        if account := self._keys.of_token(token.strip()):
+            return account
         self._throttle.count(address)
         return _ask_for_token()
+
+
+def _only_reads(connection: HTTPConnection) -> bool:
+    scope = connection.scope
+    return scope.get("method") in ("GET", "HEAD") and scope["path"].startswith(_API)
 
 
 def address_of(connection: HTTPConnection) -> str:
@@ -73,6 +99,11 @@ def address_of(connection: HTTPConnection) -> str:
 def too_many_attempts(wait_s: int) -> Response:
     """Response 429 after too many wrong tokens."""
     return problem_response(Code.UNAUTHORIZED, _THROTTLED, 429, {"Retry-After": str(wait_s)})
+
+
+def too_many_requests(wait_s: int) -> Response:
+    """Response 429 to an account that asks too often."""
+    return problem_response(Code.UNAVAILABLE, _TOO_OFTEN, 429, {"Retry-After": str(wait_s)})
 
 
 def is_own_host(connection: HTTPConnection, bound_to: str) -> bool:

@@ -1,4 +1,4 @@
-"""Access tokens: the gateway's own token, session cookies signed with it, throttling of wrong guesses."""
+"""Access tokens: the gateway's own, those of accounts, sessions, links that sign in once, throttling of guesses."""
 
 import hashlib
 import hmac
@@ -10,10 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Final
 
 from cachetools import LRUCache
 
 from config.settings import FleetSettings
+from mindbus.accounts import AccessRole, Account, Accounts, Session, digest
 from mindbus.files.disk import write_private
 
 LOGIN = "/login"
@@ -48,7 +50,13 @@ def token_file(settings: FleetSettings) -> Path:
 
 def login_path(token: Token) -> str:
     """Path that signs a browser in once, within ten minutes, made by whoever knows the token."""
-    return f"{LOGIN}?ticket={AccessKeys(token.text, lambda: datetime.now(UTC)).ticket()}"
+    return f"{LOGIN}?ticket={new_ticket(token.text, datetime.now(UTC))}"
+
+
+def new_ticket(token: str, now: datetime) -> str:
+    """A ticket, signed with the token, that is worth one session, for ten minutes."""
+    signed = f"{int((now + TICKET_FOR).timestamp())}.{secrets.token_urlsafe(12)}"
+    return f"{signed}.{_signature(token, 'ticket', signed)}"
 
 
 def is_loopback(host: str) -> bool:
@@ -59,56 +67,73 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-class AccessKeys:
-    """Checks tokens and session cookies in constant time; without a token access is open."""
+# Whoever has the gateway's own token owns the fleet.
+OWNER: Final = Account("local", AccessRole.OPERATOR)
 
-    def __init__(self, token: str | None, clock: Callable[[], datetime]) -> None:
-        self._token, self._clock = token, clock
+
+class AccessKeys:
+    """Tells whose a token or a session is; without a token access is open, and everybody the owner."""
+
+    def __init__(self, token: str | None, clock: Callable[[], datetime], accounts: Accounts) -> None:
+        self._token, self._clock, self._accounts = token, clock, accounts
         self._used: LRUCache[str, None] = LRUCache(_MAX_TICKETS)
 
     @property
     def is_open(self) -> bool:
         return self._token is None
 
-    def is_token(self, candidate: str) -> bool:
-        """True for the token; digests are compared, so that timing tells nothing about it."""
-        return self._token is not None and hmac.compare_digest(_digest(candidate), _digest(self._token))
+    def of_token(self, candidate: str) -> Account | None:
+        """Account of a token; digests are compared, so that timing tells nothing about it."""
+        if self._token is None:
+            return None
+        is_own = hmac.compare_digest(digest(candidate), digest(self._token))
+        return OWNER if is_own else self._accounts.of_token(candidate)
 
-    def session(self) -> str:
-        """A signed session for a cookie; changing the token invalidates it."""
-        expires = int((self._clock() + SESSION_FOR).timestamp())
-        return f"{expires}.{self._signature('session', str(expires))}"
+    def open_session(self, account: Account) -> str:
+        """The secret of a new session, for a cookie; revoking the account ends it, and for the owner another token."""
+        issuer = self._issuer if account == OWNER else ""
+        now = self._clock()
+        return self._accounts.open_session(Session(account.identity, issuer), now, now + SESSION_FOR)
 
-    def is_session(self, session: str | None) -> bool:
-        """True for a session that was signed here and has not expired."""
-        expires, _, signature = (session or "").partition(".")
-        return self._is_signed("session", expires, expires, signature)
+    def of_session(self, secret: str | None) -> Account | None:
+        """Account of a session that has not ended."""
+        if self._token is None or not secret:
+            return None
+        session = self._accounts.session(secret, self._clock())
+        if session is None:
+            return None
+        if session.issuer:
+            return OWNER if hmac.compare_digest(session.issuer, self._issuer) else None
+        return self._accounts.of_identity(session.identity)
 
-    def ticket(self) -> str:
-        """A signed ticket that is worth one session, for ten minutes."""
-        signed = f"{int((self._clock() + TICKET_FOR).timestamp())}.{secrets.token_urlsafe(12)}"
-        return f"{signed}.{self._signature('ticket', signed)}"
+    def of_identity(self, identity: str) -> Account | None:
+        """The account that an identity has now."""
+        return self._accounts.of_identity(identity)
+
+    def close_session(self, secret: str | None) -> None:
+        """End a session, if there is one."""
+        if secret:
+            self._accounts.close_session(secret)
 
     def take_ticket(self, ticket: str) -> bool:
         """True for a ticket that was made with the token, has not expired, and is taken for the first time."""
         signed, _, signature = ticket.rpartition(".")
-        if signed in self._used or not self._is_signed("ticket", signed.partition(".")[0], signed, signature):
+        expires = signed.partition(".")[0]
+        if self._token is None or signed in self._used:
+            return False
+        is_ours = hmac.compare_digest(signature.encode(), _signature(self._token, "ticket", signed).encode())
+        if not is_ours or self._clock().timestamp() >= int(expires):
             return False
         self._used[signed] = None
         return True
 
-    def _is_signed(self, kind: str, expires: str, signed: str, signature: str) -> bool:
-        if self._token is None or not (expires.isascii() and expires.isdecimal() and len(expires) <= 12):
-            return False
-        is_ours = hmac.compare_digest(signature.encode(), self._signature(kind, signed).encode())
-        return is_ours and self._clock().timestamp() < int(expires)
-
-    def _signature(self, kind: str, signed: str) -> str:
-        return hmac.new((self._token or "").encode(), f"mindbus {kind} {signed}".encode(), hashlib.sha256).hexdigest()
+    @property
+    def _issuer(self) -> str:
+        return _signature(self._token or "", "session", "")
 
 
-class LoginThrottle:
-    """Counts wrong tokens by client address: at most `limit` within a period."""
+class Throttle:
+    """Counts events, such as wrong tokens, by address or account: at most `limit` within a period, 0 for any number."""
 
     def __init__(
         self, clock: Callable[[], datetime], limit: int = 10, within: timedelta = timedelta(minutes=1)
@@ -117,6 +142,8 @@ class LoginThrottle:
         self._guesses: LRUCache[str, deque[datetime]] = LRUCache(_MAX_ADDRESSES)
 
     def count(self, address: str) -> None:
+        if not self._limit:
+            return
         guesses = self._guesses.get(address) or deque(maxlen=self._limit)
         guesses.append(self._clock())
         self._guesses[address] = guesses
@@ -124,7 +151,7 @@ class LoginThrottle:
     def wait_s(self, address: str) -> int:
         """Seconds until the address may try again; 0 if it may now."""
         guesses = self._guesses.get(address) or deque()
-        if len(guesses) < self._limit:
+        if not self._limit or len(guesses) < self._limit:
             return 0
         remaining = guesses[0] + self._within - self._clock()
         return max(0, int(remaining.total_seconds()) + 1) if remaining > timedelta(0) else 0
@@ -144,5 +171,5 @@ def _create(file: Path) -> Token:
     return Token(created, is_new=True)
 
 
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+def _signature(token: str, kind: str, signed: str) -> str:
+    return hmac.new(token.encode(), f"mindbus {kind} {signed}".encode(), hashlib.sha256).hexdigest()

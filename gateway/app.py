@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from bus_schema.replies import Code
 from gateway.access_control import HEALTH, AccessControl, BodyLimit
-from gateway.access_tokens import AccessKeys, LoginThrottle
+from gateway.access_tokens import AccessKeys, Throttle
 from gateway.api import artifacts, dialogues, episodes, fleet, memory, runs, sim, tasks, timeline
 from gateway.backend import Backend
 from gateway.event_streams import EventStreams
@@ -42,9 +42,11 @@ def create_app(backend: Backend, keys: AccessKeys, streams: EventStreams) -> Fas
         redoc_url=None,
     )
     app.state.backend, app.state.streams = backend, streams
-    throttle = LoginThrottle(backend.clock)
+    throttle = Throttle(backend.clock)
+    rate = Throttle(backend.clock, limit=backend.settings.gateway_requests_per_minute)
     app.add_middleware(BodyLimit, most_bytes=backend.settings.gateway_max_body_bytes)
-    app.add_middleware(AccessControl, keys=keys, throttle=throttle, bound_to=backend.settings.gateway_host)
+    bound_to = backend.settings.gateway_host
+    app.add_middleware(AccessControl, keys=keys, throttle=throttle, rate=rate, bound_to=bound_to)
     _add_error_handlers(app)
     app.include_router(login_routes(keys, throttle))
     bearer = Security(HTTPBearer(auto_error=False, description="The token of the gateway, if it has one."))

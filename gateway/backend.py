@@ -1,47 +1,143 @@
-"""The gateway's connections: bus client, artifact store, event feed, timeline tail, shared memory."""
+"""The gateway's connections: bus client, artifact store, event feed, timeline tail, shared memory; accounts' views."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from copy import copy
 from datetime import datetime
-from typing import Annotated, TypeVar
+from time import monotonic
+from typing import Annotated, Self, TypeVar
 
+from cachetools import LRUCache
 from fastapi import Depends, Query, Request
 from pydantic import BaseModel
 
+from bus_schema.conversations import DialoguePage, ListDialogues
 from bus_schema.messages import Command
+from bus_schema.process import GetProcess, Run
+from bus_schema.timeline import GetTimeline, GetTimelineBuckets, TimelineBuckets, TimelinePage
 from config.settings import FleetSettings
+from gateway.access_tokens import OWNER
 from gateway.event_feed import EventFeed
-from gateway.shared_memory import MemoryChangeListener, SharedMemories
+from gateway.shared_memory import MemoryChangeListener, SharedMemories, SharedMemory
 from gateway.timeline_tail import TimelineTail
+from gateway.visibility import EventScope, ForOperators, NotYours, VisibleFeed, VisibleTimeline
+from mindbus.accounts import Account, accounts_of
 from mindbus.bus.client import Client
 from mindbus.bus.connection import find_broker
 from mindbus.bus.worker import utc_now
 from mindbus.management import QueueState, open_management
-from mindbus.sdk.artifacts import open_artifacts
+from mindbus.sdk.artifacts import Artifacts, open_artifacts
 from mindbus.tasks import running
 
-LOCAL_USER = "user.local"
 QUEUE_PREFIX, DEAD_SUFFIX = "mb.q.", ".dead"
 # Nobody waits longer at a screen.
 QUERY_TIMEOUT_S = 10.0
+_MAX_READERS = 200
+_CHECKED_FOR_S = 1.0
+
+_RUN = "run_"
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
+TimelineQueryT = TypeVar("TimelineQueryT", GetTimeline, GetTimelineBuckets)
 
 
 class Backend:
-    """Shared by all endpoints and screens of one gateway; it acts as LOCAL_USER, in dialogues as their users."""
+    """Shared by all endpoints and screens of one gateway; `of` is the view of one account, which acts as that alone."""
 
     def __init__(self, bus: Client, settings: FleetSettings, clock: Callable[[], datetime] = utc_now) -> None:
-        self.bus, self.settings, self.clock = bus.acting_as(LOCAL_USER), settings, clock
-        self.artifacts = open_artifacts(self.bus, settings, clock)
-        self.feed = EventFeed(self.bus, settings.heartbeat_s, clock)
-        self.tail = TimelineTail(self.bus.request, self.feed)
-        self.memories = SharedMemories(self.bus)
-        self._memory_listener = MemoryChangeListener(self.feed, self.memories.changes)
+        self._connection, self.settings, self.clock = bus, settings, clock
+        self.bus = self._owners_bus = bus.acting_as(OWNER.identity, is_operator=True)
+        self._owned = self.artifacts = open_artifacts(self.bus, settings, clock)
+        self._readers: LRUCache[str, Artifacts] = LRUCache(_MAX_READERS)
+        self._events = EventFeed(self.bus, settings.heartbeat_s, clock)
+        self._timeline = TimelineTail(self.bus.request, self._events)
+        self._memories = SharedMemories(bus)
+        self._memory_listener = MemoryChangeListener(self._events, self._memories.changes)
+        self._look_as(OWNER)
+
+    def of(self, account: Account) -> Self:
+        """The view of an account."""
+        view = copy(self)
+        view.bus = self._connection.acting_as(account.identity, is_operator=account.is_operator)
+        view.artifacts = self._owned if account == OWNER else view._reader()
+        view._look_as(account)
+        return view
+
+    def _look_as(self, account: Account) -> None:
+        self.account, self._scope = account, EventScope(account)
+        self._is_current, self._checked_at = True, monotonic()
+        self.feed = VisibleFeed(self._events, self._scope)
+        self.tail = VisibleTimeline(self._timeline, self._scope)
+
+    def _reader(self) -> Artifacts:
+        """Artifacts of the account to be read; they need not be started for that."""
+        identity = self.bus.owner
+        if identity not in self._readers:
+            self._readers[identity] = open_artifacts(self.bus, self.settings, self.clock)
+        return self._readers[identity]
+
+    @asynccontextmanager
+    async def own_artifacts(self) -> AsyncIterator[Artifacts]:
+        """Artifacts of the account to be written."""
+        if self.artifacts is self._owned:
+            yield self._owned
+            return
+        async with open_artifacts(self.bus, self.settings, self.clock) as artifacts:
+            yield artifacts
+
+    def is_current(self) -> bool:
+        """Whether the account is still what it was when this view was made, as far as is known for a second."""
+        if self.account != OWNER and monotonic() - self._checked_at > _CHECKED_FOR_S:
+            self._is_current = accounts_of(self.settings).of_identity(self.account.identity) == self.account
+            self._checked_at = monotonic()
+        return self._is_current
+
+    def acting_as(self, user_id: str) -> Client:
+        """The bus in the name of a user: of oneself, or of anybody for an operator. Raises NotYours."""
+        if user_id == self.account.user_id:
+            return self.bus
+        if not self.account.is_operator:
+            raise NotYours
+        return self._connection.acting_as(f"user.{user_id}")
+
+    def memory(self, user_id: str | None = None) -> SharedMemory:
+        """Memory as the account, or another user for an operator, may read it. Raises NotYours."""
+        return self._memories.of(self.bus.owner if user_id is None else self.acting_as(user_id).owner)
+
+    def require_operator(self) -> None:
+        """Raises ForOperators."""
+        if not self.account.is_operator:
+            raise ForOperators
 
     async def query(self, command: Command[ResultT], timeout_s: float = QUERY_TIMEOUT_S) -> ResultT:
         """Result of a command to a memory service. Raises ReplyError, BusUnavailable."""
         return await self.bus.request(command, timeout_s=timeout_s)
+
+    async def dialogues(self, limit: int, cursor: str | None = None) -> DialoguePage:
+        """All dialogues for an operator, for a user the own one. Raises ReplyError, BusUnavailable."""
+        user_id = None if self.account.is_operator else self.account.user_id
+        return await self.bus.request(ListDialogues(user_id=user_id, limit=limit, cursor=cursor))
+
+    async def run(self, run_id: str) -> Run:
+        """A run that the account may see, whose events it sees from now on. Raises ReplyError, BusUnavailable."""
+        run = await self.bus.request(GetProcess(run_id=run_id), trace=run_id)
+        self._scope.let_in(run_id)
+        return run
+
+    async def visible(self, query: TimelineQueryT) -> TimelineQueryT:
+        """A query of the timeline for what of it may be seen. Raises NotYours, ReplyError, BusUnavailable."""
+        trace = query.trace_id
+        if trace is not None and trace.startswith(_RUN) and not self.account.is_operator:
+            await self.run(trace)
+        return self._scope.narrow(query)
+
+    async def recorded(self, query: GetTimeline) -> TimelinePage:
+        """A page of the timeline, of what may be seen. Raises NotYours, ReplyError, BusUnavailable."""
+        return await self._owners_bus.request(await self.visible(query))
+
+    async def counted(self, query: GetTimelineBuckets) -> TimelineBuckets:
+        """Numbers of events, of those that may be seen. Raises NotYours, ReplyError, BusUnavailable."""
+        return await self._owners_bus.request(await self.visible(query))
 
     async def queues(self, prefix: str = "mb.") -> list[QueueState]:
         """All queues whose names begin so. Raises ManagementUnavailable."""
@@ -58,19 +154,26 @@ class Backend:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Connected for the time of a block. Raises BusUnavailable."""
-        async with self.feed.receiving(), AsyncExitStack() as stack:
-            await self.artifacts.start()
-            stack.push_async_callback(self.artifacts.stop)
-            await stack.enter_async_context(running(self.tail.run(), "timeline tail"))
+        async with self._events.receiving(), AsyncExitStack() as stack:
+            await self._owned.start()
+            stack.push_async_callback(self._owned.stop)
+            await stack.enter_async_context(running(self._timeline.run(), "timeline tail"))
             await stack.enter_async_context(running(self._memory_listener.run(), "memory changes"))
             yield
 
 
 def _backend(request: Request) -> Backend:
+    """The view of whoever is signed in."""
     backend: Backend = request.app.state.backend
+    return backend.of(request.state.account)
+
+
+def _operators_backend(backend: Annotated[Backend, Depends(_backend)]) -> Backend:
+    backend.require_operator()
     return backend
 
 
 # Parameters of endpoints.
 BackendDependency = Annotated[Backend, Depends(_backend)]
+OperatorsBackend = Annotated[Backend, Depends(_operators_backend)]
 Cursor = Annotated[str | None, Query(max_length=256)]

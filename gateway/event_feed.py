@@ -45,13 +45,15 @@ class WorkerInstance:
 class Listener(Generic[ItemT]):
     """Queue of at most `capacity` items for one page or client; on overflow they are replaced by MissedEvents."""
 
-    def __init__(self, capacity: int = _MAX_WAITING) -> None:
-        self._capacity = capacity
+    def __init__(self, capacity: int = _MAX_WAITING, accepts: Callable[[ItemT], bool] = lambda _item: True) -> None:
+        self._capacity, self._accepts = capacity, accepts
         self._waiting: deque[ItemT | MissedEvents] = deque()
         self._is_filled = asyncio.Event()
 
     def put(self, item: ItemT | MissedEvents) -> None:
-        """Never blocks."""
+        """Add an item that it accepts; never blocks."""
+        if not (isinstance(item, MissedEvents) or self._accepts(item)):
+            return
         if len(self._waiting) >= self._capacity:
             self._waiting.clear()
             self._waiting.append(MissedEvents())
@@ -85,8 +87,10 @@ class Broadcast(Generic[ItemT]):
         self.listeners: set[Listener[ItemT]] = set()
 
     @contextmanager
-    def listen(self, capacity: int = _MAX_WAITING) -> Iterator[Listener[ItemT]]:
-        listener: Listener[ItemT] = Listener(capacity)
+    def listen(
+        self, capacity: int = _MAX_WAITING, accepts: Callable[[ItemT], bool] = lambda _item: True
+    ) -> Iterator[Listener[ItemT]]:
+        listener: Listener[ItemT] = Listener(capacity, accepts)
         self.listeners.add(listener)
         try:
             yield listener

@@ -63,10 +63,10 @@ class EventStreams:
         self._closing = asyncio.Event()
         self._cleanups: set[asyncio.Task[None]] = set()
 
-    def respond(self, frames: AsyncGenerator[bytes]) -> EventStream:
-        """A response with these frames. Raises TooManyStreams."""
+    def respond(self, frames: AsyncGenerator[bytes], may_go_on: Callable[[], bool] = lambda: True) -> EventStream:
+        """A response with these frames, ended where it may not go on. Raises TooManyStreams."""
         self.require_room()
-        return EventStream(self._with_keep_alive(frames), self._stalled_after_s)
+        return EventStream(self._with_keep_alive(frames, may_go_on), self._stalled_after_s)
 
     def require_room(self) -> None:
         """Raises TooManyStreams."""
@@ -77,14 +77,16 @@ class EventStreams:
         """End all streams; their clients reconnect to the next gateway."""
         self._closing.set()
 
-    async def _with_keep_alive(self, frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    async def _with_keep_alive(
+        self, frames: AsyncGenerator[bytes], may_go_on: Callable[[], bool]
+    ) -> AsyncGenerator[bytes]:
         self.open_now += 1
         closing = asyncio.ensure_future(self._closing.wait())
         upcoming = asyncio.ensure_future(anext(frames, b""))
         try:
             while True:
                 await asyncio.wait({upcoming, closing}, timeout=self._keep_alive_s, return_when="FIRST_COMPLETED")
-                if closing.done() or (upcoming.done() and not upcoming.result()):
+                if closing.done() or not may_go_on() or (upcoming.done() and not upcoming.result()):
                     return
                 if upcoming.done():
                     yield upcoming.result()

@@ -11,7 +11,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from gateway.access_control import COOKIE, address_of, too_many_attempts
-from gateway.access_tokens import LOGIN, SESSION_FOR, AccessKeys, LoginThrottle
+from gateway.access_tokens import LOGIN, OWNER, SESSION_FOR, AccessKeys, Throttle
+from mindbus.accounts import Account
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 _MESSAGES = {
@@ -26,7 +27,7 @@ _MESSAGES = {
 }
 
 
-def login_routes(keys: AccessKeys, throttle: LoginThrottle) -> APIRouter:
+def login_routes(keys: AccessKeys, throttle: Throttle) -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
     @router.get(LOGIN)
@@ -41,7 +42,7 @@ def login_routes(keys: AccessKeys, throttle: LoginThrottle) -> APIRouter:
         if not keys.take_ticket(ticket):
             throttle.count(address)
             return _page(request, _safe(next), is_wrong=True)
-        return _entered(request, _safe(next), keys)
+        return entered(request, _safe(next), keys, OWNER)
 
     @router.post(LOGIN)
     async def enter(request: Request) -> Response:
@@ -50,13 +51,15 @@ def login_routes(keys: AccessKeys, throttle: LoginThrottle) -> APIRouter:
             return too_many_attempts(wait_s)
         form = parse_qs((await request.body()).decode("utf-8", "replace"))
         target = _safe(form.get("next", ["/"])[0])
-        if not keys.is_token(form.get("token", [""])[0].strip()):
+        account = keys.of_token(form.get("token", [""])[0].strip())
+        if account is None or not account.can_write:
             throttle.count(address)
             return _page(request, target, is_wrong=True)
-        return _entered(request, target, keys)
+        return entered(request, target, keys, account)
 
     @router.post("/logout")
-    async def leave() -> Response:
+    async def leave(request: Request) -> Response:
+        keys.close_session(request.cookies.get(COOKIE))
         response = RedirectResponse(LOGIN, 303)
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return response
@@ -64,12 +67,14 @@ def login_routes(keys: AccessKeys, throttle: LoginThrottle) -> APIRouter:
     return router
 
 
-def _entered(request: Request, target: str, keys: AccessKeys) -> Response:
-    entered = RedirectResponse(target, 303)
+def entered(request: Request, target: str, keys: AccessKeys, account: Account) -> Response:
+    """Redirect to a path with the cookie of a new session."""
+    response = RedirectResponse(target, 303)
     is_secure = request.url.scheme == "https"
     lasts_s = int(SESSION_FOR.total_seconds())
-    entered.set_cookie(COOKIE, keys.session(), lasts_s, httponly=True, samesite="strict", secure=is_secure)
-    return entered
+    secret = keys.open_session(account)
+    response.set_cookie(COOKIE, secret, lasts_s, httponly=True, samesite="strict", secure=is_secure)
+    return response
 
 
 @cache

@@ -203,19 +203,19 @@ class SharedMemory:
 
 
 class SharedMemories:
-    """One SharedMemory for each user, as long as it is in use; the latest are kept longer."""
+    """One SharedMemory for each identity, as long as it is in use; the latest are kept longer."""
 
     def __init__(self, bus: Client) -> None:
         self._bus = bus
-        self._used: WeakValueDictionary[str | None, SharedMemory] = WeakValueDictionary()
-        self._latest: LRUCache[str | None, SharedMemory] = LRUCache(_MAX_CACHED)
+        self._used: WeakValueDictionary[str, SharedMemory] = WeakValueDictionary()
+        self._latest: LRUCache[str, SharedMemory] = LRUCache(_MAX_CACHED)
 
-    def of(self, user_id: str | None) -> SharedMemory:
-        """That of a user, else the gateway's own."""
-        memory = self._used.get(user_id)
+    def of(self, identity: str) -> SharedMemory:
+        """That of an identity."""
+        memory = self._used.get(identity)
         if memory is None:
-            memory = SharedMemory(self._bus if user_id is None else self._bus.acting_as(f"user.{user_id}"))
-        self._used[user_id] = self._latest[user_id] = memory
+            memory = SharedMemory(self._bus.acting_as(identity))
+        self._used[identity] = self._latest[identity] = memory
         return memory
 
     def changes(self) -> list[MemoryChanges]:

@@ -21,6 +21,7 @@ from gateway.address import bound_socket, url_file, url_of
 from gateway.app import create_app
 from gateway.backend import Backend
 from gateway.event_streams import EventStreams
+from mindbus.accounts import accounts_of
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import MindBusError
 from mindbus.files.disk import write_private
@@ -59,12 +60,13 @@ class GatewayWorker(Worker):
             logger().info("gateway token made", file=str(token_file(settings)))
         bound = bound_socket(settings)
         self.url = url_of(bound)
-        app = create_app(self.backend, AccessKeys(token.text if token else None, self._context.clock), self.streams)
+        keys = AccessKeys(token.text if token else None, self._context.clock, accounts_of(settings))
+        app = create_app(self.backend, keys, self.streams)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.backend.running())
             if self._has_screens:
                 stack.push_async_callback(_mount_screens(app, self.backend).close)
-            await stack.enter_async_context(_serving(app, bound))
+            await stack.enter_async_context(_serving(app, bound, settings.gateway_trusted_proxies))
             self._running = stack.pop_all()
         write_private(url_file(settings), self.url)
         logger().info("gateway serves", url=self.url, asks_for_token=token is not None)
@@ -119,13 +121,16 @@ def open_gateway(context: WorkerContext) -> GatewayWorker:
 
 
 @asynccontextmanager
-async def _serving(app: ASGIApp, bound: socket.socket) -> AsyncIterator[None]:
+async def _serving(app: ASGIApp, bound: socket.socket, trusted_proxies: str) -> AsyncIterator[None]:
     """Uvicorn for one app on one bound socket; at the end open requests finish within the drain time."""
     config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         server_header=False,
+        # Of others a header that names the client is a lie that would get around the limit of wrong tokens.
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=trusted_proxies,
         limit_concurrency=_MAX_CONNECTIONS,
         timeout_graceful_shutdown=_DRAIN_S,
     )

@@ -77,6 +77,11 @@ class Management:
         headers = self._headers | {"Content-Type": "application/json"}
         await asyncio.to_thread(self._read, Request(f"{self._url}/definitions", body, headers, method="POST"))
 
+    async def delete_user(self, name: str) -> None:
+        """Remove a user, whose connections are closed; the login is an administrator's."""
+        request = Request(f"{self._url}/users/{quote(name, safe='')}", headers=self._headers, method="DELETE")
+        await asyncio.to_thread(self._read, request)
+
     async def _get(self, path: str) -> Any:
         # The standard library's client: that of httpx takes a quarter of the time of `mindbus queues` to be imported.
         return await asyncio.to_thread(self._read, Request(self._url + path, headers=self._headers))

@@ -121,6 +121,8 @@ class Dialogues:
     async def page(self, request: ListDialogues) -> DialoguePage:
         """A page of dialogues, the latest first. Raises InvalidCursor."""
         query = select(DialogueRow).order_by(DialogueRow.last_activity.desc(), DialogueRow.user_id.desc())
+        if request.user_id is not None:
+            query = query.where(DialogueRow.user_id == request.user_id)
         if request.cursor is not None:
             query = query.where(_before(request.cursor))
         async with self.database.reading() as session:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from yarl import URL
 
-from bus_schema.access import targets_of
+from bus_schema.delegation import client_identity, is_operator_by, targets_of
 from config.settings import FleetSettings
 from mindbus.bus.permissions import Permissions, definitions_of, merged, of_client, of_worker
 from mindbus.bus.topology import backbone, of_service, rungs_of
@@ -55,8 +55,8 @@ def settings_of(node: PrivateNode, data_dir: Path) -> FleetSettings:
 def template_for(user: str, targets: Sequence[str] = ()) -> Permissions:
     """Permissions of a worker, or of a client where the user is called as an identity."""
     commanded = sorted({*targets_of(user), *targets})
-    if user.startswith(("user.", "agent.")):
-        return of_client(user, commanded, ())
+    if client_identity(user) is not None:
+        return of_client(user, commanded, ("#",) if is_operator_by(user, None) else ())
     return of_worker(user, commanded, _HEARD.get(user, ()), rungs_of(RUNGS))
 
 

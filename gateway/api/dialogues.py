@@ -13,7 +13,7 @@ from fastapi.responses import Response
 from fastapi.sse import format_sse_event
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from bus_schema.conversations import DialoguePage, GetMessages, ListDialogues, MessagePage
+from bus_schema.conversations import DialoguePage, GetMessages, MessagePage
 from bus_schema.dialogue import (
     Answered,
     CancelAnswer,
@@ -31,7 +31,6 @@ from bus_schema.timeline import GetTimeline, TimelineEvent
 from gateway.backend import Backend, BackendDependency, Cursor
 from gateway.event_streams import STREAM_RESPONSES, LastEventId, StreamsDependency, accepts_stream, event_frames
 from gateway.problems import EXPECTED, Problem
-from mindbus.bus.client import Client
 
 router = APIRouter(tags=["dialogues"])
 
@@ -59,8 +58,8 @@ class AnswerChunk(BaseModel):
 async def dialogues(
     backend: BackendDependency, cursor: Cursor = None, limit: Annotated[int, Query(ge=1, le=200)] = 50
 ) -> DialoguePage:
-    """All dialogues, the latest first."""
-    return await backend.bus.request(ListDialogues(cursor=cursor, limit=limit))
+    """All dialogues, the latest first; whoever is no operator sees their own."""
+    return await backend.dialogues(limit, cursor)
 
 
 @router.post("/dialogues/{user:path}/messages", response_model=Answered)
@@ -92,13 +91,13 @@ async def history(
 ) -> MessagePage:
     """Messages of a dialogue, a page at a time; hidden instructions are marked by their kind."""
     query = GetMessages(user_id=user, cursor=cursor, limit=limit, order=order)
-    return await _acting_as(backend, user).request(query, trace=conversation_trace(user))
+    return await backend.acting_as(user).request(query, trace=conversation_trace(user))
 
 
 @router.post("/dialogues/{user:path}/end")
 async def end(user: UserId, backend: BackendDependency) -> Ended:
     """Close the current fragment; the next message begins another."""
-    return await _acting_as(backend, user).request(EndDialogue(user_id=user), trace=conversation_trace(user))
+    return await backend.acting_as(user).request(EndDialogue(user_id=user), trace=conversation_trace(user))
 
 
 @router.get("/dialogues/{user:path}/subagents", response_class=Response, responses=STREAM_RESPONSES)
@@ -114,12 +113,13 @@ async def subagents(
 
     Without either from `since`, else from now. Event ids are timeline cursors, so none is missed or comes twice.
     """
+    backend.acting_as(user)
     streams.require_room()
     after = last_event_id or cursor
     start = await backend.tail.start_cursor("0" if after is None and since is not None else after)
     trace = conversation_trace(user)
     query = GetTimeline(since=since, trace_id=trace, topics=(SUBAGENT_TOPIC,), cursor=start, limit=_PAGE)
-    return streams.respond(event_frames(backend.tail.follow(query), _subagent_frame))
+    return streams.respond(event_frames(backend.tail.follow(query), _subagent_frame), backend.is_current)
 
 
 async def send_message(
@@ -127,19 +127,15 @@ async def send_message(
 ) -> AsyncGenerator[str | Answered]:
     """Chunks of the answer, then the whole answer; closing the generator does not stop the agent: `cancel_answer` does.
 
-    Raises ReplyError, BusUnavailable.
+    Raises NotYours, ReplyError, BusUnavailable.
     """
     command = Invoke(user_id=user_id, message=text, message_id=message_id or mint("msg"), stream=True)
     settings = backend.settings
     timeout_s = settings.llm_timeout_s + settings.subagent_timeout_s + settings.request_timeout_s
-    chunks = _acting_as(backend, user_id).stream(command, trace=conversation_trace(user_id), timeout_s=timeout_s)
+    chunks = backend.acting_as(user_id).stream(command, trace=conversation_trace(user_id), timeout_s=timeout_s)
     async with aclosing(cast("AsyncGenerator[str | Answered]", chunks)):
         async for chunk in chunks:
             yield chunk
-
-
-def _acting_as(backend: Backend, user_id: str) -> Client:
-    return backend.bus.acting_as(f"user.{user_id}")
 
 
 async def _whole_answer(chunks: AsyncGenerator[str | Answered]) -> Answered:
@@ -177,7 +173,7 @@ _cancelling: set[asyncio.Task[str]] = set()
 def cancel_answer(backend: Backend, user_id: str, message_id: str) -> None:
     """Stop the answer to a message, in a task of its own: the request that it belongs to may be cancelled itself."""
     command = CancelAnswer(user_id=user_id, message_id=message_id)
-    sending = asyncio.create_task(_acting_as(backend, user_id).send(command, trace=conversation_trace(user_id)))
+    sending = asyncio.create_task(backend.acting_as(user_id).send(command, trace=conversation_trace(user_id)))
     _cancelling.add(sending)
     sending.add_done_callback(_cancelling.discard)
 

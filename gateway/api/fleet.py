@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from bus_schema.envelope import NotAnEnvelope, from_wire
 from bus_schema.identities import ServiceName
 from bus_schema.replies import Code
-from gateway.backend import LOCAL_USER, Backend, BackendDependency
+from gateway.backend import Backend, OperatorsBackend
 from gateway.event_feed import WorkerInstance
 from mindbus.bus.connection import find_broker
 from mindbus.bus.deadletters import DeadLetter, DeadLetters
@@ -83,20 +83,20 @@ class SettledDeadLetters(BaseModel):
 
 
 @router.get("/workers")
-async def workers(backend: BackendDependency) -> list[WorkerInstance]:
+async def workers(backend: OperatorsBackend) -> list[WorkerInstance]:
     """Worker instances with a heartbeat within the last hour."""
     return backend.feed.workers
 
 
 @router.get("/queues")
-async def queues(backend: BackendDependency, prefix: Annotated[str, Query(max_length=128)] = "mb.") -> list[QueueInfo]:
+async def queues(backend: OperatorsBackend, prefix: Annotated[str, Query(max_length=128)] = "mb.") -> list[QueueInfo]:
     """Queues with their depth and consumers."""
     return [QueueInfo.model_validate(queue, from_attributes=True) for queue in await backend.queues(prefix)]
 
 
 @router.get("/dead-letters")
 async def dead_letters(
-    backend: BackendDependency,
+    backend: OperatorsBackend,
     service: ServiceName | None = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
 ) -> list[DeadLetterInfo]:
@@ -105,7 +105,7 @@ async def dead_letters(
 
 
 @router.get("/dead-letters/{service}/{message_id}")
-async def dead_letter(service: ServiceName, message_id: str, backend: BackendDependency) -> DeadLetterDetails:
+async def dead_letter(service: ServiceName, message_id: str, backend: OperatorsBackend) -> DeadLetterDetails:
     """One dead letter with its body."""
     for letter in await list_dead_letters(backend, service, _MAX_LETTERS):
         if letter.message_id == message_id:
@@ -114,14 +114,14 @@ async def dead_letter(service: ServiceName, message_id: str, backend: BackendDep
 
 
 @router.post("/dead-letters/{service}/replay")
-async def replay(service: ServiceName, chosen: DeadLetterSelection, backend: BackendDependency) -> SettledDeadLetters:
+async def replay(service: ServiceName, chosen: DeadLetterSelection, backend: OperatorsBackend) -> SettledDeadLetters:
     """Send them back to the queues where they failed, as first attempts."""
     letters = await _dead_letters(backend, service)
-    return _settlement(await letters.replay(service, chosen.has, LOCAL_USER))
+    return _settlement(await letters.replay(service, chosen.has, backend.account.identity))
 
 
 @router.post("/dead-letters/{service}/drop")
-async def drop(service: ServiceName, chosen: DeadLetterSelection, backend: BackendDependency) -> SettledDeadLetters:
+async def drop(service: ServiceName, chosen: DeadLetterSelection, backend: OperatorsBackend) -> SettledDeadLetters:
     """Delete them permanently."""
     letters = await _dead_letters(backend, service)
     return _settlement(await letters.drop(service, chosen.has))

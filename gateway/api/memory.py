@@ -48,7 +48,7 @@ class KemSearchParams(BaseModel):
     """Conditions of a search; all that are given must hold."""
 
     model_config = ConfigDict(extra="forbid")
-    user: UserId | None = Field(default=None, description="User whose access rights apply; default: the gateway's own.")
+    user: UserId | None = Field(default=None, description="User whose access rights apply; default: who is signed in.")
     q: str | None = Field(default=None, min_length=1, max_length=2000, description="Text to search for.")
     filter: FilterText = ""
     order: OrderBy | None = None
@@ -67,7 +67,7 @@ class KemPageParams(KemSearchParams):
 @router.get("/memory/kems")
 async def search(params: Annotated[KemPageParams, Query()], backend: BackendDependency) -> KemPage:
     """Units most similar to `q`, else the newest; `explain` adds the parts of each score."""
-    memory = backend.memories.of(params.user)
+    memory = backend.memory(params.user)
     page = await memory.search(params.query(), params.cursor, params.limit, explain=params.explain)
     items = tuple(item.model_copy(update={"kem": _without_vector(item.kem)}) for item in page.items)
     return page.model_copy(update={"items": items})
@@ -76,20 +76,20 @@ async def search(params: Annotated[KemPageParams, Query()], backend: BackendDepe
 @router.get("/memory/kems/{kem_id}")
 async def get(kem_id: Annotated[KemId, Path()], backend: BackendDependency, user: User = None) -> Kem:
     """One unit, from the global memory, else from the working memory."""
-    return _without_vector(await backend.memories.of(user).kem(kem_id))
+    return _without_vector(await backend.memory(user).kem(kem_id))
 
 
 @router.get("/memory/facets")
 async def facets(params: Annotated[KemSearchParams, Query()], backend: BackendDependency) -> Facets:
     """Values of metadata and content types, counted among the first 200 results."""
-    page = await backend.memories.of(params.user).search(params.query(), limit=MAX_PAGE)
+    page = await backend.memory(params.user).search(params.query(), limit=MAX_PAGE)
     return facets_of(page.items, is_all=page.next_cursor is None)
 
 
 @router.get("/memory/stats")
 async def stats(backend: BackendDependency, user: User = None) -> MemoryStats:
     """Number of units that the user may read."""
-    return await backend.memories.of(user).stats()
+    return await backend.memory(user).stats()
 
 
 @router.get("/memory/changes", response_class=Response, responses=STREAM_RESPONSES)
@@ -100,8 +100,8 @@ async def changes(
     user: User = None,
 ) -> Response:
     """Changes of units as they happen; the filter may name KEM_PUBLISHED, KEM_UPDATED, KEM_EVICTED, KEM_DELETED."""
-    following = backend.memories.of(user).follow(parse_filter(filter))
-    return streams.respond(event_frames(following, _change_frame))
+    following = backend.memory(user).follow(parse_filter(filter))
+    return streams.respond(event_frames(following, _change_frame), backend.is_current)
 
 
 def facets_of(results: Iterable[FoundKem], *, is_all: bool) -> Facets:

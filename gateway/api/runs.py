@@ -14,7 +14,6 @@ from bus_schema.process import (
     CancelProcess,
     Card,
     CardName,
-    GetProcess,
     ListProcesses,
     Run,
     RunId,
@@ -79,7 +78,7 @@ async def start(request: StartRunRequest, response: Response, backend: BackendDe
 @router.get("/runs/{run_id}")
 async def run(run_id: RunId, backend: BackendDependency) -> Run:
     """One run with its steps."""
-    return await backend.bus.request(GetProcess(run_id=run_id), trace=run_id)
+    return await backend.run(run_id)
 
 
 @router.post("/runs/{run_id}/cancel")
@@ -105,7 +104,7 @@ async def start_run(backend: Backend, request: StartRunRequest) -> Run:
     inputs = await _register(backend, run_id, request.briefs)
     fields = {"card": request.card, "card_name": request.card_name, "params": request.params}
     await backend.bus.request(StartProcess(run_id=run_id, inputs=tuple(inputs), **fields), trace=run_id)
-    return await backend.bus.request(GetProcess(run_id=run_id), trace=run_id)
+    return await backend.run(run_id)
 
 
 async def _register(backend: Backend, run_id: str, briefs: Sequence[str]) -> list[ArtifactRef]:
@@ -114,7 +113,9 @@ async def _register(backend: Backend, run_id: str, briefs: Sequence[str]) -> lis
     named = ((f"art_{run_id.removeprefix('run_')[:60]}-{number}", brief) for number, brief in enumerate(briefs))
     new: list[NewArtifact] = [{**about, "source": brief.encode(), "artifact_id": name} for name, brief in named]
     refs = []
-    for put in await backend.artifacts.put_all(new):
+    async with backend.own_artifacts() as artifacts:
+        puts = await artifacts.put_all(new)
+    for put in puts:
         if isinstance(put, ArtifactRejected):
             raise put
         if put.is_pending:

@@ -129,5 +129,5 @@ async def request_task(backend: Backend, user_id: str | None, command: Command[T
 async def _request(backend: Backend, user_id: str | None, command: Command[ResultT]) -> ResultT:
     if user_id is None:
         return await backend.query(command)
-    bus = backend.bus.acting_as(f"user.{user_id}")
+    bus = backend.acting_as(user_id)
     return await bus.request(command, trace=conversation_trace(user_id), timeout_s=QUERY_TIMEOUT_S)

@@ -80,7 +80,7 @@ async def timeline(params: Annotated[TimelinePageParams, Query()], backend: Back
     params.require_past(backend)
     query = params.query(params.limit, params.cursor)
     selected = {"newest_first": params.newest_first, "failures_only": params.failures_only}
-    return await backend.bus.request(query.model_copy(update=selected))
+    return await backend.recorded(query.model_copy(update=selected))
 
 
 @router.get("/timeline/buckets")
@@ -91,7 +91,7 @@ async def timeline_buckets(
     params.require_past(backend)
     until = params.until or backend.clock()
     query = GetTimelineBuckets(since=params.since, until=until, buckets=params.buckets, **params.conditions())
-    return await backend.bus.request(query)
+    return await backend.counted(query)
 
 
 @router.get("/events", response_class=Response, responses=STREAM_RESPONSES)
@@ -107,7 +107,8 @@ async def events(
     cursor = last_event_id or params.cursor
     from_beginning = cursor is None and params.since is not None
     start = await backend.tail.start_cursor("0" if from_beginning else cursor)
-    return streams.respond(event_frames(backend.tail.follow(params.query(200, start)), _frame))
+    query = await backend.visible(params.query(200, start))
+    return streams.respond(event_frames(backend.tail.follow(query), _frame), backend.is_current)
 
 
 def _frame(event: TimelineEvent) -> bytes:

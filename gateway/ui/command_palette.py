@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 from nicegui import background_tasks, ui
 
-from bus_schema.conversations import ListDialogues
 from bus_schema.process import ListProcesses
 from gateway.backend import Backend
 from gateway.ui.components import VALUE, anchor, attributes, box, popup, refill, text
@@ -44,6 +43,7 @@ _KEYS: Final = (
     ("?", "keys.list"),
 )
 _MAX_ENTRIES: Final = 16
+_MAX_DIALOGUES: Final = 50
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class CommandPalette:
         try:
             self._entries += [
                 PaletteEntry("palette.people", "user", dialogue.user_id, f"/chat?with={quote(dialogue.user_id)}")
-                for dialogue in (await bus.request(ListDialogues())).items
+                for dialogue in (await self._backend.dialogues(_MAX_DIALOGUES)).items
             ]
             self._entries += [
                 PaletteEntry("palette.runs", "runs", run.card_name, f"/runs/{run.run_id}", run.run_id)

@@ -112,6 +112,10 @@ class PageSession:
         """Mark the page as drawn, for tests."""
         update(self.main, data_drawn=self.name)
 
+    def end(self) -> None:
+        """Leave the page, whose account has been revoked; it takes no more."""
+        self._client.delete()
+
     def subtitle(self, content: str) -> None:
         self.layout.subtitle.set_text(content)
 

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 from gateway.backend import Backend
 from gateway.ui.activity import ActivityMonitor
 from gateway.ui.chat.screen import ChatScreen
+from gateway.ui.components import text
 from gateway.ui.episodes.screen import EpisodesScreen
 from gateway.ui.fleet.screen import FleetScreen
 from gateway.ui.memory.screen import MemoryScreen
@@ -27,6 +28,7 @@ from mindbus.tasks import running
 Draw = Callable[[PageSession], Awaitable[None]]
 
 _RECONNECT_WITHIN_S = 30.0
+_LOOK_AT_ACCOUNT_EVERY_S = 2.0
 # Scripts are compressed for every browser that comes: level 9 takes three times as long, for a twentieth of their size.
 _GZIP_LEVEL = 4
 
@@ -70,10 +72,15 @@ class WebUI:
 
     async def _show(self, name: str, request: Request, draw: Draw) -> None:
         ui.add_head_html(_HEAD + (_CHARTS if name in _WITH_CHARTS else ""))
-        session = PageSession(self._backend, self._activity, name, request)
+        backend = self._backend.of(request.state.account)
+        session = PageSession(backend, self._activity, name, request)
         await session.open()
+        session.every(_LOOK_AT_ACCOUNT_EVERY_S, lambda: None if backend.is_current() else session.end())
         with session.main:
-            await draw(session)
+            if name in _FOR_OPERATORS and not backend.account.is_operator:
+                text(session.i18n("for_operators"), "mb-meta", "p")
+            else:
+                await draw(session)
         session.finish()
 
 
@@ -95,6 +102,7 @@ _HEAD = "".join(
     [f'<script src="{ASSETS}/{name}.js"></script>' for name in ("mindbus", "timeline", "episodes")]
     + [f'<link rel="stylesheet" href="{ASSETS}/{name}.css">' for name in ("mindbus", "screens")]
 )
+_FOR_OPERATORS = {"fleet", "sim"}
 _WITH_CHARTS = {"timeline", "episodes"}
 # The charts' library is a megabyte: it is loaded while the screen is drawn, not after.
 _CHARTS = '<script>import("nicegui-echart")</script>'

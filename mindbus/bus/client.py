@@ -86,12 +86,13 @@ class Client:
         """The identity without its instance."""
         return owner_of(self._sender.identity)
 
-    def acting_as(self, identity: str, service: str | None = None) -> "Client":
+    def acting_as(self, identity: str, service: str | None = None, *, is_operator: bool = False) -> "Client":
         """A client of another identity on this connection; an agent's instance is added.
 
-        A worker acts for whom the allow-list names. Raises NotDelegated.
+        A worker acts for whom the allow-list names; `is_operator` says that they are one, which receivers believe of
+        the gateway alone. Raises NotDelegated.
         """
-        sender = self._sender.acting_as(identity, service)
+        sender = self._sender.acting_as(identity, service, is_operator=is_operator)
         return Client(self._transport, sender, self._replies, self._request_timeout_s)
 
     async def send(

@@ -46,7 +46,7 @@ class MessageContext:
     hops: int = field(init=False)
     message: "Message | Envelope | None" = None
     writer: "PartWriter | None" = None
-    # Whether an operator asks, which the pipeline knows by the settings, if the sender may speak as one.
+    # Whether an operator asks: as the message's sender has it, or by the settings, which the pipeline knows.
     is_operator: bool = False
     may_operate: bool = True
     # What this process's clock is ahead of the sender's, as far as it is known.

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bus_schema.access import is_own, speaks_for
+from bus_schema.delegation import OPERATOR_ROLE, is_own, speaks_for
 from bus_schema.envelope import CONTENT_TYPE, Envelope, Kind, NotAnEnvelope, explain, from_wire
 from bus_schema.identities import owner_of
 from bus_schema.messages import Message
@@ -43,6 +43,8 @@ class Decoded:
     route: Route
     attempt: int
     may_operate: bool = True
+    # Whether its sender's login, or the gateway, says that an operator asks.
+    is_operator: bool = False
 
     @property
     def is_query(self) -> bool:
@@ -56,18 +58,18 @@ async def decode(incoming: Incoming, queue: str, routes: Routes, claims: Claims)
     if has_nul(incoming.body):
         raise Unreadable(Code.INVALID, "contains a NUL character, which not every database can store", envelope)
     _check_way(incoming, envelope, queue)
-    may_operate = incoming.origin is None or incoming.origin.may_operate
+    rights = _rights_of(incoming, envelope)
     route = routes.find(envelope.type)
     if route is None:
         raise Unreadable(Code.INVALID, f"unknown type {envelope.type}: this service does not take it", envelope)
     if route.receives is None:
-        return Decoded(envelope, envelope, route, attempt_of(incoming), may_operate)
+        return Decoded(envelope, envelope, route, attempt_of(incoming), *rights)
     data = await data_of(envelope, claims)
     try:
         message = route.receives.model_validate(data)
     except ValidationError as invalid:
         raise Unreadable(Code.INVALID, explain(invalid), envelope) from invalid
-    return Decoded(envelope, message, route, attempt_of(incoming), may_operate)
+    return Decoded(envelope, message, route, attempt_of(incoming), *rights)
 
 
 def read_envelope(incoming: Incoming) -> Envelope:
@@ -105,6 +107,13 @@ def attempt_of(incoming: Incoming) -> int:
     """Which attempt this delivery is, from 1; only our own retried copies carry a number."""
     attempt = incoming.headers.get(ATTEMPT)
     return attempt if incoming.exchange == REQUEUE and isinstance(attempt, int) and 1 <= attempt < 1000 else 1
+
+
+def _rights_of(incoming: Incoming, envelope: Envelope) -> tuple[bool, bool]:
+    """Whether its sender may speak as an operator whom the settings name; whether it is an operator's whoever asks."""
+    if incoming.origin is None:
+        return True, envelope.mbrole == OPERATOR_ROLE
+    return incoming.origin.may_operate, incoming.origin.is_operator(envelope.mbrole)
 
 
 def _check_origin(incoming: Incoming, envelope: Envelope) -> None:

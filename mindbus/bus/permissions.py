@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from bus_schema.delegation import client_identity
 from mindbus.bus.topology import DEAD_LETTERS, EVENTS, REPLIES, SUBSCRIBERS, Rung, Topology
 
 # Every participant may subscribe to these: whether storage is there, which units of memory have changed.
@@ -69,7 +70,7 @@ def instance_mark(user: str) -> str:
 
     Empty for users of a service, which has names of its own.
     """
-    return f"{_digest(user)}-" if user.startswith(("user.", "agent.")) else ""
+    return f"{_digest(user)}-" if client_identity(user) is not None else ""
 
 
 def subscription_mark(owner: str) -> str:

@@ -4,9 +4,9 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Literal, Self, TypedDict, Unpack
 
-from bus_schema.access import CLIENTS, may_act_for
+from bus_schema.delegation import CLIENTS, may_act_for
 from bus_schema.envelope import MAX_HOPS, Envelope, Kind
 from bus_schema.identities import owner_of, worker_of
 from bus_schema.ids import derived, uuid7
@@ -57,8 +57,9 @@ class Sender:
     claims: Claims
     max_body_bytes: int = 64 * 1024
     principal: str | None = None
+    role: Literal["operator"] | None = None
 
-    def acting_as(self, identity: str, service: str | None) -> Self:
+    def acting_as(self, identity: str, service: str | None, *, is_operator: bool = False) -> Self:
         """A sender in another name, as one of the allow-list. Raises NotDelegated."""
         if identity.startswith("agent.") and identity.count(".") == 1:
             identity = f"{identity}.{self.instance}"
@@ -69,7 +70,8 @@ class Sender:
             raise NotDelegated(message=f"{service} may not act for {owner_of(identity)}")
         is_own = service in CLIENTS or worker_of(identity) == service
         principal = None if is_own else self.principal or self.identity
-        return replace(self, identity=identity, service=service, principal=principal)
+        role: Literal["operator"] | None = "operator" if is_operator else None
+        return replace(self, identity=identity, service=service, principal=principal, role=role)
 
     @property
     def source(self) -> str:
@@ -149,6 +151,7 @@ class Sender:
             mbkind=kind,
             mbrequester=self.principal or self.identity,
             mbonbehalfof=self.identity if self.principal else None,
+            mbrole=self.role,
             mbtraceid=where.get("trace") or (cause.mbtraceid if cause else None),
             mbstepid=where.get("step") or (cause.mbstepid if cause else None),
             mbattempt=where.get("attempt") or (cause.mbattempt if cause else None),

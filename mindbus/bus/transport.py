@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from bus_schema.access import may_operate
+from bus_schema.delegation import OPERATOR_ROLE, client_identity, is_operator_by, may_operate
 from bus_schema.envelope import Envelope
 from mindbus.bus.topology import REQUEUE, Topology
 
@@ -69,6 +69,10 @@ class Origin:
         """Whether an operator whom the message names as its requester has an operator's rights."""
         return self.is_trusted or may_operate(self.user)
 
+    def is_operator(self, role: str | None) -> bool:
+        """Whether the message is an operator's: by its login, or by its `mbrole` where that is believed."""
+        return (self.is_trusted and role == OPERATOR_ROLE) or is_operator_by(self.user, role)
+
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
@@ -80,7 +84,7 @@ class Receiver:
     @property
     def shares_user(self) -> bool:
         """Whether participants share the user, so that it tells nothing of them, and declares all that they need."""
-        return not self.user.startswith(("user.", "agent.")) and self.user != self.service
+        return client_identity(self.user) is None and self.user != self.service
 
     def origin_of(self, user: str, exchange: str, headers: Callable[[], dict[str, Any]]) -> Origin:
         """The first sender of a message that a user has published, which the broker has verified.

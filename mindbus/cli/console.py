@@ -99,6 +99,8 @@ def plain(value: Any) -> Any:
         return value.model_dump(mode="json")
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, datetime):
+        return value.isoformat()
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     return value

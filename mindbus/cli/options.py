@@ -2,10 +2,15 @@
 
 import re
 from typing import Annotated
+from urllib.parse import unquote, urlsplit
 
 import typer
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
-from bus_schema.identities import IDENTITY, is_user_id
+from bus_schema.delegation import client_identity
+from bus_schema.identities import IDENTITY, is_user_id, owner_of
+from mindbus.settings import Settings
 
 JSON_WANTED = "mindbus json"
 _TRACE = r"[A-Za-z0-9][A-Za-z0-9_.:@-]{0,127}"
@@ -21,11 +26,27 @@ def _remember(context: typer.Context, as_json: bool) -> bool:
     return as_json
 
 
-def _identity(identity: str) -> str:
+def own_identity() -> str | None:
+    """Identity of whoever MINDBUS_AMQP_URL logs in as; None where it may be anybody, as for the owner of a node."""
+    try:
+        url = Settings().amqp_url
+    except (ValidationError, SettingsError):
+        # The command says so itself.
+        return None
+    return None if url is None else client_identity(unquote(urlsplit(url).username or ""))
+
+
+def _identity(context: typer.Context, option: typer.CallbackParam, identity: str) -> str:
+    own = own_identity()
+    source = context.get_parameter_source(option.name or "")
+    if own is not None and source is not None and source.name == "DEFAULT":
+        return own
     if not re.fullmatch(IDENTITY, identity):
         raise typer.BadParameter(
             f"{identity!r} is no identity; write agent.ROLE, agent.ROLE.INSTANCE, user.NAME or svc.SERVICE"
         )
+    if own is not None and owner_of(identity) != own:
+        raise typer.BadParameter(f"by MINDBUS_AMQP_URL you are {own}, and nobody else")
     return identity
 
 
@@ -35,6 +56,13 @@ def _user(user_id: str) -> str:
             f"{user_id!r} is no user id; it has 1 to 64 Latin letters, digits and _@.- with no sign at its start"
         )
     return user_id
+
+
+def _speaker(user_id: str) -> str:
+    own = own_identity()
+    if own is not None and f"user.{_user(user_id)}" != own:
+        raise typer.BadParameter(f"by MINDBUS_AMQP_URL you are {own}, and speak for nobody else")
+    return _user(user_id)
 
 
 def _trace(trace: str | None) -> str | None:
@@ -57,7 +85,7 @@ Trace = Annotated[
 RequiredTrace = Annotated[
     str, typer.Option("--trace", metavar="TRACE", callback=_trace, help="The trace that it belongs to.")
 ]
-User = Annotated[str, typer.Option("--user", metavar="USER", callback=_user, help="Who speaks, such as anna.")]
+User = Annotated[str, typer.Option("--user", metavar="USER", callback=_speaker, help="Who speaks, such as anna.")]
 UserArgument = Annotated[str, typer.Argument(metavar="USER", callback=_user, help="Whose, such as anna's.")]
 
 LOCAL_USER = "user.local"

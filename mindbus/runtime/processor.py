@@ -92,6 +92,7 @@ class Processor:
             self.worker.name,
             message.attempt,
             message=message.message,
+            is_operator=message.is_operator,
             may_operate=message.may_operate,
         )
         call: CallNext = partial(self._call, message, context)

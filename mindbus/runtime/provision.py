@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-from bus_schema.access import targets_of
+from bus_schema.delegation import is_operator_by, targets_of
 from bus_schema.messages import Command
 from mindbus.bus.connection import open_broker
-from mindbus.bus.permissions import Permissions, definitions_of, merged, of_worker, user_definition
+from mindbus.bus.permissions import Permissions, definitions_of, merged, of_client, of_worker, user_definition
 from mindbus.bus.topology import Topology, backbone, of_service, rungs_of
 from mindbus.bus.transport import Transport
 from mindbus.bus.worker import Worker
@@ -149,6 +149,13 @@ def permissions_of(worker: Worker, settings: Settings) -> Permissions:
     targets = {*targets_of(worker.name, readers), *_returned_to(worker), *worker.sends_to}
     heard = (*worker.subscribes_to, *(key.removeprefix("evt.") for key in worker.routes.event_keys))
     return of_worker(worker.name, sorted(targets), heard, rungs_of(settings.retry_rungs))
+
+
+def client_definitions(login: str, password: str, vhost: str = "/") -> dict[str, Any]:
+    """The user of a person or an agent outside the fleet, with the template's permissions; operators hear all."""
+    heard = ("#",) if is_operator_by(login, None) else ()
+    permissions = of_client(login, sorted(targets_of(login)), heard)
+    return merged([{"users": [user_definition(login, password)]}, definitions_of(login, permissions, vhost)])
 
 
 def _returned_to(worker: Worker) -> Iterator[str]:

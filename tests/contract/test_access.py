@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from bus_schema.access import ACCESS, access_to, may_act_for, targets_of
+from bus_schema.access import ACCESS, access_to
 from bus_schema.catalogue import commands
+from bus_schema.delegation import may_act_for, targets_of
 from bus_schema.history import ClearHistory, ShowHistory
 from bus_schema.messages import Command
 from mindbus.registry import WorkerNameTaken, installed_workers
@@ -89,7 +90,7 @@ ADMITTED: Mapping[str, str] = {
     "storage.get_timeline_buckets": _NAMED,
     "storage.get_user": _ALL,
     "storage.get_versions": _ALL,
-    "storage.list_dialogues": _OPERATORS,
+    "storage.list_dialogues": _NAMED,
     "storage.list_facts": _OPERATORS,
     "storage.list_tasks": _OPERATORS,
     "storage.list_users": _ALL,

@@ -30,7 +30,8 @@ from tests.private_users import RUNGS, admin_of, private_node, settings_of, temp
 from tests.raw_amqp import an_envelope, properties_for
 
 WORKERS = ("critic", "dialogue", "storage", "swm", "tracker", "gateway", "counter", "subagent-analytic")
-CLIENTS = ("user.anna", "agent.scout")
+CLIENTS = ("user.anna", "agent.scout", "operator.olga")
+OPERATORS = {"gateway", "operator.olga"}
 USERS = (*WORKERS, *CLIENTS)
 EVERYBODY, NOBODY = frozenset(USERS), frozenset[str]()
 
@@ -148,11 +149,11 @@ ROWS: dict[str, tuple[Attempt, Collection[str]]] = {
     "another's events": (publish("mb.evt.greeter"), NOBODY),
     "all events": (publish("mb.evt"), NOBODY),
     "a command to storage, which serves everybody": (publish("mb.cmd.storage"), EVERYBODY),
-    "a command to the tracker, which serves nobody": (publish("mb.cmd.tracker"), {"tracker", "gateway"}),
-    "a command to a worker that it does not name": (publish("mb.cmd.greeter"), {"gateway"}),
+    "a command to the tracker, which serves nobody": (publish("mb.cmd.tracker"), {"tracker", *OPERATORS}),
+    "a command to a worker that it does not name": (publish("mb.cmd.greeter"), OPERATORS),
     "a command to a sub-agent": (
         publish("mb.cmd.subagent-analytic"),
-        {"dialogue", "gateway", "subagent-analytic"},
+        {"dialogue", "subagent-analytic", *OPERATORS},
     ),
     "a reply": (publish("mb.reply", "reply.greeter.1"), frozenset(WORKERS)),
     "a notification to a subscriber": (publish("mb.sub", "sub_1"), {"swm"}),
@@ -191,8 +192,8 @@ ROWS: dict[str, tuple[Attempt, Collection[str]]] = {
     "bind all replies": (bind("mb.reply", "#", "mb.reply.{me}3"), NOBODY),
     "bind heartbeats": (bind("mb.evt", "evt.fleet.heartbeat"), EVERYBODY),
     "bind all": (bind("mb.evt", "#"), NOBODY),
-    "bind all events": (bind("mb.evt", "evt.#"), {"gateway"}),
-    "bind another's dialogues": (bind("mb.evt", "evt.dialogue.*"), {"gateway"}),
+    "bind all events": (bind("mb.evt", "evt.#"), OPERATORS),
+    "bind another's dialogues": (bind("mb.evt", "evt.dialogue.*"), OPERATORS),
     "bind one's own to commands": (bind("mb.cmd.greeter", "#"), NOBODY),
     "bind one's own to returns": (bind("mb.requeue", "mb.q.greeter"), NOBODY),
     "bind another's queue": (bind_a_queue_of_another, NOBODY),

@@ -32,7 +32,7 @@ from tests.raw_amqp import RawPublisher, an_envelope, properties_for
 
 USERS = (
     *("greeter", "keeper", "critic", "intruder", "dialogue", "subagent-analytic", "gateway"),
-    *("user.anna", "user.local"),
+    *("user.anna", "user.local", "operator.olga"),
 )
 QUEUE = "mb.q.greeter"
 
@@ -118,6 +118,7 @@ def client_of(user: str, node: PrivateNode, settings: FleetSettings, identity: s
         ("critic", "svc.critic", "critic"),
         ("critic", "user.anna", "critic"),
         ("user.anna", "user.anna", "client"),
+        ("operator.olga", "user.olga", "client"),
     ],
 )
 async def test_a_user_speaks_for_itself_and_for_those_whom_it_serves(
@@ -139,6 +140,7 @@ async def test_a_user_speaks_for_itself_and_for_those_whom_it_serves(
         ("user.anna", "user.boris", "client"),
         ("user.anna", "user.anna", "gateway"),
         ("user.anna", "svc.anna", "client"),
+        ("operator.olga", "user.anna", "client"),
     ],
 )
 async def test_whoever_says_to_be_somebody_else_is_refused(
@@ -177,6 +179,32 @@ async def test_an_agent_that_is_taken_over_is_no_operator_whomever_it_speaks_for
         assert (await bus.request(Look())).text == "somebody"
 
     assert refused.value.code is Code.UNAUTHORIZED
+
+
+@pytest.mark.parametrize(
+    ("user", "service", "role", "is_one"),
+    [
+        ("operator.olga", "client", False, True),
+        ("gateway", "gateway", True, True),
+        ("gateway", "gateway", False, False),
+        ("dialogue", "dialogue", True, False),
+        ("critic", "critic", True, False),
+        ("user.anna", "client", True, False),
+        ("", "cli", True, True),
+    ],
+)
+async def test_an_operator_whom_no_setting_names_is_one_by_the_login_or_by_the_word_of_the_gateway(
+    node: PrivateNode, settings: FleetSettings, user: str, service: str, role: bool, is_one: bool
+) -> None:
+    person = "user.anna" if user == "user.anna" else "user.olga"
+    own_name = person if service in ("client", "cli") else f"svc.{service}"
+    async with fleet_of(Keeper, settings=settings), client_of(user, node, settings, own_name, service) as own:
+        bus = own.acting_as(person, is_operator=role)
+
+        said = (await bus.request(Look())).text
+        deleted = await bus.ask(DeleteUser(user_id="boris"), to="keeper")
+
+    assert (said, deleted.status) == (("operator", "ok") if is_one else ("somebody", "error"))
 
 
 async def test_who_sends_is_told_apart_from_for_whom(node: PrivateNode, settings: FleetSettings) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from nicegui import ui
 from nicegui.element import Element
 
-from bus_schema.conversations import ListDialogues, MessageStored
+from bus_schema.conversations import MessageStored
 from bus_schema.dialogue import MAX_PREVIEW_CHARS, DialogueMessage, MessageKind
 from bus_schema.envelope import Envelope
 from bus_schema.facts import ListFacts
@@ -229,7 +229,7 @@ class ChatScreen:
 
     async def _refresh(self) -> None:
         i18n = self.session.i18n
-        page = await self.session.backend.bus.request(ListDialogues(limit=_LISTED))
+        page = await self.session.backend.dialogues(_LISTED)
         for dialogue in page.items:
             self.people.meet(dialogue.user_id, is_active=dialogue.is_active, last_at=dialogue.last_activity)
         for pane in self.panes:

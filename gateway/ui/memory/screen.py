@@ -11,7 +11,6 @@ from bus_schema.glm import FoundKem
 from bus_schema.identities import is_user_id
 from bus_schema.kem_query import KemQuery
 from gateway.api.memory import facets_of
-from gateway.backend import LOCAL_USER
 from gateway.event_feed import MissedEvents
 from gateway.shared_memory import KemChange, KemNotFound
 from gateway.ui.components import SegmentedControl, box, button, show_if
@@ -44,7 +43,7 @@ class MemoryScreen:
     def __init__(self, session: PageSession) -> None:
         self.session = session
         question = MemorySearch.of_address(session.query)
-        self.memory = session.backend.memories.of(question.user)
+        self.memory = session.backend.memory(question.user)
         self.found = SearchResults()
         self._chosen: KemItem | None = None
         self._controls(question)
@@ -199,5 +198,5 @@ def user_button(session: PageSession, user_id: str | None) -> None:
         session.remember(user=user if is_user_id(user) else None, kem=None)
         ui.run_javascript("location.reload()")
 
-    label = session.i18n("memory.as", user=f"user.{user_id}" if user_id else LOCAL_USER)
+    label = session.i18n("memory.as", user=f"user.{user_id}" if user_id else session.backend.account.identity)
     button(label, lambda: prompt_user(session.i18n, "memory.as_user", user_id or "", switch), "mb-not-phone", "user")

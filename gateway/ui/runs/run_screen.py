@@ -8,7 +8,7 @@ from urllib.parse import quote
 from nicegui import ui
 
 from bus_schema.envelope import Envelope
-from bus_schema.process import CancelProcess, GetProcess, Run, RunStatus, StepProgress, StepStatus
+from bus_schema.process import CancelProcess, Run, RunStatus, StepProgress, StepStatus
 from bus_schema.storage import SearchArtifacts
 from gateway.ui.components import attributes, box, button, figure, head, icon_link, identifier, refill, tag, text
 from gateway.ui.dialogs import confirm
@@ -88,7 +88,7 @@ class RunScreen:
     async def _refresh(self) -> None:
         bus, trace = self.session.backend.bus, self.run_id
         run, artifacts = await asyncio.gather(
-            bus.request(GetProcess(run_id=self.run_id), trace=trace),
+            self.session.backend.run(self.run_id),
             bus.request(SearchArtifacts(trace_id=self.run_id, limit=200), trace=trace),
         )
         is_new = self.run is None or self.run.status is not run.status

@@ -9,7 +9,6 @@ from urllib.parse import unquote
 
 from nicegui import ui
 
-from bus_schema.conversations import ListDialogues
 from bus_schema.envelope import Envelope
 from bus_schema.identities import is_user_id
 from bus_schema.messages import Command
@@ -229,7 +228,7 @@ async def _people(session: PageSession) -> dict[str, str]:
     bus = session.backend.bus
     people: dict[str, str] = {}
     try:
-        people |= {item.user_id: item.user_id for item in (await bus.request(ListDialogues(limit=_MOST_PEOPLE))).items}
+        people |= {item.user_id: item.user_id for item in (await session.backend.dialogues(_MOST_PEOPLE)).items}
         people |= {user.user_id: user.name for user in (await bus.request(ListUsers(limit=_MOST_PEOPLE))).items}
     except EXPECTED_ERRORS as error:
         session.say(error_text(session.i18n, error))

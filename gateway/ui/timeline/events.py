@@ -261,4 +261,4 @@ class TimelineEvents:
     async def _count(self, counts: TimelineCounts, through: int | None = None) -> None:
         span = {"since": counts.since, "until": counts.until, "buckets": counts.slots, "through": through}
         query = GetTimelineBuckets.model_validate(span | self._conditions)
-        counts.read((await self._session.backend.query(query)).series)
+        counts.read((await self._session.backend.counted(query)).series)

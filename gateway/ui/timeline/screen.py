@@ -67,7 +67,7 @@ class TimelineScreen:
     async def load(self) -> None:
         await self.events.read()
         if not self.events.newest.marks:
-            has_earlier = (await self.session.backend.bus.request(GetTimeline(limit=1))).items
+            has_earlier = (await self.session.backend.recorded(GetTimeline(limit=1))).items
             self.empty_state.explain("timeline.quiet" if has_earlier else "timeline.empty")
         self.redraw()
         self.view.watch()

@@ -2,6 +2,8 @@
 
 import base64
 from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import mkdtemp
 
 import httpx
 import pytest
@@ -10,7 +12,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from gateway.access_control import COOKIE, AccessControl, BodyLimit
-from gateway.access_tokens import AccessKeys, LoginThrottle
+from gateway.access_tokens import OWNER, AccessKeys, Throttle
+from mindbus.accounts import Accounts
 
 TOKEN = "a token that nobody guesses"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -27,8 +30,13 @@ async def inside(scope: Scope, receive: Receive, send: Send) -> None:
     await PlainTextResponse(f"in {len(body)}")(scope, receive, send)
 
 
-def gate(token: str | None) -> AccessControl:
-    return AccessControl(BodyLimit(inside, 1000), AccessKeys(token, now), LoginThrottle(now), "127.0.0.1")
+ACCOUNTS = Accounts(Path(mkdtemp()) / "accounts.db")
+KEYS = AccessKeys(TOKEN, now, ACCOUNTS)
+
+
+def gate(token: str | None, rate: int = 0) -> AccessControl:
+    keys = AccessKeys(token, now, ACCOUNTS)
+    return AccessControl(BodyLimit(inside, 1000), keys, Throttle(now), Throttle(now, limit=rate), "127.0.0.1")
 
 
 def visitor(token: str | None = None, host: str = "localhost:8040") -> httpx.AsyncClient:
@@ -128,7 +136,7 @@ async def test_without_the_token_nobody_learns_what_was_wrong(said: dict[str, st
 
 
 async def test_a_session_lets_in_as_long_as_it_is_one() -> None:
-    session = AccessKeys(TOKEN, now).session()
+    session = KEYS.open_session(OWNER)
     async with visitor(TOKEN) as at:
         assert (await at.get("/api/sim", headers={"Cookie": f"{COOKIE}={session}"})).text == "in 0"
         assert (await at.get("/api/sim", headers={"Cookie": f"{COOKIE}={session}0"})).status_code == 401
@@ -153,7 +161,7 @@ async def test_who_guesses_too_often_is_kept_waiting_even_with_the_right_token()
         for _ in range(10):
             assert (await at.get("/api/sim", headers={"Authorization": "Bearer wrong"})).status_code == 401
         late = await at.get("/api/sim", headers=BEARER)
-        at_home = await at.get("/api/sim", headers={"Cookie": f"{COOKIE}={AccessKeys(TOKEN, now).session()}"})
+        at_home = await at.get("/api/sim", headers={"Cookie": f"{COOKIE}={KEYS.open_session(OWNER)}"})
 
     assert late.status_code == 429
     assert 0 < int(late.headers["retry-after"]) <= 61
