@@ -289,7 +289,7 @@ class MessageReceived(Event, topic="dialogue", name="message_received"):
 
 
 class MessageSent(Event, topic="dialogue", name="message_sent"):
-    """The assistant has sent a message to a user."""
+    """The assistant has sent a message to a user; `model_tokens` is what it has cost, without its sub-agents."""
 
     user_id: UserId
     message_id: DialogueMessageId
@@ -297,3 +297,4 @@ class MessageSent(Event, topic="dialogue", name="message_sent"):
     in_reply_to: DialogueMessageId | None = None
     preview: Preview = ""
     kem_ids: KemIds = ()
+    model_tokens: int = Field(default=0, ge=0)

@@ -1,6 +1,7 @@
 """The FastAPI application: routers, access control, error handlers."""
 
 import warnings
+from datetime import timedelta
 
 from fastapi import FastAPI, Request, Security
 from fastapi.exceptions import RequestValidationError
@@ -17,6 +18,7 @@ from gateway.backend import Backend
 from gateway.event_streams import EventStreams
 from gateway.login import login_routes
 from gateway.problems import EXPECTED, Problem, field_errors, problem_for, problem_response, respond
+from gateway.token_budget import BudgetSpent
 from mindbus.logs import logger
 from mindbus.version import __version__
 
@@ -63,6 +65,7 @@ def _add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _handle_unexpected)
+    app.add_exception_handler(BudgetSpent, _handle_spent_budget)
     for kind in EXPECTED:
         app.add_exception_handler(kind, _handle_expected)
 
@@ -81,6 +84,14 @@ async def _not_found(request: Request) -> Response:
 
 async def _handle_expected(_request: Request, error: Exception) -> Response:
     return respond(Problem.of(error))
+
+
+async def _handle_spent_budget(request: Request, error: Exception) -> Response:
+    backend: Backend = request.app.state.backend
+    now = backend.clock()
+    tomorrow = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    wait_s = int((tomorrow - now).total_seconds()) + 1
+    return problem_response(Code.UNAVAILABLE, str(error), 429, {"Retry-After": str(wait_s)})
 
 
 async def _invalid(_request: Request, error: Exception) -> Response:

@@ -20,6 +20,7 @@ from gateway.access_tokens import OWNER
 from gateway.event_feed import EventFeed
 from gateway.shared_memory import MemoryChangeListener, SharedMemories, SharedMemory
 from gateway.timeline_tail import TimelineTail
+from gateway.token_budget import BudgetSpent, TokenBudget
 from gateway.visibility import EventScope, ForOperators, NotYours, VisibleFeed, VisibleTimeline
 from mindbus.accounts import Account, accounts_of
 from mindbus.bus.client import Client
@@ -52,6 +53,7 @@ class Backend:
         self._events = EventFeed(self.bus, settings.heartbeat_s, clock)
         self._timeline = TimelineTail(self.bus.request, self._events)
         self._memories = SharedMemories(bus)
+        self._budget = TokenBudget(self._events, accounts_of(settings), clock)
         self._memory_listener = MemoryChangeListener(self._events, self._memories.changes)
         self._look_as(OWNER)
 
@@ -103,6 +105,12 @@ class Backend:
     def memory(self, user_id: str | None = None) -> SharedMemory:
         """Memory as the account, or another user for an operator, may read it. Raises NotYours."""
         return self._memories.of(self.bus.owner if user_id is None else self.acting_as(user_id).owner)
+
+    def require_budget(self) -> None:
+        """Raises BudgetSpent where a person's messages have cost their tokens of the day."""
+        budget = self.settings.user_tokens_per_day
+        if budget and not self.account.is_operator and self._budget.spent(self.account.identity) >= budget:
+            raise BudgetSpent
 
     def require_operator(self) -> None:
         """Raises ForOperators."""
@@ -159,6 +167,8 @@ class Backend:
             stack.push_async_callback(self._owned.stop)
             await stack.enter_async_context(running(self._timeline.run(), "timeline tail"))
             await stack.enter_async_context(running(self._memory_listener.run(), "memory changes"))
+            if self.settings.user_tokens_per_day:
+                await stack.enter_async_context(running(self._budget.run(), "token budget"))
             yield
 
 

@@ -3,8 +3,9 @@
 import json
 import re
 from collections.abc import AsyncIterator, Sequence
+from contextvars import ContextVar
 from datetime import timedelta
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -115,6 +116,23 @@ class LanguageModel(Protocol):
     async def aclose(self) -> None: ...
 
 
+_meter: "ContextVar[TokenMeter | None]" = ContextVar("meter of the work at hand", default=None)
+
+
+class TokenMeter:
+    """Number of tokens that answers of metered models have cost within a block, in this task and those it starts."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+
+    def __enter__(self) -> Self:
+        self._before = _meter.set(self)
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        _meter.reset(self._before)
+
+
 class MeteredModel:
     """A language model that adds up what its answers cost."""
 
@@ -151,6 +169,8 @@ class MeteredModel:
     def _count(self, completion: Completion) -> Completion:
         self.calls += 1
         self.usage += completion.usage
+        if (meter := _meter.get()) is not None:
+            meter.tokens += completion.usage.prompt_tokens + completion.usage.completion_tokens
         return completion
 
 

@@ -127,8 +127,9 @@ async def send_message(
 ) -> AsyncGenerator[str | Answered]:
     """Chunks of the answer, then the whole answer; closing the generator does not stop the agent: `cancel_answer` does.
 
-    Raises NotYours, ReplyError, BusUnavailable.
+    Raises NotYours, BudgetSpent, ReplyError, BusUnavailable.
     """
+    backend.require_budget()
     command = Invoke(user_id=user_id, message=text, message_id=message_id or mint("msg"), stream=True)
     settings = backend.settings
     timeout_s = settings.llm_timeout_s + settings.subagent_timeout_s + settings.request_timeout_s

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,27 @@ async def test_who_asks_too_often_waits_while_others_do_not(settings: FleetSetti
     assert [answer.status_code for answer in asked] == [200, 200, 200, 429, 429]
     assert 0 < int(asked[-1].headers["retry-after"]) <= 61
     assert other.status_code == 200
+
+
+async def test_whose_messages_have_cost_the_tokens_of_a_day_goes_on_tomorrow(
+    settings: FleetSettings, accounts: Accounts
+) -> None:
+    anna, olga = accounts.add("anna", AccessRole.USER), accounts.add("olga", AccessRole.OPERATOR)
+    few = settings.model_copy(update={"user_tokens_per_day": 1})
+    async with serving(*MEMORY, DialogueWorker, settings=few) as gateway:
+
+        async def say(user: str, token: str) -> httpx.Response:
+            path, message = f"/api/dialogues/{user}/messages", {"message": "How are you?"}
+            return await gateway.http.post(path, headers=bearer(token), json=message)
+
+        first = await say("anna", anna)
+        await until(lambda: accounts.spent("user.anna", f"{datetime.now(UTC):%Y-%m-%d}") > 1)
+        second, operators = await say("anna", anna), [await say("olga", olga) for _ in range(2)]
+
+    assert (first.status_code, second.status_code) == (200, 429)
+    assert 0 < int(second.headers["retry-after"]) <= 86_401
+    assert "go on tomorrow" in second.json()["detail"]
+    assert [answer.status_code for answer in operators] == [200, 200]
 
 
 @pytest.mark.parametrize("trusted", ["", "127.0.0.1"])

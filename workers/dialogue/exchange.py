@@ -11,6 +11,7 @@ from agents.dialogue.agent import DialogueAgent, MemorySnippet, fitting_memory
 from agents.dialogue.generation import asks_again
 from agents.models.conversation import fit_window
 from agents.models.errors import ModelUnavailable
+from agents.models.language_model import TokenMeter
 from agents.models.offline.model import OfflineModel
 from agents.present import Present
 from bus_schema.conversations import Saved
@@ -43,6 +44,7 @@ class DialogueExchange:
     answer: DialogueMessage
     buffered: int | None = None
     delegations: tuple[DelegatedTask, ...] = ()
+    model_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +89,14 @@ class ExchangeProcessor:
         record.said = _with_unanswered_question(worded, talk.recent)
         if record.said.content != draft.content or not is_foreseen:
             memory, shown = await self._remembered(record, present, talk)
-        text = record.answered or await self._thought(record, shown, present, on_piece)
+        with TokenMeter() as meter:
+            text = record.answered or await self._thought(record, shown, present, on_piece)
         used = memory.used(shown, record.said.content or "", text)
         answer, stored = await self._keep(record, self._answer(record, text, memory, shown, used))
         self._remember(talk, worded, answer, stored, record)
         await self.memory.report(memory, user_id, used)
-        delegations = record.delegations(self.subagents.known)
-        return DialogueExchange(said, answer, None if stored is None else stored.buffered, delegations)
+        buffered = None if stored is None else stored.buffered
+        return DialogueExchange(said, answer, buffered, record.delegations(self.subagents.known), meter.tokens)
 
     def _remember(
         self,

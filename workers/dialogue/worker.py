@@ -12,7 +12,7 @@ from agents.dialogue.agent import DialogueAgent, hidden_instruction
 from agents.dialogue.generation import is_cut_off
 from agents.models.endpoint import EndpointModel
 from agents.models.explicit_requests import ExplicitRequestModel
-from agents.models.language_model import LanguageModel
+from agents.models.language_model import LanguageModel, MeteredModel
 from bus_schema.dialogue import (
     MAX_PREVIEW_CHARS,
     AnswerCancelled,
@@ -93,7 +93,7 @@ class DialogueWorker(Worker):
             self._talks,
             histories,
             self._open_talks,
-            DialogueAgent(ExplicitRequestModel(self._model), context_tokens=settings.llm_context_tokens),
+            DialogueAgent(ExplicitRequestModel(MeteredModel(self._model)), context_tokens=settings.llm_context_tokens),
             MemoryLookup(KemRecall(context.bus, within_s), EpisodeRecall(context.bus, within_s)),
             UserDirectory(context.bus, open_preferences(settings.habits).zone_of),
             Subagents(known_subagents or {}, context.bus, context.clock, settings.subagent_timeout_s),
@@ -240,6 +240,7 @@ class DialogueWorker(Worker):
             in_reply_to=exchange.said.message_id,
             preview=_preview(answer),
             kem_ids=answer.kem_ids,
+            model_tokens=exchange.model_tokens,
         )
         events = [Publish(sent, answer.trace_id)]
         if exchange.buffered is None or exchange.buffered >= self._most_messages:
@@ -261,9 +262,8 @@ class DialogueWorker(Worker):
         if (stored := await self._talks.fragment(fragment_id)) is not None:
             return stored
         state = await self._talks.buffer(user_id)
-        if state is None or len(state.buffer) < at_least:
-            return None
-        if silent_since is not None and state.last_activity > silent_since:
+        is_late = silent_since is None or (state is not None and state.last_activity <= silent_since)
+        if state is None or len(state.buffer) < at_least or not is_late:
             return None
         fragment = DialogueFragment(
             fragment_id=fragment_id,
