@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from bus_schema.artifacts import retention_of
 from bus_schema.identities import Principal, owner_of
 from mindbus.sql.database import Database
+from mindbus.sql.statements import PreparedStatement
 from storage_service.errors import NoSuchArtifact, NotAnOperator, NotAService
 from storage_service.rows import inserting
 from storage_service.tables import ManifestRow, TraceMemberRow, TraceRow
@@ -76,9 +77,8 @@ class Traces:
         owners = sorted(set(map(owner_of, members)))
 
         def add(connection: Connection) -> None:
-            for member in owners:
-                row = {"trace_id": trace_id, "member": member}
-                connection.execute(inserting(connection, TraceMemberRow), row)
+            rows = [{"trace_id": trace_id, "member": member} for member in owners]
+            inserting(TraceMemberRow).all_of(connection, rows)
             _change_trace(connection, trace_id, retention=retention)
 
         await self.database.run(add)
@@ -90,16 +90,16 @@ class Traces:
 
 
 _OF_TRACE = TraceRow.trace_id == bindparam("of")
-_TRACE = select(TraceRow.__table__).where(_OF_TRACE).with_for_update()
-_TRACE_CHANGE = update(TraceRow).where(_OF_TRACE)
+_TRACE = PreparedStatement(select(TraceRow.__table__).where(_OF_TRACE).with_for_update())
+_TRACE_CHANGE = PreparedStatement(update(TraceRow).where(_OF_TRACE))
 
 
 def _change_trace(
     connection: Connection, trace_id: str, *, retention: str | None = None, closed_at: datetime | None = None
 ) -> None:
     """Open a trace, unless it is there; an end that it has already stays as it is."""
-    connection.execute(inserting(connection, TraceRow), {"trace_id": trace_id})
-    trace = connection.execute(_TRACE, {"of": trace_id}).one()
+    inserting(TraceRow).all(connection, {"trace_id": trace_id})
+    trace = _TRACE.first(connection, {"of": trace_id})
     retention, closed_at = retention or trace.retention, trace.closed_at or closed_at
     kept_for = retention_of(retention) if retention else None
     changed = {
@@ -107,4 +107,4 @@ def _change_trace(
         "closed_at": closed_at,
         "kept_until": closed_at + kept_for if closed_at and kept_for else None,
     }
-    connection.execute(_TRACE_CHANGE, changed | {"of": trace_id})
+    _TRACE_CHANGE.run(connection, [changed | {"of": trace_id}])

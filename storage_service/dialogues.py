@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, or_, select
@@ -23,6 +22,7 @@ from bus_schema.conversations import (
 from bus_schema.dialogue import MAX_FRAGMENT_MESSAGES, DialogueFragment, DialogueMessage, DialogueState
 from mindbus.errors import TemporaryFailure
 from mindbus.sql.database import Database
+from mindbus.sql.statements import PreparedStatement
 from retrieval.cursors import PageKey, position_of, split_page
 from storage_service.errors import FragmentMismatch, MessageIdTaken, NoSuchFragment, NoSuchMessage
 from storage_service.rows import inserting, upserting
@@ -135,19 +135,19 @@ class Dialogues:
 
 
 _MESSAGES, _DIALOGUES = DialogueMessageRow.__table__, DialogueRow.__table__
-_MESSAGE = select(_MESSAGES).where(_MESSAGES.c.message_id == bindparam("id"))
-_DIALOGUE = select(_DIALOGUES).where(_DIALOGUES.c.user_id == bindparam("of"))
+_MESSAGE = PreparedStatement(select(_MESSAGES).where(_MESSAGES.c.message_id == bindparam("id")))
+_DIALOGUE = PreparedStatement(select(_DIALOGUES).where(_DIALOGUES.c.user_id == bindparam("of")))
 
 
 def _save(connection: Connection, message: DialogueMessage) -> Saved:
-    existing = connection.execute(_MESSAGE, {"id": message.message_id}).first()
+    existing = _MESSAGE.first(connection, {"id": message.message_id})
     if existing is not None:
         if not _is_same(_as_message(existing), message):
             raise MessageIdTaken(message_id=message.message_id)
-        dialogue = connection.execute(_DIALOGUE, {"of": message.user_id}).one()
+        dialogue = _DIALOGUE.first(connection, {"of": message.user_id})
         return _saved(message, dialogue, existing.position, is_new=False)
     begun = {"user_id": message.user_id, "last_position": 1, "fragmented_position": 0, "last_activity": message.time}
-    dialogue = connection.execute(_advancing(connection.dialect.name), begun).one()
+    dialogue = _ADVANCING.first(connection, begun)
     columns = message.model_dump(exclude={"trace_id", "ref", "kem_ids", "episodes"})
     lists = {
         "kem_ids": list(message.kem_ids) or None,
@@ -155,12 +155,11 @@ def _save(connection: Connection, message: DialogueMessage) -> Saved:
     }
     row = columns | lists | {"ref": message.ref.model_dump() if message.ref else None}
     row["position"] = dialogue.last_position
-    if connection.execute(inserting(connection, DialogueMessageRow), row).first() is None:
+    if inserting(DialogueMessageRow).first(connection, row) is None:
         raise TemporaryFailure(f"{message.message_id} is being stored by another transaction")
     return _saved(message, dialogue, dialogue.last_position, is_new=True)
 
 
-@cache
 def _advancing(dialect: str) -> Any:
     """Make room for a message at the end of a dialogue, whose row is locked until the transaction ends."""
     insertion = upserting(dialect, DialogueRow)
@@ -173,6 +172,9 @@ def _advancing(dialect: str) -> Any:
     }
     returned = (DialogueRow.last_position, DialogueRow.fragmented_position)
     return insertion.on_conflict_do_update(index_elements=["user_id"], set_=advanced).returning(*returned)
+
+
+_ADVANCING = PreparedStatement(_advancing)
 
 
 def _saved(message: DialogueMessage, dialogue: Row[Any], position: int, *, is_new: bool) -> Saved:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Row, bindparam, case, delete, select, update
+from sqlalchemy import Connection, Row, bindparam, case, delete, or_, select, update
 
 from bus_schema.artifacts import Manifest
 from bus_schema.identities import Principal
@@ -14,6 +14,7 @@ from bus_schema.uploads import PackPlace
 from mindbus.errors import TemporaryFailure
 from mindbus.files.keys import object_key
 from mindbus.sql.database import Database
+from mindbus.sql.statements import PreparedStatement
 from storage_service.acl import not_found, readable_as, readable_by, supersedable_by
 from storage_service.blobs import ContentGeneration
 from storage_service.errors import Forked, NoSuchInput, NotTheNextVersion, NotYoursToSupersede
@@ -84,7 +85,7 @@ class Registry(SpentUploads, Protocol):
 
 
 _MANIFESTS = ManifestRow.__table__
-_MANIFEST = PLACED_MANIFESTS.where(_MANIFESTS.c.id == bindparam("artifact_id"))
+_MANIFEST = PreparedStatement(PLACED_MANIFESTS.where(_MANIFESTS.c.id == bindparam("artifact_id")))
 _MANIFESTS_OF = PLACED_MANIFESTS.where(_MANIFESTS.c.id.in_(bindparam("artifact_ids", expanding=True)))
 _MEMBERS = select(TraceMemberRow.trace_id, TraceMemberRow.member).where(
     TraceMemberRow.trace_id.in_(bindparam("trace_ids", expanding=True))
@@ -92,12 +93,12 @@ _MEMBERS = select(TraceMemberRow.trace_id, TraceMemberRow.member).where(
 _SEEN_INPUTS = select(_MANIFESTS.c.id).where(
     ManifestRow.id.in_(bindparam("input_ids", expanding=True)), readable_as(bindparam("owner"), bindparam("trace"))
 )
-_ENLIVENING = (
+_ENLIVENING = PreparedStatement(
     update(BlobRow)
     .where(
         BlobRow.sha256 == bindparam("content"),
         BlobRow.generation == bindparam("pinned"),
-        BlobRow.state.in_((PINNED, LIVE)),
+        or_(BlobRow.state == PINNED, BlobRow.state == LIVE),
     )
     .values(
         state=LIVE,
@@ -176,8 +177,7 @@ class SqlRegistry:
     def _spend(self, connection: Connection, uploads: Mapping[str, str]) -> None:
         now = self.clock()
         spent = [{"upload_key": key, "artifact_id": each, "spent_at": now} for key, each in uploads.items()]
-        if spent:
-            connection.execute(inserting(connection, SpentUploadRow), spent)
+        inserting(SpentUploadRow).all_of(connection, spent)
 
     async def has_expired(self, artifact_id: str) -> bool:
         rows = await self.database.read(lambda connection: _manifests(connection, [artifact_id]))
@@ -216,8 +216,7 @@ class SqlRegistry:
 
 def _manifests(connection: Connection, artifact_ids: Collection[str]) -> Sequence[Row[Any]]:
     if len(artifact_ids) == 1:
-        # Not rendered anew for each number of them.
-        return connection.execute(_MANIFEST, {"artifact_id": next(iter(artifact_ids))}).all()
+        return _MANIFEST.all(connection, {"artifact_id": next(iter(artifact_ids))})
     return connection.execute(_MANIFESTS_OF, {"artifact_ids": list(artifact_ids)}).all() if artifact_ids else []
 
 
@@ -232,7 +231,7 @@ def _enliven(connection: Connection, prepared: Prepared) -> bool:
         "new_pack": packed.pack if packed else None,
         "new_offset": packed.offset if packed else None,
     }
-    return bool(connection.execute(_ENLIVENING, content).rowcount)
+    return bool(_ENLIVENING.count(connection, content))
 
 
 def _committed(

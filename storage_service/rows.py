@@ -15,6 +15,7 @@ from sqlalchemy.orm import DeclarativeBase
 from bus_schema.artifacts import Manifest, retention_of
 from bus_schema.uploads import FoundManifest, PackPlace
 from mindbus.files.keys import object_key
+from mindbus.sql.statements import PreparedStatement
 from storage_service.blobs import ContentGeneration
 from storage_service.tables import DELETING, GONE, PINNED, BlobRow, CreationRangeRow, InputRow, ManifestRow, SequenceRow
 
@@ -23,7 +24,7 @@ RANGE_COMMITS = 256
 
 
 _INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-_INSERTING_INPUTS = insert(InputRow)
+_INSERTING_INPUTS = PreparedStatement(insert(InputRow))
 
 # Fields of a manifest that are columns under the same names.
 _SAME = tuple(name for name in Manifest.model_fields if name not in ("uri", "checksum", "status"))
@@ -77,7 +78,7 @@ def insert_manifests(connection: Connection, new: Sequence[NewManifest]) -> set[
         return set()
     positions = _next_positions(connection, [each.manifest.created_at for each in new])
     rows = [_row_of(each) | {"position": position} for each, position in zip(new, positions, strict=True)]
-    return {row.id for row in connection.execute(_inserting_manifests(connection.dialect.name), rows)}
+    return {row.id for row in _INSERTING_MANIFESTS.all_of(connection, rows)}
 
 
 def _row_of(new: NewManifest) -> dict[str, Any]:
@@ -93,27 +94,24 @@ def _row_of(new: NewManifest) -> dict[str, Any]:
     }
 
 
-@cache
-def _inserting_manifests(dialect: str) -> Any:
-    return _INSERTS[dialect](ManifestRow.__table__).on_conflict_do_nothing().returning(ManifestRow.id)
+_INSERTING_MANIFESTS = PreparedStatement(
+    lambda dialect: upserting(dialect, ManifestRow).on_conflict_do_nothing().returning(ManifestRow.id)
+)
 
 
 def insert_inputs(connection: Connection, inputs: Mapping[str, Iterable[str]]) -> None:
     """Insert the edges of the provenance graph, by artifact."""
     edges = [{"artifact_id": each, "input_id": used} for each, all_used in inputs.items() for used in sorted(all_used)]
-    if edges:
-        connection.execute(_INSERTING_INPUTS, edges)
+    _INSERTING_INPUTS.run(connection, edges)
 
 
 def pin_contents(connection: Connection, sha256s: Collection[str], until: datetime) -> dict[str, ContentGeneration]:
     """Keep contents from collection until then; one without bytes gets its next generation."""
-    statement = _pinning(connection.dialect.name)
     # In one order everywhere: two that wait for each other would both fail.
     rows = [{"sha256": sha256, "pinned_until": until} for sha256 in sorted(sha256s)]
-    return {row.sha256: placed_content(row) for row in connection.execute(statement, rows)}
+    return {row.sha256: placed_content(row) for row in _PINNING.all_of(connection, rows)}
 
 
-@cache
 def _pinning(dialect: str) -> Any:
     # IN would be rendered anew for each number of rows.
     has_no_bytes = or_(BlobRow.state == GONE, BlobRow.state == DELETING)
@@ -128,6 +126,9 @@ def _pinning(dialect: str) -> Any:
             "pack_offset": case((has_no_bytes, None), else_=BlobRow.pack_offset),
         },
     ).returning(BlobRow.sha256, BlobRow.generation, BlobRow.pack, BlobRow.pack_offset)
+
+
+_PINNING = PreparedStatement(_pinning)
 
 
 async def lock_blob(session: AsyncSession, sha256: str) -> BlobRow | None:
@@ -151,26 +152,26 @@ async def insert_if_absent(session: AsyncSession, table: type[DeclarativeBase], 
 
 
 @cache
-def _inserting(dialect: str, table: type[DeclarativeBase]) -> Any:
-    return _INSERTS[dialect](table.__table__).on_conflict_do_nothing().returning(literal(1))
-
-
-def inserting(connection: Connection, table: type[DeclarativeBase]) -> Any:
+def inserting(table: type[DeclarativeBase]) -> PreparedStatement:
     """An INSERT that returns a row, unless any key or unique column is taken."""
-    return _inserting(connection.dialect.name, table)
+    return PreparedStatement(
+        lambda dialect: upserting(dialect, table).on_conflict_do_nothing().returning(literal(1).label("is_new"))
+    )
 
 
 def draw_numbers(connection: Connection, counter: str, count: int = 1) -> int:
     """The last of the next `count` numbers, in order of commit: the counter is locked until the transaction ends."""
-    return int(connection.execute(_drawing(connection.dialect.name), {"name": counter, "value": count}).scalar_one())
+    return int(_DRAWING.first(connection, {"name": counter, "value": count}).value)
 
 
-@cache
 def _drawing(dialect: str) -> Any:
     statement = _INSERTS[dialect](SequenceRow.__table__)
     advanced = SequenceRow.value + statement.excluded.value
     drawn = statement.on_conflict_do_update(index_elements=["name"], set_={"value": advanced})
     return drawn.returning(SequenceRow.value)
+
+
+_DRAWING = PreparedStatement(_drawing)
 
 
 def upserting(dialect: str, table: type[DeclarativeBase]) -> Any:
@@ -191,11 +192,10 @@ def _next_positions(connection: Connection, created_at: Sequence[datetime]) -> l
         ranges[position // RANGE_COMMITS].append(at)
     for stretch, times in ranges.items():
         span = {"stretch": stretch, "earliest": min(times), "latest": max(times)}
-        connection.execute(_widening(connection.dialect.name), span)
+        _WIDENING.run(connection, [span])
     return positions
 
 
-@cache
 def _widening(dialect: str) -> Any:
     insertion = _INSERTS[dialect](CreationRangeRow.__table__)
     widened = {
@@ -209,6 +209,9 @@ def _widening(dialect: str) -> Any:
         ),
     }
     return insertion.on_conflict_do_update(index_elements=["stretch"], set_=widened)
+
+
+_WIDENING = PreparedStatement(_widening)
 
 
 async def positions_of(

@@ -137,7 +137,7 @@ def add_run(connection: Connection, run: Run, card: Card, request_sha256: str) -
         "request_sha256": request_sha256,
         "card": card.model_dump(mode="json"),
     }
-    if connection.execute(inserting(connection, RunRow), row).first() is None:
+    if inserting(RunRow).first(connection, row) is None:
         return False
     steps = [
         {"run_id": run.run_id, "position": position, **step_columns(step)} for position, step in enumerate(run.steps)

@@ -116,7 +116,7 @@ def _insert(connection: Connection, rows: Sequence[dict[str, Any]]) -> int:
     last = draw_numbers(connection, TimelineRow.__tablename__, len(rows))
     # The unused number of an event that is there already leaves a gap, which is harmless.
     numbered = [row | {"sequence": last - len(rows) + number} for number, row in enumerate(rows, 1)]
-    return len(connection.execute(inserting(connection, TimelineRow), numbered).all())
+    return len(inserting(TimelineRow).all_of(connection, numbered))
 
 
 def _selected(request: GetTimeline) -> list[ColumnElement[bool]]:

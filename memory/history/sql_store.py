@@ -11,6 +11,7 @@ from bus_schema.history import chat_of
 from memory.history.store import KNOWN_FOR, HistoryChange, digest_of, mark_of
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
+from mindbus.sql.statements import PreparedStatement
 from mindbus.sql.tables import Utc, insert_or_ignore, named_metadata
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations" / "history"
@@ -54,7 +55,7 @@ class SqlStore:
 
     async def read(self, key: str, known_digest: str | None) -> bytes | None:
         values = {"of": key, "known": known_digest or ""}
-        row = await self._database.read(lambda connection: connection.execute(_TEXT, values).one_or_none())
+        row = await self._database.read(lambda connection: _TEXT.first(connection, values))
         if row is None:
             return None if known_digest == "" else b""
         return None if row[0] is None else str(row[0]).encode()
@@ -90,7 +91,7 @@ class SqlStore:
         dropped = {mark_of(change.key, message_id) for message_id in change.dropped}
         if new := dropped - _known(connection, dropped):
             now = self._clock()
-            connection.execute(insert(GoneRow), [{"mark": mark, "gone_at": now} for mark in sorted(new)])
+            _MARKING.run(connection, [{"mark": mark, "gone_at": now} for mark in sorted(new)])
         return True
 
 
@@ -104,25 +105,26 @@ class _RemovedBefore(Exception):
 
 _HISTORIES, _GONE = HistoryRow.__table__, GoneRow.__table__
 _IS_KEY = _HISTORIES.c.key == bindparam("of")
-_TEXT = select(case((_HISTORIES.c.digest != bindparam("known"), _HISTORIES.c.messages))).where(_IS_KEY)
+_TEXT = PreparedStatement(
+    select(case((_HISTORIES.c.digest != bindparam("known"), _HISTORIES.c.messages)).label("changed")).where(_IS_KEY)
+)
 _IS_UNCHANGED = (_IS_KEY, _HISTORIES.c.digest == bindparam("known"))
-_DELETION = delete(HistoryRow).where(*_IS_UNCHANGED)
-_CHANGE = update(HistoryRow).where(*_IS_UNCHANGED)
+_DELETION = PreparedStatement(delete(HistoryRow).where(*_IS_UNCHANGED))
+_CHANGE = PreparedStatement(update(HistoryRow).where(*_IS_UNCHANGED))
+_INSERTION = PreparedStatement(lambda dialect: insert_or_ignore(dialect, HistoryRow).returning(HistoryRow.key))
 _MARKS = select(_GONE.c.mark).where(_GONE.c.mark.in_(bindparam("marks", expanding=True)))
+_MARKING = PreparedStatement(insert(GoneRow))
 
 
 def _write(connection: Connection, change: HistoryChange) -> bool:
     """Write the text if the stored digest is still the known one; False otherwise."""
     known = {"of": change.key, "known": change.known}
     if not change.text:
-        return not change.known or connection.execute(_DELETION, known).rowcount == 1
+        return not change.known or _DELETION.count(connection, known) == 1
     values = {"digest": digest_of(change.text), "messages": change.text.decode()}
     if change.known:
-        return connection.execute(_CHANGE, known | values).rowcount == 1
-    insertion = insert_or_ignore(connection, HistoryRow).returning(HistoryRow.key)
-    return (
-        connection.execute(insertion, values | {"key": change.key, "chat_id": chat_of(change.key)}).first() is not None
-    )
+        return _CHANGE.count(connection, known | values) == 1
+    return _INSERTION.first(connection, values | {"key": change.key, "chat_id": chat_of(change.key)}) is not None
 
 
 def _known(connection: Connection, marks: Collection[str]) -> set[str]:

@@ -17,7 +17,8 @@ from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 
 from mindbus.sql.errors import DatabaseDamaged, answering, is_damage
-from mindbus.sql.groups import BUSY_TIMEOUT_S, GroupedConnections, WriteQueue, set_pragma
+from mindbus.sql.groups import BUSY_TIMEOUT_S, GroupedConnections, set_pragma
+from mindbus.sql.write_queue import WriteQueue
 
 T = TypeVar("T")
 

@@ -9,56 +9,18 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, event
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy import Connection, Engine
 from sqlalchemy.util import await_only
 from sqlalchemy.util.concurrency import in_greenlet
 
 from mindbus.sql.errors import DatabaseAway
+from mindbus.sql.write_queue import WriteQueue
 
 T = TypeVar("T")
-_HOLDS_TURN = "mindbus_holds_turn"
 BUSY_TIMEOUT_S = 30
 _BUSY_PAUSE_S = 0.02
 # The event loop stands still meanwhile; under WAL nobody who reads waits, except while a file is opened or recovered.
 _READ_PATIENCE_MS = 500
-
-
-class WriteQueue:
-    """Writers of one process take turns; SQLite alone would let them poll at growing intervals.
-
-    A writer that has waited in vain tries without a turn: SQLite itself locks.
-    """
-
-    def __init__(self, patience_s: float) -> None:
-        self._patience_s = patience_s
-        self._turn = asyncio.Lock()
-
-    def serve(self, engine: AsyncEngine) -> None:
-        """End the turns of an engine's connections when they return to its pool."""
-        event.listen(engine.sync_engine.pool, "checkin", self._end)
-
-    def wait(self, connection: Connection) -> None:
-        """Wait for the turn of a connection, which ends when the connection returns to the pool."""
-        info = connection.connection.info
-        if not info.get(_HOLDS_TURN):
-            info[_HOLDS_TURN] = await_only(self.begin())
-
-    async def begin(self) -> bool:
-        """Wait for a turn; whether it has come."""
-        try:
-            async with asyncio.timeout(self._patience_s):
-                return await self._turn.acquire()
-        except TimeoutError:
-            return False
-
-    def end(self, *, has_come: bool) -> None:
-        """End a turn, if it has come."""
-        if has_come:
-            self._turn.release()
-
-    def _end(self, _connection: Any, record: Any) -> None:
-        self.end(has_come=record.info.pop(_HOLDS_TURN, False))
 
 
 @dataclass(eq=False, slots=True)
@@ -85,8 +47,8 @@ class GroupedConnections:
     """A process's own connections to a SQLite file for short work: one that writes in groups, one that reads.
 
     Statements run in place, on the event loop: a few rows take less time than a round trip to a thread, so this is no
-    place for a scan. BEGIN and COMMIT, which wait for other processes and for the disk, run in the writer's thread.
-    Transactions that wait while one group is committed are the next group.
+    place for a scan. COMMIT, which waits for the disk, runs in the writer's thread, as does a BEGIN that has to wait
+    for another process. Transactions that wait while one group is committed are the next group.
     """
 
     def __init__(self, engine: Engine, turns: WriteQueue, patience_s: float) -> None:
@@ -177,7 +139,9 @@ class GroupedConnections:
         return self._writer
 
     def _connect_writer(self) -> None:
-        self._writer = self.engine.connect()
+        writer = self.engine.connect()
+        writer.exec_driver_sql("PRAGMA busy_timeout=0")
+        self._writer = writer
 
     def _connect_reader(self) -> None:
         reader = self.engine.connect()
@@ -190,7 +154,8 @@ class GroupedConnections:
         if self._group is None:
             has_turn = await self.turns.begin()
             try:
-                await self._in_thread(lambda: _raw(self._writer).execute("BEGIN IMMEDIATE"))
+                if not _began_at_once(_raw(self._writer)):
+                    await self._in_thread(self._begin)
             except BaseException as error:
                 self._roll_back()
                 self.turns.end(has_come=has_turn)
@@ -200,6 +165,15 @@ class GroupedConnections:
             self._group = _Group(has_turn)
             self._committing = asyncio.create_task(self._commit(self._group), name="group commit")
         return self._group
+
+    def _begin(self) -> None:
+        """Begin once other processes let it."""
+        raw = _raw(self._writer)
+        raw.execute(f"PRAGMA busy_timeout={1000 * BUSY_TIMEOUT_S}")
+        try:
+            raw.execute("BEGIN IMMEDIATE")
+        finally:
+            raw.execute("PRAGMA busy_timeout=0")
 
     async def _commit(self, group: _Group) -> None:
         # Everybody who waits already is before it in the lock's queue, so in the group.
@@ -269,6 +243,17 @@ def _raw(connection: Connection | None) -> sqlite3.Connection:
     raw = connection.connection.dbapi_connection
     assert isinstance(raw, sqlite3.Connection)
     return raw
+
+
+def _began_at_once(raw: sqlite3.Connection) -> bool:
+    """Begin a transaction without waiting; False where another process is writing."""
+    try:
+        raw.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+            raise
+        return False
+    return True
 
 
 def _execute(raw: sqlite3.Connection, statement: str) -> None:

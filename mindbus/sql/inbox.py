@@ -5,9 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from time import monotonic
-from typing import Any
 
-from sqlalchemy import MetaData, Table, Text, bindparam, cast, delete, insert, or_, select, true, update
+from sqlalchemy import Connection, MetaData, Text, bindparam, cast, delete, insert, or_, select, true, update
 from sqlalchemy.exc import IntegrityError
 
 from mindbus.bus.inbox import Outcomes
@@ -16,6 +15,7 @@ from mindbus.errors import TemporaryFailure
 from mindbus.sql.database import QUICKLY_CHECKED_BYTES, AmbientTransaction, Database
 from mindbus.sql.errors import DatabaseDamaged
 from mindbus.sql.relay import OutboxRelay, dump, load
+from mindbus.sql.statements import PreparedStatement
 from mindbus.sql.tables import InboxTables, add_inbox_tables
 from mindbus.tasks import Supervised, end
 
@@ -44,9 +44,10 @@ class SqlInbox:
         self.database, self._only_rows = database, only_rows
         self._tables = tables = add_inbox_tables(MetaData())
         inbox = tables.inbox
-        self._outcomes = select(inbox.c.message_id, inbox.c.outcome).where(
-            inbox.c.consumer == bindparam("of"), inbox.c.message_id.in_(bindparam("ids", expanding=True))
+        self._outcome = PreparedStatement(
+            select(inbox.c.outcome).where(inbox.c.consumer == bindparam("of"), inbox.c.message_id == bindparam("id"))
         )
+        self._recording = PreparedStatement(insert(inbox))
         self.outbox = OutboxRelay(database, tables)
         self.damage = ""
         self._looks = Supervised(f"look at {database.schema}", self._look, _LOOK_EVERY_S)
@@ -54,9 +55,12 @@ class SqlInbox:
 
     async def outcomes_of(self, consumer: str, message_ids: Sequence[str]) -> Outcomes:
         """Outcomes of those of the messages that have been handled. Raises DatabaseAway."""
-        values = {"of": consumer, "ids": list(message_ids)}
-        rows = await self.database.read(lambda connection: connection.execute(self._outcomes, values).all())
-        return {message_id: [load(row) for row in outcome] for message_id, outcome in rows}
+
+        def find(connection: Connection) -> Outcomes:
+            rows = {each: self._outcome.first(connection, {"of": consumer, "id": each}) for each in message_ids}
+            return {each: [load(message) for message in row.outcome] for each, row in rows.items() if row is not None}
+
+        return await self.database.read(find)
 
     def mark_published(self, consumer: str, message_id: str) -> None:
         """Have the row of a message marked, with others: until then, what it caused would be published again."""
@@ -71,7 +75,7 @@ class SqlInbox:
         """Give the handlers their transaction; it commits on leaving. Raises DatabaseAway."""
         # Away after a COMMIT of unknown outcome, too: the next attempt finds its inbox row, or begins anew.
         async with self.database.at_hand() as transaction:
-            unit = _SqlUnit(self._tables, transaction, consumer, only_rows=self._only_rows)
+            unit = _SqlUnit(self._tables, self._recording, transaction, consumer, only_rows=self._only_rows)
             yield unit
         if unit.has_left:
             self.outbox.wake()
@@ -124,8 +128,17 @@ class SqlInbox:
 
 
 class _SqlUnit:
-    def __init__(self, tables: InboxTables, transaction: AmbientTransaction, consumer: str, *, only_rows: bool) -> None:
-        self._tables, self._transaction, self._consumer, self._only_rows = tables, transaction, consumer, only_rows
+    def __init__(
+        self,
+        tables: InboxTables,
+        recording: PreparedStatement,
+        transaction: AmbientTransaction,
+        consumer: str,
+        *,
+        only_rows: bool,
+    ) -> None:
+        self._tables, self._recording, self._transaction = tables, recording, transaction
+        self._consumer, self._only_rows = consumer, only_rows
         self.has_left = False
 
     async def record(self, outcomes: Outcomes) -> None:
@@ -138,14 +151,12 @@ class _SqlUnit:
             for message_id, caused in outcomes.items()
         ]
         try:
-            await self._insert(self._tables.inbox, rows)
+            await self._transaction.run(lambda connection: self._recording.run(connection, rows))
         except IntegrityError as handled:
             raise TemporaryFailure("another instance has just handled it") from handled
 
     async def publish(self, outgoing: Sequence[Outgoing]) -> None:
         if outgoing:
-            await self._insert(self._tables.outbox, [dump(message) for message in outgoing])
+            rows = [dump(message) for message in outgoing]
+            await self._transaction.run(lambda connection: connection.execute(insert(self._tables.outbox), rows))
             self.has_left = True
-
-    async def _insert(self, table: Table, rows: list[dict[str, Any]]) -> None:
-        await self._transaction.run(lambda connection: connection.execute(insert(table), rows))

@@ -16,7 +16,6 @@ from sqlalchemy import (
     RowMapping,
     Select,
     Text,
-    Update,
     bindparam,
     cast,
     delete,
@@ -32,6 +31,7 @@ from mindbus.errors import BusUnavailable, Unroutable
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 from mindbus.sql.errors import DatabaseAway
+from mindbus.sql.statements import PreparedStatement
 from mindbus.sql.tables import NOT_PUBLISHED, InboxTables
 from mindbus.tasks import Supervised, end
 
@@ -61,11 +61,8 @@ class OutboxRelay:
     def __init__(self, database: Database, tables: InboxTables) -> None:
         self.database, self._tables = database, tables
         inbox = tables.inbox
-        self._marking = (
-            update(inbox)
-            .where(inbox.c.consumer == bindparam("of"), inbox.c.message_id == bindparam("id"))
-            .values(published=True)
-        )
+        is_it = (inbox.c.consumer == bindparam("of"), inbox.c.message_id == bindparam("id"))
+        self._marking = PreparedStatement(update(inbox).where(*is_it).values(published=True))
         self._marks: list[dict[str, str]] = []
         self._wake = asyncio.Event()
         self._running: Supervised | None = None
@@ -104,7 +101,7 @@ class OutboxRelay:
 
         def write(connection: Connection) -> None:
             connection.execute(insert(self._tables.outbox), [dump(message) for message in outgoing])
-            connection.execute(self._marking, {"of": consumer, "id": message_id})
+            self._mark([{"of": consumer, "id": message_id}], connection)
 
         await self.database.write(write)
 
@@ -113,10 +110,13 @@ class OutboxRelay:
         while marks := self._marks[:_BATCH]:
             del self._marks[:_BATCH]
             try:
-                await self.database.write(partial(_execute_many, self._marking, marks))
+                await self.database.write(partial(self._mark, marks))
             except BaseException:
                 self._marks += marks
                 raise
+
+    def _mark(self, rows: Sequence[dict[str, str]], connection: Connection) -> None:
+        self._marking.run(connection, rows)
 
     async def relay(self, transport: Transport) -> None:
         """Publish once whatever is not published yet, by whichever process. Raises BusUnavailable, DatabaseAway."""
@@ -174,7 +174,7 @@ class OutboxRelay:
         def write(connection: Connection) -> None:
             self._set_aside(connection, f"inbox {consumer} {message_id}", outcome, reason)
             connection.execute(update(inbox).where(is_this).values(outcome=[]))
-            connection.execute(self._marking, mark)
+            self._mark([mark], connection)
 
         await self.database.write(write)
 
@@ -280,7 +280,3 @@ async def _try_send(transport: Transport, message: Outgoing) -> bool:
 def _reason(error: Exception) -> str:
     # Pydantic's own words would quote the message, which may be anybody's.
     return "not an envelope" if isinstance(error, ValidationError) else f"{type(error).__name__}: not an outcome"
-
-
-def _execute_many(statement: Update, rows: list[dict[str, str]], connection: Connection) -> None:
-    connection.execute(statement, rows)

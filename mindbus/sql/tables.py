@@ -9,7 +9,6 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    Connection,
     DateTime,
     Dialect,
     Index,
@@ -113,9 +112,11 @@ def add_inbox_tables(metadata: MetaData) -> InboxTables:
     return InboxTables(inbox, outbox, quarantine)
 
 
-def insert_or_ignore(within: AsyncSession | Session | Connection, table: Any) -> "sqlite.Insert | postgresql.Insert":
-    """An insert into a table, or the table of a class, that passes over a row whose key is taken."""
-    bind = within if isinstance(within, Connection) else within.get_bind()
-    if bind.dialect.name == "sqlite":
+def insert_or_ignore(within: AsyncSession | Session | str, table: Any) -> "sqlite.Insert | postgresql.Insert":
+    """An insert into a table, or the table of a class, that passes over a row whose key is taken.
+
+    `within` is a session, or the name of a dialect.
+    """
+    if (within if isinstance(within, str) else within.get_bind().dialect.name) == "sqlite":
         return sqlite.insert(table).on_conflict_do_nothing()
     return postgresql.insert(table).on_conflict_do_nothing()
