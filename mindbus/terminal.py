@@ -11,6 +11,8 @@ _JOINERS = "\u200c\u200d"
 
 def escape_controls(text: str) -> str:
     """The text with control and format characters as backslash escapes."""
+    if text.isprintable():
+        return text
     return "".join(map(_escape, text.replace("\r\n", "\n")))
 
 

@@ -1,7 +1,7 @@
 """Tool calls that a user asks for in so many words: tasks, delegation, tables, artifacts, memory."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agents.due import NoDate, parse_due, split_due
 from agents.models.explicit_delegation import DELEGATE, delegations
@@ -119,7 +119,9 @@ def planned_delegations(said: str, tools: Sequence[Tool]) -> tuple[ToolCall, ...
     return tuple(tool_call(f"{DELEGATE}{name}", f"call_{place}", task=task) for place, (name, task) in enumerate(plan))
 
 
-def next_tool(task: str, since: Sequence[ModelMessage], tools: Sequence[Tool], is_known: bool) -> ToolCall | None:
+def next_tool(
+    task: str, since: Sequence[ModelMessage], tools: Sequence[Tool], is_known: Callable[[], bool]
+) -> ToolCall | None:
     """The one call that a task asks for, unless it has been made: to compute, to read, else to look up a question."""
     names = {tool.name for tool in tools}
     if any(message.tool_calls for message in since):
@@ -129,7 +131,7 @@ def next_tool(task: str, since: Sequence[ModelMessage], tools: Sequence[Tool], i
         return tool_call("compute", artifact_id=artifact[0], **arguments)
     if artifact and "read_artifact" in names:
         return tool_call("read_artifact", artifact_id=artifact[0])
-    if SEARCH in names and not is_known and task.rstrip('»" ').endswith("?"):
+    if SEARCH in names and task.rstrip('»" ').endswith("?") and not is_known():
         return tool_call(SEARCH, query=task[:_MOST_QUERY_CHARS])
     return None
 

@@ -26,29 +26,36 @@ _NAMES = (
     r"(?:(?:api|access|private|secret)[ _-]?key|client[ _-]?secret|secret|token|pass(?:word|wd|phrase)|pwd|credentials?"
     r"|парол[ьяюе]м?|токен\w{0,2}|секрет\w{0,2}|(?:api[ -]?)?ключ)"
 )
-# The first group is kept.
+_ANY_NAME = ("key", "secret", "token", "pass", "pwd", "credential", "парол", "токен", "секрет", "ключ")
+# What a text has where the pattern has something to find, in small letters: most texts have nothing of it. The first
+# group is kept.
 _SECRETS = tuple(
-    re.compile(pattern, re.IGNORECASE | re.DOTALL)
-    for pattern in (
-        r"()-----BEGIN[^-]{0,40}PRIVATE KEY-----.*?(?:-----END[^-]{0,40}-----|$)",
-        r"(\bauthorization[\"']?\s*[:=]\s*[\"']?(?:\w+\s+)?)[^\s\"',;]+",
-        r"(\bbearer\s+)[^\s\"',;]+",
-        r"(\w://[^\s/:@]*:)[^\s/@]+(?=@)",
-        rf"({_NAMES}[\"']?\s*(?:=>|[:=]|—|\bis\b|\bэто\b)\s*[\"']?)[^\s\"',;]+",
+    (signs, re.compile(pattern, re.IGNORECASE | re.DOTALL))
+    for signs, pattern in (
+        (("-----begin",), r"()-----BEGIN[^-]{0,40}PRIVATE KEY-----.*?(?:-----END[^-]{0,40}-----|$)"),
+        (("authorization",), r"(\bauthorization[\"']?\s*[:=]\s*[\"']?(?:\w+\s+)?)[^\s\"',;]+"),
+        (("bearer",), r"(\bbearer\s+)[^\s\"',;]+"),
+        (("://",), r"(\w://[^\s/:@]*:)[^\s/@]+(?=@)"),
+        (_ANY_NAME, rf"({_NAMES}[\"']?\s*(?:=>|[:=]|—|\bis\b|\bэто\b)\s*[\"']?)[^\s\"',;]+"),
         # Without a separator, only values that look like a secret.
-        rf"({_NAMES}\s+)(?=[^\s,;]*\d)[^\s\"',;]{{6,}}",
-        r"()\b(?:sk-|gh[pousr]_|github_pat_|glpat-|hf_|xox[abprs]-)[\w-]{10,}",
-        r"()\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
-        r"()\bAIza[\w-]{35}",
-        r"()\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",
+        (_ANY_NAME, rf"({_NAMES}\s+)(?=[^\s,;]*\d)[^\s\"',;]{{6,}}"),
+        (
+            ("sk-", "gh", "glpat-", "hf_", "xox"),
+            r"()\b(?:sk-|gh[pousr]_|github_pat_|glpat-|hf_|xox[abprs]-)[\w-]{10,}",
+        ),
+        (("akia", "asia"), r"()\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+        (("aiza",), r"()\bAIza[\w-]{35}"),
+        (("eyj",), r"()\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),
     )
 )
 
 
 def redacted(text: str) -> str:
     """The text without keys, tokens and passwords, as far as they can be recognised."""
-    for secret in _SECRETS:
-        text = secret.sub(rf"\g<1>{REDACTED}", text)
+    folded = text.casefold()
+    for signs, secret in _SECRETS:
+        if any(sign in folded for sign in signs):
+            text = secret.sub(rf"\g<1>{REDACTED}", text)
     return without_secrets(text)
 
 
@@ -135,6 +142,8 @@ def _encode(text: str) -> bytes:
 _MAX_QUEUED = 10_000
 _AT_ONCE = 500
 _LAST_WITHIN_S = 5.0
+# A thread and an open file for each line cost as much as the rest of an append.
+_GATHERED_S = 0.2
 _MAX_SHOWN = 300
 # Long enough to recognise a secret whose end is not shown.
 _MAX_REDACTED = 4000
@@ -210,6 +219,7 @@ class SessionLog:
     async def _write_lines(self) -> None:
         while True:
             lines = [await self._queue.get()]
+            await asyncio.sleep(_GATHERED_S)
             with suppress(asyncio.QueueEmpty):
                 while len(lines) < _AT_ONCE:
                     lines.append(self._queue.get_nowait())

@@ -28,7 +28,7 @@ from agents.models.offline.source import heaviest, read_source
 from agents.models.offline.writer import TASKS, Writer
 from agents.models.prompt import Verdict
 from language.markdown import quoted
-from language.words import language_of, words
+from language.words import language_of
 
 NAME = "offline-extractive-1"
 # Streamed a few words at a time.
@@ -66,8 +66,8 @@ class OfflineModel:
             tool_calls=(call,) if call else (),
             finish_reason="tool_calls" if call else "stop",
             usage=TokenUsage(
-                prompt_tokens=sum(len(words(message.content)) for message in messages),
-                completion_tokens=len(words(text)),
+                prompt_tokens=sum(len(message.content.split()) for message in messages),
+                completion_tokens=len(text.split()),
             ),
             model_name=NAME,
             took=timedelta(seconds=time.monotonic() - began),
@@ -94,7 +94,7 @@ def next_call(messages: Sequence[ModelMessage], tools: Sequence[Tool]) -> ToolCa
     called = sum(len(message.tool_calls) for message in since)
     delegation = next(iter(planned_delegations(asked.words, tools)[called:]), None)
     task_call = next_task_call(asked.words, asked.present, since, tools)
-    return delegation or task_call or next_tool(asked.words, since, tools, is_known=knows_answer(asked))
+    return delegation or task_call or next_tool(asked.words, since, tools, is_known=lambda: knows_answer(asked))
 
 
 async def _computed(

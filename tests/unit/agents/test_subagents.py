@@ -245,7 +245,7 @@ def test_people_ask_who_they_are_in_many_words(question: str) -> None:
 
 def test_without_a_model_a_tool_is_used_once_where_the_task_names_what_it_takes() -> None:
     tools = [Tool(name=name, description="", parameters={}) for name in ("search_memory", "read_artifact", "compute")]
-    reckoning = next_tool("Sum of amount by region in art_7?", [], tools, is_known=False)
+    reckoning = next_tool("Sum of amount by region in art_7?", [], tools, is_known=lambda: False)
 
     assert reckoning is not None
     assert json.loads(reckoning.arguments) == {
@@ -255,5 +255,5 @@ def test_without_a_model_a_tool_is_used_once_where_the_task_names_what_it_takes(
         "group_by": "region",
     }
     used = [ModelMessage(role="assistant", content="", tool_calls=(reckoning,))]
-    assert next_tool("Sum of amount by region in art_7?", used, tools, is_known=False) is None
-    assert next_tool("Какой бюджет?", [], tools, is_known=True) is None
+    assert next_tool("Sum of amount by region in art_7?", used, tools, is_known=lambda: False) is None
+    assert next_tool("Какой бюджет?", [], tools, is_known=lambda: True) is None

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 import mindbus
 from bus_schema.identities import Identity, owner_of
-from bus_schema.ids import derived, mint, uuid7
+from bus_schema.ids import _NAMESPACE, derived, mint, uuid7
 
 
 def test_uuid7_is_valid_and_sorts_by_time() -> None:
@@ -26,6 +26,7 @@ def test_minted_ids_carry_their_prefix() -> None:
 
 def test_a_derived_id_repeats_for_the_same_cause_and_path_alone() -> None:
     assert derived("cause", "storage", 1) == derived("cause", "storage", 1)
+    assert derived("причина", "storage", 1) == str(uuid.uuid5(_NAMESPACE, "причина\nstorage\n1"))
     assert len({derived("cause", "storage", 1), derived("cause", "storage", 2), derived("other", "storage", 1)}) == 3
 
 
