@@ -16,7 +16,10 @@ BRIEF = "brief"
 
 
 class CardStep(StrictValue):
-    """One step of a card; `inputs` names earlier steps, or `brief` for the input of the run."""
+    """One step of a card; `inputs` names earlier steps, or `brief` for the input of the run.
+
+    Without `memory`, nothing is searched for this step, even where its role remembers.
+    """
 
     id: StepId
     role: ServiceName
@@ -26,6 +29,7 @@ class CardStep(StrictValue):
     critical: bool = True
     timeout_s: float = Field(default=600, gt=0, le=1500)
     attempts: int = Field(default=3, ge=1, le=10)
+    memory: bool = True
 
 
 class Card(StrictValue):
@@ -163,6 +167,7 @@ class ExecuteStep(Command[Nothing], domain="process", action="execute_step", ser
     params: dict[str, str] = Field(default={}, max_length=50)
     deadline: AwareDatetime
     started_by: Identity | None = None
+    memory: bool = True
 
 
 class ProcessStarted(Event, topic="process", name="started"):

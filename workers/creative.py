@@ -161,9 +161,9 @@ class CreativeWorker(Worker):
         return PresentModel(self._model, Present.of(await self._users.of(user_id), self._kit.clock()))
 
     async def _recalled(self, assignment: Assignment) -> tuple[Material, ...]:
-        """Material from memory, as far as the run's starter may read it."""
+        """Material from memory, as far as the run's starter may read it; none where the card asks for none."""
         started_by = assignment.order.started_by
-        if started_by is None or not self.role.remembers:
+        if started_by is None or not (self.role.remembers and assignment.order.memory):
             return ()
         return memory_materials(await self._recall.about(assignment.question, started_by), _RECALLED_WORDS)
 

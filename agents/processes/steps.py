@@ -167,6 +167,7 @@ def _order(plan: CardStep, run: Run, attempt: int, now: datetime) -> ExecuteStep
         params=run.params,
         deadline=now + timedelta(seconds=plan.timeout_s),
         started_by=run.started_by,
+        memory=plan.memory,
     )
 
 

@@ -100,6 +100,8 @@ async def test_a_run_is_shown_what_whoever_started_it_may_read(team: Runtime, se
 
     assert await sources_of_a_run(team, settings, "user.anna") == (fact.id,)
     assert await sources_of_a_run(team, settings, "user.boris") == ()
+    without = CARD.model_copy(update={"steps": tuple(step.model_copy(update={"memory": False}) for step in CARD.steps)})
+    assert await sources_of_a_run(team, settings, "user.anna", without) == ()
 
 
 async def test_who_is_forgotten_is_forgotten_by_memory_even_of_what_was_on_its_way(team: Runtime) -> None:
@@ -123,14 +125,14 @@ async def test_who_is_forgotten_is_forgotten_by_memory_even_of_what_was_on_its_w
     assert await kems_of(team, "anna") == []
 
 
-async def sources_of_a_run(team: Runtime, settings: FleetSettings, identity: str) -> tuple[str, ...]:
+async def sources_of_a_run(team: Runtime, settings: FleetSettings, identity: str, card: Card = CARD) -> tuple[str, ...]:
     """The units that a run's report names, which is about what Anna said."""
     run_id, bus = mint("run"), team.bus.acting_as(identity)
     async with open_artifacts(bus, settings) as artifacts:
         brief = b"# The Borealis project\n\nWrite about the budget of the Borealis project.\n"
         put = await artifacts.put(brief, artifact_type="brief", trace=run_id, content_type="text/markdown")
     async with team.bus.subscribe(ProcessCompleted, trace=run_id) as completed:
-        await bus.request(StartProcess(run_id=run_id, card=CARD, inputs=(put.manifest.ref,)), trace=run_id)
+        await bus.request(StartProcess(run_id=run_id, card=card, inputs=(put.manifest.ref,)), trace=run_id)
         ended = await anext(aiter(completed))
     manifest = await bus.request(GetArtifact(artifact_id=ended.result.artifact_id), trace=run_id)
     assert manifest.context
