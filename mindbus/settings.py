@@ -1,7 +1,7 @@
 """Settings of the library: broker, files, timeouts, logs. `MINDBUS_*` is read here, once, nowhere else."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -10,6 +10,23 @@ from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from mindbus.redaction import add_secrets, without_secrets
+
+_MOST_PARTITIONS = 64
+
+
+class NotPartitions(ValueError):
+    """Partitions are given as service=number, up to 64, by commas, such as dialogue=4."""
+
+
+def parse_partitions(text: str) -> Mapping[str, int]:
+    """Numbers of partitions by service. Raises NotPartitions."""
+    found = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        service, _, number = map(str.strip, part.partition("="))
+        if not (service and number.isdecimal() and 1 <= int(number) <= _MOST_PARTITIONS):
+            raise NotPartitions(f"{NotPartitions.__doc__} Got: {part}")
+        found[service] = int(number)
+    return found
 
 
 class Settings(BaseSettings):
@@ -71,6 +88,14 @@ class Settings(BaseSettings):
     buffer_max_artifacts: int = Field(
         default=1000, ge=1, description="How many artifacts may wait for storage on one machine, per participant."
     )
+    partitions: str = Field(
+        default="",
+        description="Services whose commands are spread by user over several queues, as dialogue=4; the same for all "
+        "programs on a broker. After a change: mindbus topology migrate.",
+    )
+    partition: int | None = Field(
+        default=None, ge=0, description="The one of these queues that this process takes, from 0; default: all of them."
+    )
     retry_rungs: str = Field(default="1s,10s,1m,10m", description="Delays of the retry ladder, in order.")
     publish_timeout_s: float = Field(default=10, gt=0, description="How long a confirm may take before it is retried.")
     request_timeout_s: float = Field(default=30, gt=0, description="Deadline of a request that names none.")
@@ -99,6 +124,12 @@ class Settings(BaseSettings):
             except ValueError:
                 # Its own words repeat what stands where a port should, such as a part of the password.
                 raise ValueError("is no URL; in a password write / as %2F, # as %23, ? as %3F, @ as %40") from None
+        return value
+
+    @field_validator("partitions")
+    @classmethod
+    def _are_partitions(cls, value: str) -> str:
+        parse_partitions(value)
         return value
 
     def model_post_init(self, _context: object) -> None:

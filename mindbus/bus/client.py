@@ -13,6 +13,7 @@ from bus_schema.identities import owner_of
 from bus_schema.messages import Command, Event
 from bus_schema.replies import Code, Reply, TextPart
 from mindbus.bus.decode import Unreadable, data_of, read_envelope
+from mindbus.bus.partitions import service_of_target, targets_of
 from mindbus.bus.sender import Coordinates, Sender, in_time
 from mindbus.bus.subscriptions import EventSubscription, StandingSubscription
 from mindbus.bus.telemetry import PUBLISHED, series
@@ -43,7 +44,8 @@ class Replies:
             queue = reply_queue(self._sender.reply_key)
             self._consumer = self._transport.consume(self._topology, queue, 100, self._deliver)
         await self._consumer.wait_ready()
-        return self._waiting.setdefault(command.envelope.id, (command.exchange, asyncio.Queue()))[1]
+        target = service_of_target(command.exchange.removeprefix(commands_exchange("")))
+        return self._waiting.setdefault(command.envelope.id, (target, asyncio.Queue()))[1]
 
     def forget(self, command_id: str) -> None:
         """Stop expecting replies to a command; late ones are ignored."""
@@ -58,7 +60,7 @@ class Replies:
             envelope = read_envelope(incoming)
             target, waiting = self._waiting.get(envelope.causationid or "", ("", None))
             if envelope.mbkind is Kind.REPLY and waiting is not None:
-                if commands_exchange(envelope.service) == target:
+                if envelope.service == target:
                     waiting.put_nowait(envelope)
                 else:
                     logger().warning("reply of another than was asked", asked=target, by=envelope.service)
@@ -94,6 +96,10 @@ class Client:
         """
         sender = self._sender.acting_as(identity, service, is_operator=is_operator)
         return Client(self._transport, sender, self._replies, self._request_timeout_s)
+
+    def targets_of(self, service: str) -> tuple[str, ...]:
+        """The partitions of a service, for whoever has to tell something to each: names for `to`."""
+        return targets_of(service, self._sender.partitions.get(service, 1))
 
     async def send(
         self,

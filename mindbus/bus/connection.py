@@ -15,7 +15,7 @@ from mindbus.errors import MindBusError
 from mindbus.files.store import has_direct_access, open_files
 from mindbus.redaction import redact_other_logs
 from mindbus.run_dir import broker_file, user_file
-from mindbus.settings import Settings
+from mindbus.settings import Settings, parse_partitions
 
 _memory_brokers: dict[str, MemoryBroker] = {}
 
@@ -50,7 +50,15 @@ def new_sender(service: str, identity: str, settings: Settings, mark: str = "") 
     instance = f"{mark}{secrets.token_hex(4)}"
     full = f"{identity}.{instance}" if identity.startswith("agent.") and identity.count(".") == 1 else identity
     claims = Claims(open_files(settings) if has_direct_access(settings) else None)
-    return Sender(service, instance, full, f"reply.{service}.{instance}", claims, settings.max_body_bytes)
+    return Sender(
+        service,
+        instance,
+        full,
+        f"reply.{service}.{instance}",
+        claims,
+        settings.max_body_bytes,
+        partitions=parse_partitions(settings.partitions),
+    )
 
 
 def open_transport(settings: Settings, name: str) -> Transport:

@@ -13,8 +13,9 @@ from bus_schema.envelope import Envelope, NotAnEnvelope, from_wire
 from bus_schema.replies import Code
 from mindbus.bus.decode import ATTEMPT, ORIGIN
 from mindbus.bus.outcomes import CODE, DIED_AT, REASON
+from mindbus.bus.queue_moves import admin_copy
 from mindbus.bus.topology import REQUEUE, dead_queue
-from mindbus.bus.topology_admin import admin_channel, admin_copy, user_of
+from mindbus.bus.topology_admin import admin_channel, user_of
 from mindbus.errors import MindBusError
 
 REPLAYED_BY = "mb-replayed-by"

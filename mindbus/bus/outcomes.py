@@ -14,7 +14,7 @@ from mindbus.bus.decode import ATTEMPT, ORIGIN, attempt_of
 from mindbus.bus.handlers import Publish, PublishTo, Send
 from mindbus.bus.routes import PUBLISHABLE
 from mindbus.bus.sender import Sender
-from mindbus.bus.topology import DEAD_LETTERS, Rung
+from mindbus.bus.topology import DEAD_LETTERS, REQUEUE, Rung
 from mindbus.bus.transport import USER, Incoming, Outgoing, RawCopy
 from mindbus.errors import ReplyError, TemporaryFailure
 
@@ -87,6 +87,12 @@ def retry_copy(incoming: Incoming, rung: Rung, queue: str, attempt: int, reason:
     """Copy of a message that returns to its queue after the delay of the rung."""
     headers = {ATTEMPT: attempt, ORIGIN: queue, REASON: reason[:_REASON_CHARS], **_user_of(incoming)}
     return RawCopy(rung.exchange, queue, incoming.body, incoming.properties, headers)
+
+
+def moved_copy(incoming: Incoming, queue: str) -> RawCopy:
+    """Copy of a message for another queue of its worker."""
+    headers = {ATTEMPT: attempt_of(incoming), ORIGIN: queue, **_user_of(incoming)}
+    return RawCopy(REQUEUE, queue, incoming.body, incoming.properties, headers)
 
 
 def dead_copy(incoming: Incoming, service: str, queue: str, code: Code, reason: str) -> RawCopy:

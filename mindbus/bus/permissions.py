@@ -37,7 +37,7 @@ def of_worker(name: str, targets: Iterable[str], heard: Iterable[str], rungs: It
     """
     own, ladder = re.escape(name), tuple(rungs)
     temporary = rf"mb\.(?:reply|tap)\.{own}\..+"
-    queues = rf"mb\.q\.{own}(?:\.events)?"
+    queues = rf"mb\.q\.{own}(?:\.(?:events|[0-9]+))?"
     kept = [r"mb\.sub(?:\..+)?"] if name == _KEEPER_OF_SUBSCRIPTIONS else []
     ways = [re.escape(each) for each in (DEAD_LETTERS, *(rung.exchange for rung in ladder))]
     return Permissions(
@@ -144,7 +144,9 @@ def _topics(own_keys: str, heard: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 
 def _commands(target: str) -> str:
-    return rf"mb\.cmd\.{re.escape(target.removesuffix('*'))}{'.*' if target.endswith('*') else ''}"
+    # With the partitions of the service.
+    rest = ".*" if target.endswith("*") else r"(?:\.[0-9]+)?"
+    return rf"mb\.cmd\.{re.escape(target.removesuffix('*'))}{rest}"
 
 
 def _keys(topic: str) -> str:

@@ -1,8 +1,9 @@
 """Sender: stamps and addresses the messages of one participant; a stream writer for partial answers."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Self, TypedDict, Unpack
 
@@ -14,6 +15,7 @@ from bus_schema.messages import Command, Event
 from bus_schema.replies import Code, Reply, restarts
 from mindbus.bus.claims import Claims
 from mindbus.bus.context import current_message
+from mindbus.bus.partitions import key_of, target_of
 from mindbus.bus.telemetry import current_parent
 from mindbus.bus.topology import REPLIES, SUBSCRIBERS, commands_exchange, events_exchange
 from mindbus.bus.transport import Outgoing, Transport
@@ -58,6 +60,7 @@ class Sender:
     max_body_bytes: int = 64 * 1024
     principal: str | None = None
     role: Literal["operator"] | None = None
+    partitions: Mapping[str, int] = field(default_factory=dict)
 
     def acting_as(self, identity: str, service: str | None, *, is_operator: bool = False) -> Self:
         """A sender in another name, as one of the allow-list. Raises NotDelegated."""
@@ -98,7 +101,8 @@ class Sender:
             mbreplyto=self.reply_key if wants_reply else None,
             data=command.model_dump(mode="json", exclude_defaults=True),
         )
-        return await self._outgoing(commands_exchange(target), command.wire.routing_key, envelope)
+        partition = target_of(target, key_of(command), self.partitions.get(target, 1))
+        return await self._outgoing(commands_exchange(partition), command.wire.routing_key, envelope)
 
     async def event(self, event: Event, **where: Unpack[Coordinates]) -> Outgoing:
         """Address an event; it may have no listener yet."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
+from mindbus.bus.partitions import targets_of
+
 EVENTS = "mb.evt"
 REPLIES = "mb.reply"
 SUBSCRIBERS = "mb.sub"
@@ -105,7 +107,7 @@ def rungs_of(ladder: str) -> tuple[Rung, ...]:
 
 
 def commands_exchange(service: str) -> str:
-    """Exchange of the commands to one service; write permission on it is permission to command the service."""
+    """Exchange of the commands to one service, or to a partition of it; writing to it is commanding the service."""
     return f"mb.cmd.{service}"
 
 
@@ -158,7 +160,14 @@ def backbone(rungs: Iterable[Rung]) -> Topology:
     )
 
 
-def of_service(service: str, *, takes_commands: bool, event_keys: Iterable[str], is_ordered: bool = False) -> Topology:
+def of_service(
+    service: str,
+    *,
+    takes_commands: bool,
+    event_keys: Iterable[str],
+    is_ordered: bool = False,
+    partitions: int = 1,
+) -> Topology:
     """A service's exchanges, plus queues for what it listens to; where order matters, one consumer at a time."""
     keys = tuple(sorted(set(event_keys)))
     topology = Topology(
@@ -168,8 +177,10 @@ def of_service(service: str, *, takes_commands: bool, event_keys: Iterable[str],
     ordering = {"x-single-active-consumer": True} if is_ordered else {}
     if takes_commands:
         bounds = {"x-max-length": COMMANDS_MAX, "x-max-length-bytes": COMMANDS_MAX_BYTES}
-        topology += _work_queue(service, commands_queue(service), bounds | ordering)
-        topology += Topology(bindings=(Binding(commands_exchange(service), commands_queue(service), "cmd.#"),))
+        for target in targets_of(service, partitions):
+            topology += Topology(exchanges=(Exchange(commands_exchange(target)),))
+            topology += _work_queue(service, commands_queue(target), bounds | ordering)
+            topology += Topology(bindings=(Binding(commands_exchange(target), commands_queue(target), "cmd.#"),))
     if keys:
         topology += _work_queue(service, events_queue(service), ordering)
         topology += Topology(bindings=tuple(Binding(EVENTS, events_queue(service), key) for key in keys))

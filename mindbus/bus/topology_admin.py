@@ -1,30 +1,29 @@
 """Keeps broker and code together: apply, compare, prune, migrate."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, cast
 
 import aio_pika
 import aiormq.exceptions
-from aio_pika.abc import AbstractChannel, AbstractExchange, AbstractIncomingMessage
+from aio_pika.abc import AbstractChannel
 from yarl import URL
 
-from bus_schema.replies import Code
-from mindbus.bus.decode import ORIGIN
-from mindbus.bus.rabbit_link import declarations
-from mindbus.bus.topology import REQUEUE, Queue, Topology
-from mindbus.bus.transport import ADMIN, USER
-from mindbus.errors import BusUnavailable, MindBusError
+from mindbus.bus.queue_moves import (
+    MOVING,
+    QueueMove,
+    Redeem,
+    Redistribution,
+    changed_partitions,
+    declare,
+    rebuild,
+)
+from mindbus.bus.topology import Queue, Topology
+from mindbus.errors import BusUnavailable
 from mindbus.management import Management, QueueState
 
 # Queues that live and die with their clients, or wait for them, are nobody's to prune.
 _TEMPORARY_PREFIXES = ("mb.reply.", "mb.tap.", "mb.sub.")
-_MOVING = ".moving"
-
-
-class StillInUse(MindBusError, code=Code.CONFLICT):
-    """This queue has consumers; stop its worker first, so that nothing is handled while messages move."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ async def compare(management: Management, topology: Topology) -> list[Difference
 async def apply(amqp_url: str, topology: Topology) -> None:
     """Declare all of it; what exists with other arguments is left to `migrate`. Raises BusUnavailable."""
     async with admin_channel(amqp_url) as channel:
-        await _declare(channel, topology)
+        await declare(channel, topology)
 
 
 async def prune(amqp_url: str, management: Management, topology: Topology) -> list[str]:
@@ -103,88 +102,26 @@ async def prune(amqp_url: str, management: Management, topology: Topology) -> li
     return pruned
 
 
-async def migrate(amqp_url: str, management: Management, topology: Topology) -> list[str]:
-    """Give each queue that differs its new arguments, its messages kept. Raises StillInUse.
+async def migrate(amqp_url: str, management: Management, topology: Topology, redeem: Redeem | None = None) -> list[str]:
+    """Give each queue that differs its new arguments, and each service its partitions; messages keep their order.
+
+    `redeem` returns data that lie in the file store. Raises StillInUse, TemporaryFailure.
 
     A crash half-way leaves the messages in `….moving`; running it again brings them home.
     """
     states = {queue.name: queue for queue in await management.queues()}
     moved = []
     for queue in _unique(topology):
-        differences = _queue_differences(queue, states.get(queue.name))
-        if queue.name + _MOVING in states or any(difference.kind == "different queue" for difference in differences):
+        is_old = any(each.kind == "different queue" for each in _queue_differences(queue, states.get(queue.name)))
+        if is_old or queue.name + MOVING in states:
             async with admin_channel(amqp_url) as channel:
-                await _rebuild(channel, _Move(queue, user_of(amqp_url)), topology, exists=queue.name in states)
+                await rebuild(channel, QueueMove(queue, user_of(amqp_url)), topology, is_old=is_old)
             moved.append(queue.name)
+    for service in changed_partitions({*states}, topology):
+        async with admin_channel(amqp_url) as channel:
+            await Redistribution(service, topology, user_of(amqp_url), redeem).run(channel, {*states})
+        moved.append(service)
     return moved
-
-
-@dataclass(frozen=True)
-class _Move:
-    """Move of all messages of a queue by an administrator."""
-
-    queue: Queue
-    admin: str
-
-    async def between(self, channel: AbstractChannel, source: str, exchange: AbstractExchange, key: str) -> None:
-        waiting = await channel.get_queue(source)
-        service = self.queue.name.removeprefix("mb.q.").partition(".")[0]
-        while (message := await waiting.get(no_ack=False, fail=False)) is not None:
-            headers = {ORIGIN: self.queue.name, **message.headers}
-            await exchange.publish(admin_copy(message, self.admin, service, headers), key, timeout=10)
-            await message.ack()
-
-
-async def _rebuild(channel: AbstractChannel, move: _Move, topology: Topology, *, exists: bool) -> None:
-    queue = move.queue
-    own = tuple(binding for binding in topology.bindings if binding.target == queue.name)
-    beside = Queue(queue.name + _MOVING, {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000})
-    await _declare(channel, Topology(queues=(beside,)))
-    if exists:
-        old = await channel.declare_queue(queue.name, passive=True)
-        if old.declaration_result.consumer_count:
-            raise StillInUse(f"{StillInUse.__doc__} ({queue.name})")
-        # What is published from here on finds no queue: its publisher hears so, nothing is lost.
-        for binding in own:
-            await old.unbind(binding.source, binding.key)
-        await move.between(channel, queue.name, channel.default_exchange, beside.name)
-        await channel.queue_delete(queue.name)
-    await _declare(channel, Topology(queues=(queue,), bindings=own))
-    # A worker takes only what comes by its exchange or as a retry.
-    is_work = any(binding.source == REQUEUE for binding in own)
-    way = await channel.get_exchange(REQUEUE, ensure=False) if is_work else channel.default_exchange
-    await move.between(channel, beside.name, way, queue.name)
-    await channel.queue_delete(beside.name)
-
-
-async def _declare(channel: AbstractChannel, topology: Topology) -> None:
-    underlay = cast("aiormq.Channel", await channel.get_underlay_channel())
-    for request in declarations(topology):
-        await underlay.rpc(request)
-
-
-def admin_copy(
-    message: AbstractIncomingMessage, admin: str, service: str, headers: Mapping[str, Any]
-) -> aio_pika.Message:
-    """A copy under the name of an administrator, with the first sender of a message of a service in a header.
-
-    Of copies made before, the header is believed if the service itself or the administrator has made them.
-    """
-    user = message.user_id or ""
-    first = message.headers.get(USER) if user in (service, ADMIN, admin) else None
-    return aio_pika.Message(
-        message.body,
-        headers={**headers, USER: first or user},
-        content_type=message.content_type,
-        content_encoding=message.content_encoding,
-        correlation_id=message.correlation_id,
-        reply_to=message.reply_to,
-        message_id=message.message_id,
-        type=message.type,
-        user_id=admin,
-        app_id=message.app_id,
-        delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
-    )
 
 
 def _queue_differences(queue: Queue, state: QueueState | None) -> list[Difference]:
@@ -204,4 +141,4 @@ def _unique(topology: Topology) -> list[Queue]:
 
 
 def _is_temporary(name: str) -> bool:
-    return name.startswith(_TEMPORARY_PREFIXES) or name.endswith(_MOVING)
+    return name.startswith(_TEMPORARY_PREFIXES) or name.endswith(MOVING)

@@ -73,6 +73,9 @@ class Worker:
     drains after the others. With `direct_files` it reads and writes the data of large messages in the file store
     itself, whatever the settings say.
 
+    The commands of one that `is_partitionable` may be spread over several queues by the user whom they are about, as
+    the settings say: `partitions` is their number. Whatever it keeps of users, it keeps of each apart.
+
     A worker with a user of its own on the broker may command its own service, those that its handlers return commands
     to, and those that serve everybody, such as storage; others are named in `sends_to`. Topics of temporary
     subscriptions, such as `process.*`, are named in `subscribes_to`.
@@ -84,6 +87,8 @@ class Worker:
     direct_files: bool = False
     sends_to: Sequence[str] = ()
     subscribes_to: Sequence[str] = ()
+    is_partitionable: bool = False
+    partitions: int = 1
     concurrency: int = 8
     attempts: int = 5
     time_limit_s: float = 600.0

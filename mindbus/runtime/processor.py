@@ -10,10 +10,11 @@ from typing import Any
 from bus_schema.envelope import Kind
 from mindbus.bus.context import ClockOffsets, MessageContext
 from mindbus.bus.decode import Decoded, Unreadable, attempt_of, decode
-from mindbus.bus.outcomes import Outcome, address_results
+from mindbus.bus.outcomes import Outcome, address_results, moved_copy
+from mindbus.bus.partitions import key_of, target_of
 from mindbus.bus.sender import Sender, StreamWriter
 from mindbus.bus.telemetry import ENDED, TOOK, series
-from mindbus.bus.topology import Rung
+from mindbus.bus.topology import Rung, commands_queue, events_queue
 from mindbus.bus.transport import Incoming, Outgoing, RawCopy, Transport
 from mindbus.bus.worker import CallNext, Middleware, Worker
 from mindbus.errors import BusUnavailable, Damaged, Expired, HandlerTooSlow, TemporaryFailure, Unroutable
@@ -79,6 +80,19 @@ class Processor:
         await self.publish(outcome)
         await incoming.ack()
         return None
+
+    async def forward(self, message: Decoded, incoming: Incoming) -> bool:
+        """Whether the message belongs to another partition of the worker, in whose queue it is now.
+
+        Its sender, who knows of no partitions or of others, has sent it to this one.
+        """
+        name, count, key = self.worker.name, self.worker.partitions, key_of(message.message)
+        queue = commands_queue(target_of(name, key, count))
+        if key is None or queue == self.queue or self.queue == events_queue(name):
+            return False
+        await self.publish(Outcome("forwarded", copy=moved_copy(incoming, queue)))
+        await incoming.ack()
+        return True
 
     async def execute(self, message: Decoded, incoming: Incoming) -> None:
         """Handle a message, in as many attempts as it takes, then settle it."""
@@ -234,7 +248,7 @@ class Mailboxes:
 
     async def _sort(self, incoming: Incoming) -> None:
         message = await self._processor.decode(incoming)
-        if message is None:
+        if message is None or await self._processor.forward(message, incoming):
             return
         key = self._processor.worker.order_key(message.message)
         before = self._last.get(key) if key is not None else None

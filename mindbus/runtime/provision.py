@@ -140,6 +140,7 @@ def queues_of(worker: Worker) -> Topology:
         takes_commands=bool(routes.commands),
         event_keys=routes.event_keys,
         is_ordered=worker.is_ordered,
+        partitions=worker.partitions,
     )
 
 

@@ -9,6 +9,7 @@ from bus_schema.fleet import Heartbeat, State
 from mindbus.bus.client import Client
 from mindbus.bus.connection import new_client, new_sender
 from mindbus.bus.context import ClockOffsets
+from mindbus.bus.partitions import targets_of
 from mindbus.bus.sender import Sender
 from mindbus.bus.telemetry import PUBLISHED, series
 from mindbus.bus.topology import Topology, backbone, commands_queue, events_queue, rungs_of
@@ -21,7 +22,7 @@ from mindbus.middleware.pipeline import Authorisation
 from mindbus.runtime.processor import Mailboxes, Processor, Work
 from mindbus.runtime.provision import Administrator, queues_of, when_up
 from mindbus.runtime.worker_tasks import WorkerTasks
-from mindbus.settings import Settings
+from mindbus.settings import Settings, parse_partitions
 from mindbus.tasks import Supervised, end
 from mindbus.version import __version__
 
@@ -152,7 +153,10 @@ class Service:
         routes, name = self.worker.routes, self.worker.name
         topology = topology_of(self.worker, self._settings)
         if routes.commands:
-            self._consume(topology, commands_queue(name))
+            targets = targets_of(name, self.worker.partitions)
+            own = self._settings.partition
+            for target in targets if own is None or len(targets) == 1 else targets[own : own + 1]:
+                self._consume(topology, commands_queue(target))
         if routes.event_keys:
             self._consume(topology, events_queue(name))
         self._tasks.start()
@@ -246,11 +250,29 @@ def build(
     principal = new_sender(name, f"svc.{name}", settings)
     client = new_client(transport, principal, settings)
     worker = make(WorkerContext(settings, client))
+    worker.partitions = _partitions_of(worker, settings)
     if worker.direct_files:
         principal.claims.files = principal.claims.files or open_files(settings)
     identity = worker.identity if worker.identity.startswith("svc.") else f"{worker.identity}.{principal.instance}"
     sender = replace(principal, service=worker.name, identity=identity)
     return Service(worker, transport, sender, client, settings, report)
+
+
+class NotPartitionable(ValueError):
+    """The commands of this worker cannot be spread over several queues; take it out of MINDBUS_PARTITIONS."""
+
+
+class NoSuchPartition(ValueError):
+    """MINDBUS_PARTITION is the number of one of the queues, from 0, less than their number in MINDBUS_PARTITIONS."""
+
+
+def _partitions_of(worker: Worker, settings: Settings) -> int:
+    count = parse_partitions(settings.partitions).get(worker.name, 1)
+    if count > 1 and not (worker.is_partitionable and worker.is_ordered):
+        raise NotPartitionable(f"{NotPartitionable.__doc__} ({worker.name})")
+    if count > 1 and settings.partition is not None and settings.partition >= count:
+        raise NoSuchPartition(f"{NoSuchPartition.__doc__} ({worker.name}={count})")
+    return count
 
 
 def topology_of(worker: Worker, settings: Settings) -> Topology:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 from typing import TypeVar
 
@@ -160,8 +161,9 @@ async def refresh_dialogue(bus: Client, user_id: str | None) -> None:
     """
     if user_id is not None and not is_user_id(user_id):
         return
-    with suppress(Unroutable):
-        await in_id_scope(None, lambda: bus.send(RefreshDialogue(user_id=user_id)))
+    for target in (None,) if user_id is not None else bus.targets_of("dialogue"):
+        with suppress(Unroutable):
+            await in_id_scope(None, partial(bus.send, RefreshDialogue(user_id=user_id), to=target))
 
 
 class HistoryClient:

@@ -13,6 +13,7 @@ import typer
 
 from config.settings import FleetSettings
 from mindbus.bus import topology_admin
+from mindbus.bus.claims import Claims
 from mindbus.bus.connection import find_broker, open_transport
 from mindbus.bus.permissions import definitions_of, merged, topology_definitions, user_definition
 from mindbus.bus.topology import Topology, backbone, rungs_of
@@ -24,6 +25,7 @@ from mindbus.cli.options import Json
 from mindbus.cli.session import require_reachable, run
 from mindbus.cli.worker import factories_at
 from mindbus.files.disk import write_private
+from mindbus.files.store import has_direct_access, open_files
 from mindbus.management import Management, open_management
 from mindbus.registry import Factory, installed_workers
 from mindbus.run_dir import user_file
@@ -93,13 +95,22 @@ def prune(as_json: Json = False) -> None:
 
 @app.command()
 def migrate(as_json: Json = False) -> None:
-    """Rebuild queues whose arguments have changed; their messages are kept, their workers must be stopped.
+    """Rebuild queues whose arguments have changed, and redistribute messages over partitions whose number has.
+
+    All messages are kept in their order; stop the fleet, and programs that send to it.
 
     [bold]Example[/bold]
 
     mindbus topology migrate
     """
-    _show_names("migrated", run(_on_broker(topology_admin.migrate)), as_json=as_json)
+    settings = read_settings(FleetSettings)
+    claims = Claims(open_files(settings) if has_direct_access(settings) else None)
+
+    async def move(amqp_url: str, management: Management, wanted: Topology) -> list[str]:
+        redeem = claims.redeem if claims.files is not None else None
+        return await topology_admin.migrate(amqp_url, management, wanted, redeem)
+
+    _show_names("migrated", run(_on_broker(move)), as_json=as_json)
 
 
 @app.command()

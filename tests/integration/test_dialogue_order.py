@@ -10,13 +10,19 @@ from tests.dialogue_kit import dialogue_settings, runtime
 
 
 @pytest.mark.parametrize(
-    ("users", "messages"), [(20, 5), pytest.param(50, 40, marks=[pytest.mark.proof, pytest.mark.timeout(900)])]
+    ("users", "messages", "partitions"),
+    [
+        (20, 5, ""),
+        (8, 3, "dialogue=3"),
+        pytest.param(50, 40, "", marks=[pytest.mark.proof, pytest.mark.timeout(900)]),
+    ],
 )
 async def test_a_flood_of_messages_is_kept_in_order_and_whole(
-    vhost_url: str, tmp_path: Path, users: int, messages: int
+    vhost_url: str, tmp_path: Path, users: int, messages: int, partitions: str
 ) -> None:
     everybody = [f"user-{number}" for number in range(users)]
-    async with runtime(dialogue_settings(vhost_url, tmp_path), "storage", "dialogue") as team:
+    settings = dialogue_settings(vhost_url, tmp_path, partitions=partitions)
+    async with runtime(settings, "storage", "dialogue") as team:
 
         async def flood(user_id: str) -> None:
             """Without waiting for any answer; a command is on its way when it is confirmed."""

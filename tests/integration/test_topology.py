@@ -6,6 +6,7 @@ import aio_pika
 import pytest
 
 from config.settings import FleetSettings
+from mindbus.bus.queue_moves import StillInUse
 from mindbus.bus.topology import (
     DELIVERY_LIMIT,
     Exchange,
@@ -16,7 +17,7 @@ from mindbus.bus.topology import (
     of_subscriber,
     rungs_of,
 )
-from mindbus.bus.topology_admin import StillInUse, apply, compare, migrate, prune
+from mindbus.bus.topology_admin import apply, compare, migrate, prune
 from mindbus.management import Management
 from mindbus.testing.wait import until
 from tests.brokers import Broker

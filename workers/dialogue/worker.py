@@ -71,6 +71,7 @@ class DialogueWorker(Worker):
 
     name = "dialogue"
     start_stage = 3
+    is_partitionable = True
     concurrency, time_limit_s = 200, 1800
 
     def __init__(
