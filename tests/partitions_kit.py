@@ -5,7 +5,7 @@ from collections import defaultdict
 import mindbus
 from bus_schema.envelope import Envelope
 from bus_schema.messages import Message
-from mindbus.bus.partitions import target_of
+from mindbus.bus.topology import target_of
 
 USERS = tuple(f"user-{number}" for number in range(12))
 COUNT = 3

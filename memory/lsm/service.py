@@ -13,9 +13,8 @@ from datetime import datetime, timedelta
 
 from config.settings import FleetSettings
 from memory.lsm.episode_updates import EpisodeLimits
-from memory.lsm.erasure import EpisodeErasure
 from memory.lsm.layer_transitions import LayerSchedule, Packs, Reactivation
-from memory.lsm.log_changes import LogListeners
+from memory.lsm.log_changes import EpisodeErasure, LogListeners
 from memory.lsm.priority import LayerRules
 from memory.lsm.queries import EpisodeQueries
 from memory.lsm.recorder import Recorder

@@ -13,11 +13,18 @@ from bus_schema.identities import owner_of
 from bus_schema.messages import Command, Event
 from bus_schema.replies import Code, Reply, TextPart
 from mindbus.bus.decode import Unreadable, data_of, read_envelope
-from mindbus.bus.partitions import service_of_target, targets_of
 from mindbus.bus.sender import Coordinates, Sender, in_time
 from mindbus.bus.subscriptions import EventSubscription, StandingSubscription
 from mindbus.bus.telemetry import PUBLISHED, series
-from mindbus.bus.topology import commands_exchange, of_subscriber, replies_to, reply_queue, subscriber_queue
+from mindbus.bus.topology import (
+    commands_exchange,
+    of_subscriber,
+    replies_to,
+    reply_queue,
+    service_of_target,
+    subscriber_queue,
+    targets_of,
+)
 from mindbus.bus.transport import Consumer, Incoming, Outgoing, Transport
 from mindbus.errors import NoReply, ReplyError
 from mindbus.logs import logger

@@ -14,9 +14,8 @@ from aio_pika.abc import AbstractChannel, AbstractExchange, AbstractIncomingMess
 from bus_schema.replies import Code
 from mindbus.bus.claims import ClaimLost
 from mindbus.bus.decode import ORIGIN
-from mindbus.bus.partitions import target_of
 from mindbus.bus.rabbit_link import declarations
-from mindbus.bus.topology import REQUEUE, Exchange, Queue, Topology, commands_exchange, commands_queue
+from mindbus.bus.topology import REQUEUE, Exchange, Queue, Topology, commands_exchange, commands_queue, target_of
 from mindbus.bus.transport import ADMIN, USER
 from mindbus.errors import MindBusError, TemporaryFailure
 

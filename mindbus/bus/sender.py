@@ -15,9 +15,8 @@ from bus_schema.messages import Command, Event
 from bus_schema.replies import Code, Reply, restarts
 from mindbus.bus.claims import Claims
 from mindbus.bus.context import current_message
-from mindbus.bus.partitions import key_of, target_of
 from mindbus.bus.telemetry import current_parent
-from mindbus.bus.topology import REPLIES, SUBSCRIBERS, commands_exchange, events_exchange
+from mindbus.bus.topology import REPLIES, SUBSCRIBERS, commands_exchange, events_exchange, key_of, target_of
 from mindbus.bus.transport import Outgoing, Transport
 from mindbus.errors import BusUnavailable, PermanentFailure, Rejected, Unroutable
 from mindbus.logs import logger

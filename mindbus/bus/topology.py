@@ -1,12 +1,14 @@
 """Names and declarations of all exchanges, queues and bindings."""
 
 import re
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
-from mindbus.bus.partitions import targets_of
+from bus_schema.envelope import Envelope
+from bus_schema.messages import Message
 
 EVENTS = "mb.evt"
 REPLIES = "mb.reply"
@@ -109,6 +111,27 @@ def rungs_of(ladder: str) -> tuple[Rung, ...]:
 def commands_exchange(service: str) -> str:
     """Exchange of the commands to one service, or to a partition of it; writing to it is commanding the service."""
     return f"mb.cmd.{service}"
+
+
+# Partitions of a service: the first has its name, the others a number behind it; each has an exchange and a queue.
+def targets_of(service: str, count: int) -> tuple[str, ...]:
+    """Names of the partitions."""
+    return (service, *(f"{service}.{number}" for number in range(1, count)))
+
+
+def target_of(service: str, key: str | None, count: int) -> str:
+    """The partition of a key, by CRC-32; what has none goes to the first."""
+    return service if key is None or count == 1 else targets_of(service, count)[zlib.crc32(key.encode()) % count]
+
+
+def service_of_target(target: str) -> str:
+    return target.partition(".")[0]
+
+
+def key_of(message: Message | Envelope) -> str | None:
+    """The key that commands are spread by: the user whom one is about, if any."""
+    key = getattr(message, "user_id", None)
+    return key if isinstance(key, str) else None
 
 
 def events_exchange(service: str) -> str:

@@ -11,10 +11,9 @@ from bus_schema.envelope import Kind
 from mindbus.bus.context import ClockOffsets, MessageContext
 from mindbus.bus.decode import Decoded, Unreadable, attempt_of, decode
 from mindbus.bus.outcomes import Outcome, address_results, moved_copy
-from mindbus.bus.partitions import key_of, target_of
 from mindbus.bus.sender import Sender, StreamWriter
 from mindbus.bus.telemetry import ENDED, TOOK, series
-from mindbus.bus.topology import Rung, commands_queue, events_queue
+from mindbus.bus.topology import Rung, commands_queue, events_queue, key_of, target_of
 from mindbus.bus.transport import Incoming, Outgoing, RawCopy, Transport
 from mindbus.bus.worker import CallNext, Middleware, Worker
 from mindbus.errors import BusUnavailable, Damaged, Expired, HandlerTooSlow, TemporaryFailure, Unroutable

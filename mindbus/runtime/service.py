@@ -9,10 +9,9 @@ from bus_schema.fleet import Heartbeat, State
 from mindbus.bus.client import Client
 from mindbus.bus.connection import new_client, new_sender
 from mindbus.bus.context import ClockOffsets
-from mindbus.bus.partitions import targets_of
 from mindbus.bus.sender import Sender
 from mindbus.bus.telemetry import PUBLISHED, series
-from mindbus.bus.topology import Topology, backbone, commands_queue, events_queue, rungs_of
+from mindbus.bus.topology import Topology, backbone, commands_queue, events_queue, rungs_of, targets_of
 from mindbus.bus.transport import Consumer, Incoming, Transport
 from mindbus.bus.worker import Leadership, Worker, WorkerContext
 from mindbus.errors import Damaged

@@ -17,8 +17,8 @@ from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 
 from mindbus.sql.errors import DatabaseDamaged, answering, is_damage
-from mindbus.sql.groups import BUSY_TIMEOUT_S, GroupedConnections, set_pragma
-from mindbus.sql.write_queue import WriteQueue
+from mindbus.sql.groups import GroupedConnections, WriteQueue
+from mindbus.sql.statements import BUSY_TIMEOUT_S, set_pragma
 
 T = TypeVar("T")
 

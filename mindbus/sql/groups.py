@@ -2,25 +2,60 @@
 
 import asyncio
 import sqlite3
-import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.util import await_only
-from sqlalchemy.util.concurrency import in_greenlet
 
 from mindbus.sql.errors import DatabaseAway
-from mindbus.sql.write_queue import WriteQueue
+from mindbus.sql.statements import BUSY_TIMEOUT_S, begin_at_once, driver_of, execute
 
 T = TypeVar("T")
-BUSY_TIMEOUT_S = 30
-_BUSY_PAUSE_S = 0.02
+_HOLDS_TURN = "mindbus_holds_turn"
 # The event loop stands still meanwhile; under WAL nobody who reads waits, except while a file is opened or recovered.
 _READ_PATIENCE_MS = 500
+
+
+class WriteQueue:
+    """Writers of one process take turns; SQLite alone would let them poll at growing intervals.
+
+    A writer that has waited in vain tries without a turn: SQLite itself locks.
+    """
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._turn = asyncio.Lock()
+
+    def serve(self, engine: AsyncEngine) -> None:
+        """End the turns of an engine's connections when they return to its pool."""
+        event.listen(engine.sync_engine.pool, "checkin", self._end)
+
+    def wait(self, connection: Connection) -> None:
+        """Wait for the turn of a connection, which ends when the connection returns to the pool."""
+        info = connection.connection.info
+        if not info.get(_HOLDS_TURN):
+            info[_HOLDS_TURN] = await_only(self.begin())
+
+    async def begin(self) -> bool:
+        """Wait for a turn; whether it has come."""
+        try:
+            async with asyncio.timeout(self._patience_s):
+                return await self._turn.acquire()
+        except TimeoutError:
+            return False
+
+    def end(self, *, has_come: bool) -> None:
+        """End a turn, if it has come."""
+        if has_come:
+            self._turn.release()
+
+    def _end(self, _connection: Any, record: Any) -> None:
+        self.end(has_come=record.info.pop(_HOLDS_TURN, False))
 
 
 @dataclass(eq=False, slots=True)
@@ -74,11 +109,11 @@ class GroupedConnections:
         try:
             writer = await self._open_writer()
             group = await self._open_group()
-            raw = _raw(writer)
+            raw = driver_of(writer)
             try:
-                _execute(raw, "SAVEPOINT message")
+                execute(raw, "SAVEPOINT message")
                 yield writer
-                _execute(raw, "RELEASE message")
+                execute(raw, "RELEASE message")
             except BaseException as error:
                 self._undo(raw, group, error)
                 if not isinstance(error, Exception):
@@ -154,7 +189,7 @@ class GroupedConnections:
         if self._group is None:
             has_turn = await self.turns.begin()
             try:
-                if not _began_at_once(_raw(self._writer)):
+                if not begin_at_once(driver_of(self._writer)):
                     await self._in_thread(self._begin)
             except BaseException as error:
                 self._roll_back()
@@ -168,7 +203,7 @@ class GroupedConnections:
 
     def _begin(self) -> None:
         """Begin once other processes let it."""
-        raw = _raw(self._writer)
+        raw = driver_of(self._writer)
         raw.execute(f"PRAGMA busy_timeout={1000 * BUSY_TIMEOUT_S}")
         try:
             raw.execute("BEGIN IMMEDIATE")
@@ -181,7 +216,7 @@ class GroupedConnections:
             if self._group is not group:
                 return
             try:
-                await self._in_thread(lambda: _raw(self._writer).execute("COMMIT"))
+                await self._in_thread(lambda: driver_of(self._writer).execute("COMMIT"))
                 group.committed.set_result(None)
             except BaseException as error:
                 group.fail(error)
@@ -205,7 +240,7 @@ class GroupedConnections:
 
     def _roll_back(self) -> None:
         with suppress(sqlite3.Error, DatabaseAway):
-            raw = _raw(self._writer)
+            raw = driver_of(self._writer)
             if raw.in_transaction:
                 raw.execute("ROLLBACK")
 
@@ -235,49 +270,3 @@ async def _end_of(group: _Group, failure: Exception | None) -> None:
             raise away from failure
     if failure is not None:
         raise failure
-
-
-def _raw(connection: Connection | None) -> sqlite3.Connection:
-    if connection is None:
-        raise DatabaseAway("database: the connection has been closed")
-    raw = connection.connection.dbapi_connection
-    assert isinstance(raw, sqlite3.Connection)
-    return raw
-
-
-def _began_at_once(raw: sqlite3.Connection) -> bool:
-    """Begin a transaction without waiting; False where another process is writing."""
-    try:
-        raw.execute("BEGIN IMMEDIATE")
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-            raise
-        return False
-    return True
-
-
-def _execute(raw: sqlite3.Connection, statement: str) -> None:
-    try:
-        raw.execute(statement)
-    except sqlite3.Error as error:
-        raise DatabaseAway(f"database: {error}") from error
-
-
-def set_pragma(cursor: Any, statement: str) -> None:
-    """Execute a PRAGMA within the busy timeout.
-
-    SQLite does not apply its own timeout to `journal_mode`: of several connections that open a new file at once and
-    switch it to WAL, all but one would fail immediately with "database is locked".
-    """
-    give_up_at = time.monotonic() + BUSY_TIMEOUT_S
-    while True:
-        try:
-            cursor.execute(statement)
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_at:
-                raise
-        if in_greenlet():
-            await_only(asyncio.sleep(_BUSY_PAUSE_S))
-        else:
-            time.sleep(_BUSY_PAUSE_S)

@@ -1,6 +1,8 @@
-"""Statements that are compiled once: on SQLite short work on a few rows goes to the driver at once."""
+"""Statements that go to SQLite's driver at once: those that are compiled once, those of transactions, pragmas."""
 
+import asyncio
 import sqlite3
+import time
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,8 +11,14 @@ from typing import Any
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.util import await_only
+from sqlalchemy.util.concurrency import in_greenlet
+
+from mindbus.sql.errors import DatabaseAway
 
 Values = Mapping[str, Any]
+BUSY_TIMEOUT_S = 30
+_BUSY_PAUSE_S = 0.02
 _REQUIRED = object()
 # The fields are known only once a statement is.
 _row_type: Callable[..., Any] = namedtuple
@@ -37,7 +45,7 @@ class PreparedStatement:
         """The rows of as many executions, which name the same values, together."""
         if not each:
             return []
-        raw = _driver_of(connection)
+        raw = _driver_in_place(connection)
         if raw is None:
             values: Any = each[0] if len(each) == 1 else each
             return connection.execute(self._statement(connection), values).all()
@@ -52,7 +60,7 @@ class PreparedStatement:
 
     def count(self, connection: Connection, values: Values) -> int:
         """Execute a statement that returns no rows; the number of rows that it changed."""
-        raw = _driver_of(connection)
+        raw = _driver_in_place(connection)
         if raw is None:
             return connection.execute(self._statement(connection), values).rowcount
         compiled = self._sqlite(connection, values)
@@ -62,7 +70,7 @@ class PreparedStatement:
         """Execute it for each of the rows, which name the same values."""
         if not rows:
             return
-        raw = _driver_of(connection)
+        raw = _driver_in_place(connection)
         if raw is None:
             connection.execute(self._statement(connection), rows)
             return
@@ -131,7 +139,7 @@ class _SqliteStatement:
         return rows
 
 
-def _driver_of(connection: Connection) -> sqlite3.Connection | None:
+def _driver_in_place(connection: Connection) -> sqlite3.Connection | None:
     """The driver's connection, where it works in place."""
     raw: object = connection.connection.dbapi_connection
     return raw if isinstance(raw, sqlite3.Connection) else None
@@ -142,3 +150,49 @@ def _execute(raw: sqlite3.Connection, text: str, arguments: list[Any]) -> sqlite
         return raw.execute(text, arguments)
     except sqlite3.Error as error:
         raise DBAPIError.instance(text, arguments, error, sqlite3.Error, hide_parameters=True) from error
+
+
+def driver_of(connection: Connection | None) -> sqlite3.Connection:
+    if connection is None:
+        raise DatabaseAway("database: the connection has been closed")
+    raw = connection.connection.dbapi_connection
+    assert isinstance(raw, sqlite3.Connection)
+    return raw
+
+
+def begin_at_once(raw: sqlite3.Connection) -> bool:
+    """Begin a transaction without waiting; False where another process is writing."""
+    try:
+        raw.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+            raise
+        return False
+    return True
+
+
+def execute(raw: sqlite3.Connection, statement: str) -> None:
+    try:
+        raw.execute(statement)
+    except sqlite3.Error as error:
+        raise DatabaseAway(f"database: {error}") from error
+
+
+def set_pragma(cursor: Any, statement: str) -> None:
+    """Execute a PRAGMA within the busy timeout.
+
+    SQLite does not apply its own timeout to `journal_mode`: of several connections that open a new file at once and
+    switch it to WAL, all but one would fail immediately with "database is locked".
+    """
+    give_up_at = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            cursor.execute(statement)
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_at:
+                raise
+        if in_greenlet():
+            await_only(asyncio.sleep(_BUSY_PAUSE_S))
+        else:
+            time.sleep(_BUSY_PAUSE_S)

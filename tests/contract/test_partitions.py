@@ -7,7 +7,7 @@ import pytest
 
 from config.settings import FleetSettings
 from mindbus.bus.connection import connect, open_transport
-from mindbus.bus.partitions import target_of, targets_of
+from mindbus.bus.topology import target_of, targets_of
 from mindbus.runtime.service import NoSuchPartition, NotPartitionable, build
 from mindbus.settings import Settings, parse_partitions
 from mindbus.testing.wait import until

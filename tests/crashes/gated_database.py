@@ -11,7 +11,7 @@ from sqlalchemy.util import await_only
 
 from mindbus.sql.database import AmbientTransaction, Database
 from mindbus.sql.errors import DatabaseAway
-from mindbus.sql.write_queue import WriteQueue
+from mindbus.sql.groups import WriteQueue
 from tests.crashes.gates import Gates, acting
 
 T = TypeVar("T")

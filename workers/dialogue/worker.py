@@ -70,8 +70,7 @@ class DialogueWorker(Worker):
     """
 
     name = "dialogue"
-    start_stage = 3
-    is_partitionable = True
+    start_stage, is_partitionable = 3, True
     concurrency, time_limit_s = 200, 1800
 
     def __init__(

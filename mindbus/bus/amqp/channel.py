@@ -11,8 +11,7 @@ from pamqp import commands
 from pamqp.base import Frame
 
 from mindbus.bus.amqp import frames
-from mindbus.bus.amqp.frames import Content
-from mindbus.bus.amqp.output import Output
+from mindbus.bus.amqp.frames import Content, Output
 
 AnswerT = TypeVar("AnswerT", bound=Frame)
 # Exchange, routing key, message id.

@@ -18,7 +18,7 @@ from yarl import URL
 
 from mindbus.bus.amqp import frames
 from mindbus.bus.amqp.channel import Channel, ChannelClosed, ConsumingChannel, PublishingChannel
-from mindbus.bus.amqp.output import Output
+from mindbus.bus.amqp.frames import Output
 from mindbus.logs import logger
 from mindbus.version import __version__
 
