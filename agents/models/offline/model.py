@@ -28,7 +28,7 @@ from agents.models.offline.source import heaviest, read_source
 from agents.models.offline.writer import TASKS, Writer
 from agents.models.prompt import Verdict
 from language.markdown import quoted
-from language.words import language_of
+from language.words import language_of, words
 
 NAME = "offline-extractive-1"
 # Streamed a few words at a time.
@@ -66,8 +66,8 @@ class OfflineModel:
             tool_calls=(call,) if call else (),
             finish_reason="tool_calls" if call else "stop",
             usage=TokenUsage(
-                prompt_tokens=sum(len(message.content.split()) for message in messages),
-                completion_tokens=len(text.split()),
+                prompt_tokens=sum(len(words(message.content)) for message in messages),
+                completion_tokens=len(words(text)),
             ),
             model_name=NAME,
             took=timedelta(seconds=time.monotonic() - began),
