@@ -17,7 +17,8 @@ from pydantic import (
 from bus_schema.identities import Identity, KemId, owner_of
 from bus_schema.messages import StrictValue
 
-ArtifactId = Annotated[str, StringConstraints(pattern=r"^art_[A-Za-z0-9_-]{1,64}$")]
+ARTIFACT_ID = r"art_[A-Za-z0-9_-]{1,64}"
+ArtifactId = Annotated[str, StringConstraints(pattern=rf"^{ARTIFACT_ID}$")]
 TraceId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:@-]{0,127}$")]
 StepId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]

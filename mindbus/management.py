@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
@@ -94,7 +94,8 @@ class Management:
             said = error.read().decode(errors="replace")[:_WORDS]
             raise ManagementUnavailable(f"The management API of RabbitMQ refuses: {error} {said}") from error
         except (OSError, HTTPException, ValueError) as error:
-            raise ManagementUnavailable(f"{ManagementUnavailable.__doc__} ({error})") from error
+            reason = error.reason if isinstance(error, URLError) else error
+            raise ManagementUnavailable(f"{ManagementUnavailable.__doc__} ({self._url}: {reason})") from error
 
 
 def open_management(settings: Settings, amqp_url: str) -> Management:

@@ -14,14 +14,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pydantic.fields import FieldInfo
+
 from bus_schema.identities import SERVICE_NAME
 from bus_schema.replies import Code
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import MindBusError
+from mindbus.settings import Settings
 
 GROUP = "mindbus.workers"
 # Each names a function that returns further entry points of workers, such as those made from files.
 SOURCES = "mindbus.worker_sources"
+# Each names a subclass of `Settings` with the settings that a package adds.
+SETTINGS = "mindbus.settings"
 # The distribution whose workers are MindBus's own, and its package, which puts their modules on the path.
 FLEET_DISTRIBUTION = "mindbus-fleet"
 FLEET_PACKAGE = "mindbus_fleet"
@@ -238,6 +243,14 @@ def load_entry_point(point: EntryPoint) -> Any:
     if _is_of_fleet_distribution(point):
         importlib.import_module(FLEET_PACKAGE)
     return point.load()
+
+
+def known_settings() -> dict[str, FieldInfo]:
+    """The fields of the library's settings, then those that installed packages add."""
+    fields = dict(Settings.model_fields)
+    for point in sorted(entry_points(group=SETTINGS)):
+        fields |= load_entry_point(point).model_fields
+    return fields
 
 
 def _last_of(module: str) -> str:

@@ -31,6 +31,11 @@ def broker_file(settings: RunSettings) -> Path:
     return settings.run_dir / "amqp_url"
 
 
+def lock_path(run_dir: Path) -> Path:
+    """File that a running `mindbus up` keeps locked, with its process id; it is there when nothing runs, too."""
+    return run_dir / "up.lock"
+
+
 def user_file(settings: RunSettings, worker: str) -> Path:
     """File in which `mindbus up` keeps the AMQP address of its private broker with the login of a worker, mode 0600."""
     return settings.run_dir / "users" / worker

@@ -11,6 +11,11 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from mindbus.redaction import add_secrets, without_secrets
 
+_SCHEMES = {
+    # `memory` is the bus of a single process, for tests.
+    "amqp_url": (("amqp", "amqps", "memory"), "amqp://HOST:5672/"),
+    "management_url": (("http", "https"), "http://HOST:15672"),
+}
 _MOST_PARTITIONS = 64
 
 
@@ -130,6 +135,14 @@ class Settings(BaseSettings):
     @classmethod
     def _are_partitions(cls, value: str) -> str:
         parse_partitions(value)
+        return value
+
+    @field_validator("amqp_url", "management_url")
+    @classmethod
+    def _has_scheme_that_is_spoken(cls, value: str | None, field: ValidationInfo) -> str | None:
+        schemes, example = _SCHEMES[str(field.field_name)]
+        if value is not None and urlsplit(value).scheme not in schemes:
+            raise ValueError(f"must begin with {schemes[0]}:// or {schemes[1]}://, such as {example}")
         return value
 
     def model_post_init(self, _context: object) -> None:

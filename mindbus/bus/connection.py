@@ -15,6 +15,7 @@ from mindbus.errors import MindBusError
 from mindbus.files.store import has_direct_access, open_files
 from mindbus.redaction import redact_other_logs
 from mindbus.run_dir import broker_file, user_file
+from mindbus.running_fleets import where_to_look
 from mindbus.settings import Settings, parse_partitions
 
 _memory_brokers: dict[str, MemoryBroker] = {}
@@ -85,4 +86,4 @@ def find_broker(settings: Settings, worker: str | None = None) -> str:
         return own.read_text().strip()
     if address.exists():
         return address.read_text().strip()
-    raise NoBroker(NoBroker.__doc__)
+    raise NoBroker(f"{NoBroker.__doc__} {where_to_look(settings)}")

@@ -1,6 +1,7 @@
 """An artifact's bytes, written to a file or to standard output, with a progress bar."""
 
 import codecs
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,18 @@ _PHASES: dict[Phase, str] = {
     "register": "storage checks it",
     "read": "reading it",
 }
+
+
+def require_writable(output: Path | None) -> None:
+    """Raises UsageError where bytes could not be written to that file, before any are fetched."""
+    if output is None:
+        return
+    if output.is_dir():
+        raise UsageError(f"{output} is a folder: name a file in it")
+    if not output.parent.is_dir():
+        raise UsageError(f"there is no folder {output.parent}: make it first, or write elsewhere")
+    if not os.access(output.parent, os.W_OK):
+        raise UsageError(f"{output.parent} is not yours to write to: write elsewhere")
 
 
 async def fetch(

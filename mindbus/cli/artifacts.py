@@ -1,32 +1,38 @@
 """The commands `artifacts`: put, get, list, show, lineage."""
 
+import re
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from bus_schema.artifacts import Manifest, Visibility
-from bus_schema.replies import Code
-from bus_schema.storage import GetLineage, SearchArtifacts
-from mindbus.cli.artifact_download import fetch, parse_range, progress_bar, read_preview
+from bus_schema.artifacts import ARTIFACT_ID, Manifest, Visibility
+from bus_schema.storage import GetLineage, GetVersions, SearchArtifacts
+from mindbus.cli.artifact_download import fetch, parse_range, progress_bar, read_preview, require_writable
+from mindbus.cli.artifact_upload import artifact_session, line_of, show_uploads, summary_of, upload, upload_all
 from mindbus.cli.console import local_time, say, show, show_json, show_result, show_table
-from mindbus.cli.errors import CommandError, UsageError, read_settings, valid_options
-from mindbus.cli.options import LOCAL_USER, As, Json, RequiredTrace, Trace
-from mindbus.cli.session import answer_to, items_of, on_the_bus, run
-from mindbus.sdk.artifacts import Artifacts, open_artifacts
-from mindbus.sdk.errors import ArtifactRejected
+from mindbus.cli.errors import UsageError
+from mindbus.cli.failed_artifacts import failed, retry
+from mindbus.cli.options import LOCAL_USER, TIMES, As, Json, RequiredTrace, Trace
+from mindbus.cli.session import answer_to, items_of, run
 from mindbus.sdk.preview import Preview
-from mindbus.sdk.transfers import NewArtifact, Progress, Put, PutOptions, ReadOptions, ReadRange, no_progress
+from mindbus.sdk.transfers import PutOptions, ReadOptions, ReadRange
 from mindbus.terminal import escape_controls
 
 app = typer.Typer(no_args_is_help=True, help="Put, get and inspect artifacts.")
 
 _PAGE = 200
 
-ArtifactId = Annotated[str, typer.Argument(metavar="ID", help="Such as art_0192….")]
+
+def _artifact_id(text: str) -> str:
+    if not re.fullmatch(ARTIFACT_ID, text):
+        raise typer.BadParameter(f"{text!r} is no artifact id, such as art_0192…; `mindbus artifacts ls` lists them")
+    return text
+
+
+ArtifactId = Annotated[str, typer.Argument(metavar="ID", callback=_artifact_id, help="Such as art_0192….")]
 
 
 @app.command()
@@ -65,11 +71,11 @@ def put(
     if len(files) > 1:
         if artifact_id is not None or supersedes is not None:
             raise UsageError("--id and --supersedes are for one file")
-        _show_all(files, run(_put_all(files, about, acting)), as_json=as_json)
+        show_uploads(files, run(upload_all(files, about, acting)), as_json=as_json)
         return
     with progress_bar(is_wanted=not as_json) as progress:
-        done = run(_put(files[0], about, supersedes, acting, progress))
-    show_result(_told(done), _line_of(done), as_json=as_json)
+        done = run(upload(files[0], about, supersedes, acting, progress))
+    show_result(summary_of(done), line_of(done), as_json=as_json)
 
 
 @app.command()
@@ -93,6 +99,7 @@ def get(
 
     mindbus artifacts get art_0192… --range 0-1023 | xxd
     """
+    require_writable(output)
     if as_json and output is None:
         raise UsageError("--json leaves standard output to JSON: say with -o where the bytes go")
     with progress_bar(is_wanted=not as_json and (output is not None or not sys.stdout.isatty())) as progress:
@@ -112,6 +119,8 @@ def list_(
     agent: Annotated[str | None, typer.Option("--agent", help="Made by that agent, whichever instance.")] = None,
     step: Annotated[str | None, typer.Option("--step", help="Made in that step.")] = None,
     artifact_type: Annotated[str | None, typer.Option("--type", help="Of that type.")] = None,
+    since: Annotated[datetime | None, typer.Option("--since", formats=TIMES, help="Not before then.")] = None,
+    until: Annotated[datetime | None, typer.Option("--until", formats=TIMES, help="Before then.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most so many.")] = 200,
     acting: As = LOCAL_USER,
     as_json: Json = False,
@@ -123,16 +132,36 @@ def list_(
     mindbus artifacts ls --trace run_0192…
 
     mindbus artifacts ls --type final --agent agent.pushkin --json
+
+    mindbus artifacts ls --since 2026-03-14 --until 2026-03-15T12:00:00
     """
     manifests = items_of(
         lambda: SearchArtifacts(
-            trace_id=trace, agent=agent, step_id=step, artifact_type=artifact_type, limit=min(limit, _PAGE)
+            trace_id=trace,
+            agent=agent,
+            step_id=step,
+            artifact_type=artifact_type,
+            created_after=since.astimezone() if since else None,
+            created_before=until.astimezone() if until else None,
+            limit=min(limit, _PAGE),
         ),
         acting,
         limit,
         trace=trace,
     )
     show_result(manifests, _show_manifests, as_json=as_json)
+
+
+@app.command()
+def versions(artifact_id: ArtifactId, trace: Trace = None, acting: As = LOCAL_USER, as_json: Json = False) -> None:
+    """List all versions of an artifact, the oldest first; the id of any of them will do.
+
+    [bold]Example[/bold]
+
+    mindbus artifacts versions art_0192…
+    """
+    chain = answer_to(lambda: GetVersions(artifact_id=artifact_id), acting, trace=trace).items
+    show_result(list(chain), _show_manifests, as_json=as_json)
 
 
 @app.command("show")
@@ -190,87 +219,19 @@ def lineage(
     show_result(graph, lambda _graph: show(*trees), as_json=as_json)
 
 
-@asynccontextmanager
-async def _session(identity: str) -> AsyncIterator[Artifacts]:
-    settings = read_settings()
-    async with (
-        on_the_bus(identity, settings) as bus,
-        open_artifacts(bus, settings) as artifacts,
-    ):
-        yield artifacts
-
-
-async def put_or_fail(
-    artifacts: Artifacts, source: Path | bytes, about: PutOptions, progress: Progress = no_progress
-) -> Put:
-    """Put, with pending as a failure: a command is over before storage is back. Raises UsageError, CommandError."""
-    with valid_options():
-        done = await artifacts.put(source, progress, **about)
-    return _require_registered(done)
-
-
-def _require_registered(done: Put) -> Put:
-    if done.is_pending:
-        raise CommandError(
-            f"storage does not answer; {done.ref.artifact_id} waits in the local buffer and is registered "
-            "by the next command that uses it: start storage, then repeat",
-            Code.UNAVAILABLE,
-        )
-    return done
-
-
-async def _put(file: Path, about: PutOptions, supersedes: str | None, identity: str, progress: Progress) -> Put:
-    async with _session(identity) as artifacts:
-        if supersedes is not None:
-            before = await artifacts.manifest(supersedes, trace=about["trace"])
-            about["supersedes"] = before.ref
-        return await put_or_fail(artifacts, file, about, progress)
-
-
-async def _put_all(files: list[Path], about: PutOptions, identity: str) -> list[Put | ArtifactRejected]:
-    new: list[NewArtifact] = [{**about, "source": file} for file in files]
-    async with _session(identity) as artifacts:
-        with valid_options():
-            return await artifacts.put_all(new)
-
-
-def _told(done: Put) -> dict[str, object]:
-    return {"artifact_id": done.ref.artifact_id, "version": done.ref.version, "sha256": done.ref.sha256}
-
-
-def _line_of(done: Put) -> str:
-    ref = done.ref
-    return f"{ref.artifact_id}  version {ref.version}  {ref.size_bytes} bytes  sha256 {ref.sha256}"
-
-
-def _show_all(files: list[Path], outcomes: list[Put | ArtifactRejected], *, as_json: bool) -> None:
-    """Show what became of each file. Raises CommandError where one was refused, or storage is away."""
-    told = [
-        {"file": str(file), "error": str(each)}
-        if isinstance(each, ArtifactRejected)
-        else _told(each) | {"file": str(file)}
-        for file, each in zip(files, outcomes, strict=True)
-    ]
-    lines = [
-        f"{file}  {each}" if isinstance(each, ArtifactRejected) else f"{_line_of(each)}  {file}"
-        for file, each in zip(files, outcomes, strict=True)
-    ]
-    show_result(told, "\n".join(lines), as_json=as_json)
-    for outcome in outcomes:
-        if isinstance(outcome, ArtifactRejected):
-            raise CommandError("not all were registered", outcome.code)
-        _require_registered(outcome)
+app.command()(failed)
+app.command()(retry)
 
 
 async def _get(
     artifact_id: str, output: Path | None, options: ReadOptions, identity: str
 ) -> tuple[Manifest, ReadRange]:
-    async with _session(identity) as artifacts:
+    async with artifact_session(identity) as artifacts:
         return await fetch(artifacts, artifact_id, output, **options)
 
 
 async def _look(artifact_id: str, lines: int, trace: str | None, identity: str) -> tuple[Manifest, Preview | None]:
-    async with _session(identity) as artifacts:
+    async with artifact_session(identity) as artifacts:
         if lines:
             return await read_preview(artifacts, artifact_id, lines, trace)
         return await artifacts.manifest(artifact_id, trace=trace), None

@@ -20,8 +20,8 @@ from bus_schema.notification import NotificationSent
 from bus_schema.replies import restarts
 from mindbus.bus.client import Client
 from mindbus.bus.subscriptions import EventSubscription
-from mindbus.cli.console import errors, show, show_json, write
-from mindbus.cli.errors import UsageError, read_settings, valid_options
+from mindbus.cli.console import errors, note, show, show_json, write
+from mindbus.cli.errors import INTERRUPTED, UsageError, read_settings, valid_options
 from mindbus.cli.options import Json, User
 from mindbus.cli.session import on_the_bus, run
 from mindbus.errors import BusUnavailable, ReplyError
@@ -67,11 +67,11 @@ class AssistantClient:
                 if isinstance(piece, Answered):
                     write(_rest(piece.response, shown) + "\n")
                     for line in memory_lines(piece):
-                        errors().print(line, style="dim", markup=False, soft_wrap=True)
+                        note(line, style="dim")
                     return piece
                 if restarts(piece):
                     write("\n")
-                    errors().print("The answer was interrupted; it begins again.", style="dim", markup=False)
+                    note("The answer was interrupted; it begins again.", style="dim")
                     shown = ""
                 shown += piece
                 write(piece)
@@ -93,7 +93,7 @@ class ChatSession:
             receiving = asyncio.create_task(self._receive(notifications))
             _start_reader(asyncio.get_running_loop(), self._next)
             if self._is_prompting:
-                errors().print(f"You are {self._user_id}. Ctrl-D ends the talk.", markup=False)
+                note(f"You are {self._user_id}. Ctrl-D ends the talk.")
             try:
                 self._prompt()
                 while (item := await self._next.get()) is not None:
@@ -185,8 +185,6 @@ def _rest(response: str, shown: str) -> str:
 
 app = typer.Typer()
 
-_INTERRUPTED = 130
-
 
 @app.command()
 def chat(
@@ -217,7 +215,7 @@ def chat(
         try:
             answered = run(_send(user, invocation))
         except KeyboardInterrupt:
-            raise typer.Exit(_INTERRUPTED) from None
+            raise typer.Exit(INTERRUPTED) from None
         if as_json:
             show_json(answered.model_dump(mode="json", include={"message_id", "response", "delegations"}))
         return
@@ -231,13 +229,13 @@ def chat(
 
 async def _send(user_id: str, invocation: Invoke) -> Answered:
     settings = read_settings()
-    async with on_the_bus(f"user.{user_id}", settings) as bus:
+    async with on_the_bus(f"user.{user_id}", settings, goes_on=None) as bus:
         return await AssistantClient(bus, settings).answer(invocation)
 
 
 async def _talk(user_id: str) -> None:
     settings = read_settings()
-    async with on_the_bus(f"user.{user_id}", settings) as bus:
+    async with on_the_bus(f"user.{user_id}", settings, goes_on=None) as bus:
         await ChatSession(bus, AssistantClient(bus, settings), user_id).converse()
 
 

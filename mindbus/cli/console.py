@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
+from mindbus.cli.language import translate
 from mindbus.terminal import escape_controls
 
 if TYPE_CHECKING:
@@ -40,8 +41,18 @@ def show(*what: "RenderableType") -> None:
 
 
 def say(text: str) -> None:
+    """Print a line of the command's own words, in the language of whoever reads it."""
+    say_data(translate(text))
+
+
+def say_data(text: str) -> None:
     """Print a line as it is, whatever brackets or colons it has."""
     console().print(text, markup=False, emoji=False, soft_wrap=True)
+
+
+def note(text: str, *, style: str | None = None) -> None:
+    """Print a line to standard error: what goes on, what to look out for."""
+    errors().print(translate(text), style=style, markup=False, emoji=False, soft_wrap=True)
 
 
 def write(text: str) -> None:
@@ -72,17 +83,21 @@ def show_json_line(value: Any) -> None:
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
-    """Print a table; cells are text, not markup."""
-    show(table(columns, rows, title))
+    """Print a table, or that it is empty; cells are text, not markup."""
+    listed = list(rows)
+    if listed:
+        show(table(columns, listed, title))
+    else:
+        say("None.")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> "Table":
     """A table whose cells are text, not markup."""
     from rich.table import Table
 
-    drawn = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    drawn = Table(title=title and translate(title), title_justify="left", header_style="bold", box=None, pad_edge=False)
     for column in columns:
-        drawn.add_column(column, overflow="fold")
+        drawn.add_column(translate(column), overflow="fold")
     for row in rows:
         drawn.add_row(*(_cell(cell) for cell in row))
     return drawn

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from mindbus.bus.connection import find_broker
-from mindbus.cli.console import errors
+from mindbus.cli.console import note
 from mindbus.cli.errors import read_settings
 from mindbus.cli.session import require_reachable, run
 from mindbus.settings import Settings
@@ -42,7 +42,7 @@ async def _develop(file: Path, settings: Settings) -> None:
     await require_reachable(find_broker(settings))
     stop = asyncio.Event()
     stop_on_signals(stop)
-    errors().print(f"Running {file.name}; it restarts when a *.py beside it changes. Ctrl-C stops it.", markup=False)
+    note(f"Running {file.name}; it restarts when a *.py beside it changes. Ctrl-C stops it.")
     while not stop.is_set():
         before = _snapshot(file)
         process = await _start(file, settings)
@@ -51,7 +51,7 @@ async def _develop(file: Path, settings: Settings) -> None:
         finally:
             await _end(process, settings.drain_s + _STOP_MARGIN_S)
         if not stop.is_set():
-            errors().print(f"{file.name} has changed; restarting", markup=False)
+            note(f"{file.name} has changed; restarting")
 
 
 async def _wait_for_change(file: Path, before: Snapshot, process: Process, stop: asyncio.Event) -> None:
@@ -60,7 +60,7 @@ async def _wait_for_change(file: Path, before: Snapshot, process: Process, stop:
     while not stop.is_set() and _snapshot(file) == before:
         if is_running and process.returncode is not None:
             is_running = False
-            errors().print(f"{file.name} ended with code {process.returncode}; waiting for a change", markup=False)
+            note(f"{file.name} ended with code {process.returncode}; waiting for a change")
         await asyncio.wait({stopped}, timeout=_POLL_S)
     stopped.cancel()
 

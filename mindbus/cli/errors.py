@@ -1,5 +1,7 @@
 """Errors of commands, and the settings of the environment, with errors for whoever typed the command."""
 
+import difflib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from inspect import cleandoc
@@ -12,10 +14,18 @@ from pydantic_settings import SettingsError
 from bus_schema.codes import Code
 from bus_schema.envelope import explain
 from mindbus.cli.console import errors, show_json
+from mindbus.cli.language import translate
 from mindbus.cli.options import wants_json
 from mindbus.errors import MindBusError
 from mindbus.redaction import without_secrets
 from mindbus.settings import Settings, SettingsT
+
+INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C has ended, as shells count it."""
+
+_PREFIX = "MINDBUS_"
+# A letter or two are wrong; variables of Compose files and of tests, which are named alike, stay below.
+_NEARLY = 0.8
 
 
 class CommandError(MindBusError):
@@ -45,12 +55,36 @@ EXPECTED: tuple[type[Exception], ...] = (MindBusError, OSError)
 
 def report(error: Exception, context: typer.Context) -> int:
     """Print an error to standard error and, where JSON was asked for, as JSON too; returns the exit code."""
-    message = without_secrets(cleandoc(str(error))) or type(error).__name__
+    message = translate(without_secrets(_words_of(error))) or type(error).__name__
     if wants_json(context):
         show_json({"error": message, "code": getattr(error, "code", Code.INTERNAL)})
     escaped = message.replace("[", "\\[")
-    errors().print(f"[bold red]error:[/bold red] {escaped}", soft_wrap=True)
+    errors().print(f"[bold red]{translate('error:')}[/bold red] {escaped}", soft_wrap=True)
     return int(getattr(error, "exit_code", 1))
+
+
+def _words_of(error: Exception) -> str:
+    """The error as a sentence; of one of the operating system, its own words without its number."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    return cleandoc(str(error))
+
+
+def misspelt_settings() -> Iterator[tuple[str, str]]:
+    """Variables of the environment that are no setting, each with the setting that is nearly called so."""
+    unknown = {name for name in os.environ if name.startswith(_PREFIX) and not _is_field(name)}
+    if unknown:
+        # Imported here: where all variables are the library's own, nobody else is asked for theirs.
+        from mindbus.registry import known_settings
+
+        known = [field.upper() for field in known_settings()]
+        for name in sorted(unknown.difference(_PREFIX + field for field in known)):
+            for near in difflib.get_close_matches(name.removeprefix(_PREFIX), known, 1, _NEARLY):
+                yield name, _PREFIX + near
+
+
+def _is_field(name: str) -> bool:
+    return name.removeprefix(_PREFIX).lower() in Settings.model_fields
 
 
 @overload
@@ -62,7 +96,10 @@ def read_settings(kind: type[Settings] = Settings) -> Settings:
     try:
         return kind()
     except ValidationError as invalid:
-        problems = "; ".join(f"MINDBUS_{'.'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in invalid.errors())
+        problems = "; ".join(
+            f"{_PREFIX}{'.'.join(map(str, error['loc'])).upper()}: {error['msg'].removeprefix('Value error, ')}"
+            for error in invalid.errors()
+        )
         raise UsageError(f"the environment is not usable: {problems}") from invalid
     except SettingsError as invalid:
         raise UsageError(f"the environment is not usable: {invalid}") from invalid

@@ -8,9 +8,9 @@ import typer
 
 from bus_schema.envelope import Envelope
 from bus_schema.timeline import GetTimeline, TimelineEvent
-from mindbus.cli.console import errors, say, show_json_line, show_result, show_table
+from mindbus.cli.console import note, say, show_json_line, show_result, show_table
 from mindbus.cli.errors import UsageError
-from mindbus.cli.options import LOCAL_USER, As, Json, Trace
+from mindbus.cli.options import LOCAL_USER, TIMES, As, Json, Trace
 from mindbus.cli.session import items_of, on_the_bus, run_until_interrupted, show_each
 
 app = typer.Typer()
@@ -18,16 +18,16 @@ app = typer.Typer()
 _PAGE = 500
 _SHOWN_CHARACTERS = 100
 _SHOWN_WATCHED_CHARACTERS = 160
+_READ_FIRST = frozenset({"text", "content", "preview", "title", "name", "reason", "status", "user_id"})
 _HEARTBEAT = "mb.evt.fleet.heartbeat."
 # Clocks differ.
 _AHEAD = timedelta(minutes=1)
-_FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S.%f%z"]
 
 
 @app.command()
 def events(
-    since: Annotated[datetime | None, typer.Option("--since", formats=_FORMATS, help="Not before then.")] = None,
-    until: Annotated[datetime | None, typer.Option("--until", formats=_FORMATS, help="Before then.")] = None,
+    since: Annotated[datetime | None, typer.Option("--since", formats=TIMES, help="Not before then.")] = None,
+    until: Annotated[datetime | None, typer.Option("--until", formats=TIMES, help="Before then.")] = None,
     user: Annotated[str | None, typer.Option("--user", help="About that user.")] = None,
     topic: Annotated[list[str] | None, typer.Option("--topic", help="Of that topic; may be given again.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most so many.")] = 200,
@@ -71,12 +71,22 @@ def _require_past(since: datetime | None) -> None:
 
 def event_row(event: TimelineEvent) -> tuple[str, ...]:
     at, fields = event.time.astimezone().strftime("%m-%d %H:%M:%S"), _fields_of(event.envelope)
-    return at, event.name, event.trace_id or "-", event.envelope.requester, fields[:_SHOWN_CHARACTERS]
+    return at, event.name, event.trace_id or "-", event.envelope.requester, _cut(fields, _SHOWN_CHARACTERS)
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
 
 
 def _fields_of(envelope: Envelope) -> str:
-    data = {key: value for key, value in (envelope.data or {}).items() if value not in (None, [], {})}
-    return "  ".join(f"{key}: {_text(value)}" for key, value in data.items())
+    """Fields on one line: those that people read first, such as texts; then others; ids last."""
+    data = {key: value for key, value in (envelope.data or {}).items() if value not in (None, "", [], {})}
+    ordered = sorted(data, key=lambda key: (key not in _READ_FIRST, _is_id(key)))
+    return "  ".join(f"{key}: {_text(data[key])}" for key in ordered)
+
+
+def _is_id(field: str) -> bool:
+    return field.endswith(("_id", "_ids", "sha256"))
 
 
 def _text(value: object) -> str:
@@ -106,9 +116,9 @@ def watch(
     wants_heartbeats = pattern.startswith("fleet")
 
     async def listen() -> None:
-        async with on_the_bus(acting) as bus, bus.subscribe(pattern, trace=trace) as events:
+        async with on_the_bus(acting, goes_on=None) as bus, bus.subscribe(pattern, trace=trace) as events:
             if not as_json:
-                errors().print(f"listening to {pattern}; Ctrl-C ends it")
+                note(f"listening to {pattern}; Ctrl-C ends it")
             shown = (event async for event in events if wants_heartbeats or not event.type.startswith(_HEARTBEAT))
             await show_each(shown, show_json_line if as_json else _show_envelope, count, for_s)
 
@@ -118,5 +128,5 @@ def watch(
 def _show_envelope(envelope: Envelope) -> None:
     name = ".".join(envelope.type.split(".")[2:4])
     time = envelope.time.astimezone().strftime("%H:%M:%S")
-    fields = _fields_of(envelope)[:_SHOWN_WATCHED_CHARACTERS]
+    fields = _cut(_fields_of(envelope), _SHOWN_WATCHED_CHARACTERS)
     say(f"{time}  {name:<28} {envelope.mbtraceid or '-'}  {envelope.requester}  {fields}")

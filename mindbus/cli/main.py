@@ -11,7 +11,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from mindbus.cli.errors import EXPECTED, UsageError, read_settings, report
+from mindbus.cli.console import note
+from mindbus.cli.errors import EXPECTED, INTERRUPTED, UsageError, misspelt_settings, read_settings, report
+from mindbus.cli.language import LANGUAGES, choose_language, translate, translate_command
 from mindbus.logs import configure_logs, configure_logs_later
 from mindbus.redaction import redact_tracebacks
 from mindbus.version import __version__
@@ -30,6 +32,7 @@ class Place:
     panel: str
     summary: str
     module: str | None = None
+    is_hidden: bool = False
 
 
 # A module is imported when its command is called: `mindbus health` runs as a probe every few seconds.
@@ -42,7 +45,9 @@ COMMANDS = {
         "Run the workers of one file; restart them when it changes.",
         "mindbus.cli.dev",
     ),
+    "new": Place(_FLEET, "Write a worker, agent, card or sub-agent to start from.", "mindbus.cli.new"),
     "status": Place(_FLEET, "Show what runs on this data folder and where; exit 1 if something is not well."),
+    "logs": Place(_FLEET, "Show what workers have logged, and log now."),
     "open": Place(_FLEET, "Open the web app, signed in."),
     "health": Place(
         _FLEET,
@@ -76,8 +81,9 @@ COMMANDS = {
     "locks": Place(_WORK, "Take locks, let go of them.", "mindbus.cli.coordination"),
     "counters": Place(_WORK, "Add to counters, read them.", "mindbus.cli.coordination"),
     "tasks": Place(_WORK, "List, add, complete, move and cancel tasks.", "mindbus.cli.tasks"),
+    "agents": Place(_WORK, "The agents that read what people say."),
     "users": Place(_WORK, "Add, list, show, change, export and forget users.", "mindbus.cli.users"),
-    "user": Place(_OPERATION, "Deprecated name of `users`.", "mindbus.cli.users"),
+    "user": Place(_WORK, "Deprecated name of `users`.", "mindbus.cli.users", is_hidden=True),
     "queues": Place(_OPERATION, "List the queues with their depth and consumers.", "mindbus.cli.queues"),
     "dlq": Place(_OPERATION, "Look at dead letters, replay or drop them.", "mindbus.cli.dead_letters"),
     "storage": Place(_OPERATION, "Look after the store: garbage, audit, rebuild, numbers.", "mindbus.cli.storage"),
@@ -88,6 +94,8 @@ COMMANDS = {
 }
 
 _TALKATIVE = frozenset({"up", "worker", "dev"})
+# They run every few seconds and say one thing.
+_PROBES = frozenset({"health"})
 
 
 class Commands(TyperGroup):
@@ -104,7 +112,13 @@ class Commands(TyperGroup):
         place = COMMANDS.get(cmd_name)
         if place is None:
             return self._import(ctx, cmd_name)
-        return TyperCommand(cmd_name, help=place.summary, rich_markup_mode="rich", rich_help_panel=place.panel)
+        return TyperCommand(
+            cmd_name,
+            help=translate(place.summary),
+            rich_markup_mode="rich",
+            rich_help_panel=translate(place.panel),
+            hidden=place.is_hidden,
+        )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str, TyperCommand | TyperGroup, list[str]]:
         """The command that is called, imported, with its arguments."""
@@ -114,12 +128,14 @@ class Commands(TyperGroup):
         """Raises UsageError where a command comes with a package that is not installed."""
         if cmd_name not in COMMANDS and cmd_name not in (names := self.list_commands(ctx)):
             matches = difflib.get_close_matches(cmd_name, names, 1)
-            ctx.fail(f"there is no command {cmd_name!r}" + (f"; did you mean {matches[0]}?" if matches else ""))
+            hint = f"did you mean {matches[0]}?" if matches else "`mindbus --help` lists them"
+            ctx.fail(translate(f"there is no command {cmd_name!r}; {hint}"))
         place = COMMANDS.get(cmd_name, Place(_MORE, ""))
         group = get_group(_app(cmd_name, place))
         command: Any = group.commands.get(cmd_name, group)
         command.name = cmd_name
-        command.rich_help_panel = place.panel
+        command.rich_help_panel = translate(place.panel)
+        translate_command(command)
         return command  # type: ignore[no-any-return]  # as just found
 
     def invoke(self, ctx: Any) -> Any:
@@ -127,6 +143,9 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
+        except KeyboardInterrupt:
+            note("Interrupted.")
+            raise typer.Exit(INTERRUPTED) from None
         except EXPECTED as error:
             raise typer.Exit(report(error, ctx)) from None
 
@@ -147,12 +166,28 @@ def _print_version(is_wanted: bool) -> None:
         raise typer.Exit
 
 
+def _choose_language(name: str | None) -> None:
+    if name is not None and name not in LANGUAGES:
+        raise typer.BadParameter(f"{name!r} is none of {', '.join(LANGUAGES)}")
+    choose_language(name)
+
+
 @app.callback()
 def mindbus(
     context: typer.Context,
     _version: Annotated[
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
     ] = False,
+    _language: Annotated[
+        str | None,
+        typer.Option(
+            "--lang",
+            metavar="en|ru",
+            help="Language of texts; default: as LANG says.",
+            is_eager=True,
+            callback=_choose_language,
+        ),
+    ] = None,
 ) -> None:
     """MindBus: teams of AI agents on RabbitMQ, artifacts by pointer.
 
@@ -160,6 +195,9 @@ def mindbus(
     [bold]mindbus up -d[/bold].
     """
     settings = read_settings()
+    if context.invoked_subcommand not in _PROBES:
+        for name, setting in misspelt_settings():
+            note(f"warning: {name} is no setting; did you mean {setting}?", style="yellow")
     # A command's own words suffice; a service tells what it does.
     is_quiet = context.invoked_subcommand not in _TALKATIVE and settings.log_level.upper() == "INFO"
     # structlog takes a tenth of a second to import; most commands log nothing.

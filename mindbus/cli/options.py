@@ -12,6 +12,9 @@ from bus_schema.delegation import client_identity
 from bus_schema.identities import IDENTITY, is_user_id, owner_of
 from mindbus.settings import Settings
 
+TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S.%f%z"]
+"""Formats of a time on the command line; without a zone it is this machine's."""
+
 JSON_WANTED = "mindbus json"
 _TRACE = r"[A-Za-z0-9][A-Za-z0-9_.:@-]{0,127}"
 
@@ -71,6 +74,12 @@ def _trace(trace: str | None) -> str | None:
     return trace
 
 
+def _search_words(text: str) -> str:
+    if not text.strip():
+        raise typer.BadParameter('say what to look for, such as "when is the release"')
+    return text
+
+
 Json = Annotated[
     bool, typer.Option("--json", callback=_remember, help="Print JSON, and nothing else on standard output.")
 ]
@@ -87,5 +96,9 @@ RequiredTrace = Annotated[
 ]
 User = Annotated[str, typer.Option("--user", metavar="USER", callback=_speaker, help="Who speaks, such as anna.")]
 UserArgument = Annotated[str, typer.Argument(metavar="USER", callback=_user, help="Whose, such as anna's.")]
+
+SearchWords = Annotated[
+    str, typer.Argument(metavar="QUERY", callback=_search_words, help="What you look for, in your own words.")
+]
 
 LOCAL_USER = "user.local"

@@ -8,7 +8,7 @@ from mindbus.bus.connection import find_broker
 from mindbus.cli.console import show_result, show_table
 from mindbus.cli.errors import read_settings
 from mindbus.cli.options import Json
-from mindbus.cli.session import run
+from mindbus.cli.session import require_reachable, run
 from mindbus.management import QueueState, open_management
 
 app = typer.Typer()
@@ -39,4 +39,7 @@ def queues(
 
 async def _queues(prefix: str) -> list[QueueState]:
     settings = read_settings()
-    return await open_management(settings, find_broker(settings)).queues(prefix)
+    amqp_url = find_broker(settings)
+    # Where the broker itself is gone, its management API is not what to mend.
+    await require_reachable(amqp_url)
+    return await open_management(settings, amqp_url).queues(prefix)

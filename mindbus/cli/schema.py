@@ -1,11 +1,9 @@
 """The commands `schema`: JSON Schemas, AsyncAPI and the reference as files."""
 
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic.fields import FieldInfo
 
 from bus_schema.access import access_to
 from bus_schema.catalogue import commands, events
@@ -13,11 +11,9 @@ from bus_schema.export import exported
 from mindbus.cli.console import show_result
 from mindbus.cli.errors import CommandError
 from mindbus.cli.options import Json
-from mindbus.registry import load_entry_point
-from mindbus.settings import Settings
+from mindbus.registry import known_settings
 from mindbus.version import __version__
 
-SETTINGS_GROUP = "mindbus.settings"
 _HEADER = "<!-- made by `mindbus schema export` -->\n"
 app = typer.Typer(no_args_is_help=True, help="Contracts for other languages.")
 
@@ -79,17 +75,9 @@ def _strangers(folder: Path, expected: dict[Path, str]) -> set[Path]:
 def _settings() -> str:
     rows = [
         f"| `MINDBUS_{name.upper()}` | {_default(field.default)} | {field.description} |"
-        for name, field in _all_settings().items()
+        for name, field in known_settings().items()
     ]
     return "\n".join(["# Settings", "", _HEADER, "| variable | default | meaning |", "|---|---|---|", *rows, ""])
-
-
-def _all_settings() -> dict[str, FieldInfo]:
-    """The library's own fields, then those of installed packages."""
-    fields = dict(Settings.model_fields)
-    for point in sorted(entry_points(group=SETTINGS_GROUP)):
-        fields |= load_entry_point(point).model_fields
-    return fields
 
 
 def _messages() -> str:

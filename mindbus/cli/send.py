@@ -18,7 +18,7 @@ from bus_schema.envelope import explain
 from bus_schema.messages import Command, Event, Message, known_types
 from bus_schema.replies import Reply
 from bus_schema.strict_json import MalformedJson, parse_object
-from mindbus.cli.console import errors, say, show_json, show_result
+from mindbus.cli.console import note, say, show_json, show_result
 from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json, Trace
 from mindbus.cli.session import on_the_bus, run
@@ -226,6 +226,6 @@ def _show_reply(reply: Reply, *, as_json: bool) -> None:
         say("ok")
         show_json(reply.result or {})
     else:
-        errors().print(f"{reply.code}: {reply.message}", markup=False, soft_wrap=True)
+        note(f"{reply.code}: {reply.message}")
         if reply.details:
             show_json(reply.details)

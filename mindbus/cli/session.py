@@ -1,6 +1,7 @@
 """The bus connection of one command, and what it asks over it: one answer, all pages, events as they come."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
@@ -12,10 +13,12 @@ from bus_schema.codes import Code
 from bus_schema.messages import Command, Page
 from mindbus.bus.client import Client, ResultT
 from mindbus.bus.connection import connect, find_broker
-from mindbus.cli.console import errors
+from mindbus.cli.console import errors, note
 from mindbus.cli.errors import CommandError, read_settings, valid_options
+from mindbus.cli.language import translate
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.settings import Settings
+from mindbus.tasks import end
 
 T = TypeVar("T")
 ItemT = TypeVar("ItemT", bound=BaseModel)
@@ -23,6 +26,8 @@ PageT = TypeVar("PageT", bound=BaseModel)
 # A store of millions takes its time.
 WITHIN_S = 3600.0
 _REACH_WITHIN_S = 3.0
+_SHOWN_AFTER_S = 1.0
+GOES_ON = "What the fleet has been asked for goes on there."
 _AMQP_PORT = {"amqp": 5672, "amqps": 5671}
 
 
@@ -37,12 +42,41 @@ def run_until_interrupted(work: Coroutine[Any, Any, object]) -> None:
 
 
 @asynccontextmanager
-async def on_the_bus(identity: str, settings: Settings | None = None) -> AsyncIterator[Client]:
-    """A client that speaks as `identity`. Raises NoBroker, CommandError where nothing listens."""
+async def on_the_bus(
+    identity: str, settings: Settings | None = None, *, goes_on: str | None = GOES_ON
+) -> AsyncIterator[Client]:
+    """A client that speaks as `identity`. Raises NoBroker, CommandError where nothing listens.
+
+    `goes_on` tells whoever presses Ctrl-C what that does not end.
+    """
     settings = settings or read_settings()
     await require_reachable(find_broker(settings))
     async with connect(identity, settings=settings, service="cli") as client:
-        yield client
+        try:
+            yield client
+        except asyncio.CancelledError:
+            if goes_on is not None:
+                note(goes_on)
+            raise
+
+
+@asynccontextmanager
+async def shown_waiting(what: str = "Waiting for the answer …") -> AsyncIterator[None]:
+    """Show at a terminal, from a second on, that something is awaited."""
+    if not sys.stderr.isatty():
+        yield
+        return
+
+    async def show() -> None:
+        await asyncio.sleep(_SHOWN_AFTER_S)
+        with errors().status(translate(what)):
+            await asyncio.Event().wait()
+
+    showing = asyncio.create_task(show(), name="show that something is awaited")
+    try:
+        yield
+    finally:
+        await end(showing)
 
 
 async def require_reachable(amqp_url: str) -> None:
@@ -56,7 +90,7 @@ async def require_reachable(amqp_url: str) -> None:
             _reader, writer = await asyncio.open_connection(parts.hostname, port)
     except (OSError, TimeoutError) as silent:
         raise CommandError(
-            f"RabbitMQ does not answer at {parts.hostname}:{port}: start `mindbus up`, or mend MINDBUS_AMQP_URL",
+            f"RabbitMQ does not answer at {parts.hostname}:{port}: run `mindbus up`, or correct MINDBUS_AMQP_URL",
             Code.UNAVAILABLE,
         ) from silent
     writer.close()
@@ -71,7 +105,7 @@ def answer_to(
 
     async def ask() -> ResultT:
         settings = read_settings()
-        async with on_the_bus(identity, settings) as bus:
+        async with on_the_bus(identity, settings) as bus, shown_waiting():
             return await bus.request(request, trace=trace, timeout_s=settings.request_timeout_s + longer_by_s)
 
     return run(ask())
@@ -85,7 +119,7 @@ def items_of(
         request = query()
 
     async def ask() -> list[ItemT]:
-        async with on_the_bus(identity) as bus:
+        async with on_the_bus(identity) as bus, shown_waiting():
             return await request_items(bus, request, limit, trace)
 
     return run(ask())

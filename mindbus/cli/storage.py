@@ -17,7 +17,7 @@ from bus_schema.storage_maintenance import (
     RebuildPage,
     StorageStats,
 )
-from mindbus.cli.console import errors, say, show_result, show_table
+from mindbus.cli.console import say, show_result, show_table
 from mindbus.cli.errors import CommandError
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import WITHIN_S, all_pages, answer_to, run
@@ -134,10 +134,9 @@ def gc(
     mindbus storage gc --max-objects 50000
     """
     try:
-        with errors().status("Looking through the store…"):
-            report = answer_to(
-                lambda: CollectGarbage(dry_run=dry_run, max_objects=max_objects), acting, longer_by_s=WITHIN_S
-            )
+        report = answer_to(
+            lambda: CollectGarbage(dry_run=dry_run, max_objects=max_objects), acting, longer_by_s=WITHIN_S
+        )
     except ReplyError as error:
         if error.code is not Code.CONFLICT:
             raise

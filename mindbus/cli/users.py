@@ -16,11 +16,11 @@ from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.bus.connection import open_transport
 from mindbus.bus.deadletters import DeadLetter
-from mindbus.cli.console import errors, say, show_json, show_result, show_table
+from mindbus.cli.console import note, say, show_json, show_result, show_table
 from mindbus.cli.dead_letters import for_services
 from mindbus.cli.errors import CommandError, UsageError, read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
-from mindbus.cli.session import on_the_bus, run
+from mindbus.cli.session import on_the_bus, run, shown_waiting
 from mindbus.cli.user_export import Export, UserExport, new_archive
 from mindbus.cli.user_records import app
 from mindbus.errors import BusUnavailable, MindBusError, ReplyError, Unroutable
@@ -107,7 +107,7 @@ _WITHIN_S = 120.0
 def _warn(context: typer.Context) -> None:
     """Add, list, show and change users; list their facts, export what is known of them, forget them."""
     if context.info_name == "user":
-        errors().print("`mindbus user` is called `mindbus users` now", style="yellow", soft_wrap=True)
+        note("`mindbus user` is called `mindbus users` now", style="yellow")
 
 
 @app.command()
@@ -140,7 +140,7 @@ def forget(
 
 async def _forget(user_id: str, identity: str) -> RemovalOutcome:
     settings = read_settings()
-    async with on_the_bus(identity, settings) as bus:
+    async with on_the_bus(identity, settings) as bus, shown_waiting("Asking every owner of data …"):
         other_owners = others_that_take(DeleteUser, settings)
         outcome = await ask_owners(bus, DeleteUser(user_id=user_id), FORGET, other_owners, within_s=_WITHIN_S)
     try:
@@ -193,7 +193,8 @@ def export(
 async def _export(user_id: str, archive: ZipFile, identity: str) -> Export:
     settings = read_settings()
     async with (
-        on_the_bus(identity, settings) as bus,
+        on_the_bus(identity, settings, goes_on=None) as bus,
+        shown_waiting("Reading what is known …"),
         open_artifacts(bus.acting_as(f"user.{user_id}"), settings) as artifacts,
     ):
         return await UserExport(bus, artifacts, user_id).write(archive, identity)

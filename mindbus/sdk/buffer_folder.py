@@ -47,6 +47,7 @@ def entry_path(folder: Path, artifact_id: str) -> Path:
 
 _LOCK = ".lock"
 FAILED = "failed"
+REASON = ".reason.txt"
 
 
 class DamagedEntry(ValueError):
@@ -102,7 +103,7 @@ class BufferFolder:
         """Move an entry that cannot be registered to the `failed` folder, with the reason."""
         failed = self.path.parent / FAILED
         self._disk.make_folder(failed)
-        self._disk.save(failed / f"{artifact_id}.reason.txt", reason.encode())
+        self._disk.save(failed / f"{artifact_id}{REASON}", reason.encode())
         # The bytes first: an entry that lost its bytes is set aside again, bytes without an entry are removed.
         self._disk.move(bytes_path(self.path, artifact_id), failed)
         self._disk.move(entry_path(self.path, artifact_id), failed)

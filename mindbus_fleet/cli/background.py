@@ -15,13 +15,14 @@ import typer
 
 from bus_schema.codes import Code
 from config.settings import FleetSettings
-from mindbus.cli.console import errors, show_result
-from mindbus.cli.errors import CommandError, read_settings
+from mindbus.cli.console import note, show_result
+from mindbus.cli.errors import INTERRUPTED, CommandError, read_settings
 from mindbus.cli.options import Json
 from mindbus.files.disk import keep_private
 from mindbus.health import Health, HealthFolder, is_alive
+from mindbus.running_fleets import where_to_look
 from mindbus_fleet.supervision.children import Group, tail
-from mindbus_fleet.supervision.run_folder import RunFolder, UpState
+from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState
 from mindbus_fleet.supervision.supervisor import PlainSettings, Plan
 
 _POLL_S = 0.05
@@ -49,7 +50,7 @@ class ReadinessReport:
         for health in sorted(well, key=lambda each: each.time):
             if self._health.trouble(health) is None and health.name in self._awaited:
                 self._awaited.remove(health.name)
-                errors().print(f"  {health.name:<16} {health.state.replace('_', ' ')}", markup=False)
+                note(f"  {health.name:<16} {health.state.replace('_', ' ')}")
 
     async def keep_looking(self) -> None:
         while self._awaited:
@@ -59,8 +60,32 @@ class ReadinessReport:
 
 def require_free(settings: FleetSettings) -> None:
     """Wait for the end of what a dead supervisor has left on the data folder. Raises AlreadyUp, OrphansRemain."""
-    note = "The supervisor of the last fleet has died; waiting until its workers have ended …"
-    RunFolder(settings).require_free(on_wait=lambda: errors().print(note))
+    waiting = "The supervisor of the last fleet has died; waiting until its workers have ended …"
+    RunFolder(settings).require_free(on_wait=lambda: note(waiting))
+
+
+def running_fleet(settings: FleetSettings) -> UpState | None:
+    """The fleet that runs on the data folder, once it is ready; None where none does.
+
+    Raises CommandError where it ends instead, OrphansRemain.
+    """
+    folder = RunFolder(settings)
+    try:
+        require_free(settings)
+    except AlreadyUp:
+        pass
+    else:
+        return None
+    is_said = False
+    while folder.is_taken():
+        state = folder.state()
+        if state is not None and state.status == "ready":
+            return state
+        if not is_said:
+            is_said = True
+            note("MindBus is starting here already; waiting until it is ready …")
+        time.sleep(_POLL_S)
+    raise CommandError(f"the fleet that was starting here has ended: see {folder.logs}", Code.UNAVAILABLE)
 
 
 def start_detached(
@@ -76,18 +101,19 @@ def start_detached(
     log = folder.logs / "up.log"
     _put_aside_large_logs(folder.logs)
     began_at = log.stat().st_size if log.exists() else 0
-    plain = PlainSettings.of(settings)
-    plan = Plan(plain, tuple(groups), broken, str(folder.logs), settings.log_level, settings.log_format)
-    command = [sys.executable, "-m", "mindbus_fleet.supervision.supervisor"]
-    with log.open("ab") as sink:
-        process = subprocess.Popen(
-            command, env=plain.variables, stdin=subprocess.PIPE, stdout=sink, stderr=sink, start_new_session=True
-        )
+    plan = Plan(
+        PlainSettings.of(settings), tuple(groups), broken, str(folder.logs), settings.log_level, settings.log_format
+    )
+    process = _spawn_supervisor(plan, log)
     try:
         # Through a pipe: the settings may hold passwords.
         with cast("IO[bytes]", process.stdin) as pipe:
             pipe.write(plan.as_json().encode())
         return _until_ready(process, folder, began_at, look)
+    except KeyboardInterrupt:
+        process.send_signal(signal.SIGTERM)
+        note("The start is called off; what had begun stops in the background. `mindbus down` waits for its end.")
+        raise typer.Exit(INTERRUPTED) from None
     except BaseException:
         process.send_signal(signal.SIGTERM)
         process.wait()
@@ -95,6 +121,19 @@ def start_detached(
     finally:
         # Popen complains of a child that outlives it, which is what this one is for.
         process.returncode = process.returncode or 0
+
+
+def _spawn_supervisor(plan: Plan, log: Path) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "mindbus_fleet.supervision.supervisor"]
+    with log.open("ab") as sink:
+        return subprocess.Popen(
+            command,
+            env=plan.settings.variables,
+            stdin=subprocess.PIPE,
+            stdout=sink,
+            stderr=sink,
+            start_new_session=True,
+        )
 
 
 def _until_ready(
@@ -156,7 +195,7 @@ class DrainReport:
         draining = [each for each in self._health.all_here() if is_alive(each.pid)]
         text = f"Draining: {', '.join(map(_drain_of, draining))}" if draining else "Stopping RabbitMQ …"
         if text != self._said:
-            errors().print(text, markup=False)
+            note(text)
             self._said = text
 
 
@@ -167,7 +206,7 @@ def _drain_of(worker: Health) -> str:
 
 def say_stopping() -> None:
     """Tell whoever has pressed Ctrl-C that it was heard."""
-    errors().print("Stopping …")
+    note("Stopping …")
 
 
 @app.command()
@@ -176,6 +215,11 @@ def down(as_json: Json = False) -> None:
 
     Says which workers still finish what they have begun, where that takes more than a second.
     """
-    was_up = end_fleet(read_settings(FleetSettings), is_silent=as_json)
-    text = "Stopped." if was_up else "Nothing runs on this data folder."
+    settings = read_settings(FleetSettings)
+    try:
+        was_up = end_fleet(settings, is_silent=as_json)
+    except KeyboardInterrupt:
+        note("The fleet goes on stopping in the background; `mindbus status` says when it is down.")
+        raise typer.Exit(INTERRUPTED) from None
+    text = "Stopped." if was_up else f"Nothing runs here. {where_to_look(settings)}"
     show_result({"stopped": was_up}, text, as_json=as_json)

@@ -10,8 +10,8 @@ import typer
 from bus_schema.process import Run, RunStatus
 from bus_schema.storage import GetLineage, Lineage
 from config.settings import FleetSettings
-from mindbus.cli.console import errors, say, show, show_json
-from mindbus.cli.errors import CommandError, read_settings
+from mindbus.cli.console import note, say, show, show_json
+from mindbus.cli.errors import INTERRUPTED, read_settings
 from mindbus.cli.lineage_view import lineage_tree
 from mindbus.cli.options import LOCAL_USER, Json
 from mindbus.cli.session import on_the_bus, run
@@ -62,7 +62,8 @@ def demo(
     require_free(settings)
     outcome = run(run_until_stopped(_perform(order, settings, is_silent=as_json), say_stopping))
     if outcome is None:
-        raise CommandError("interrupted")
+        note("The demo is over; nothing of it runs on.")
+        raise typer.Exit(INTERRUPTED)
     _show(outcome, as_json=as_json)
     if outcome.run.status is not RunStatus.COMPLETED:
         raise typer.Exit(1)
@@ -80,10 +81,10 @@ async def _perform(order: RunRequest, settings: FleetSettings, *, is_silent: boo
     groups, _ = groups_of(fleet, None, isolate=False)
     supervisor = Supervisor(settings, groups, {}, RunFolder(settings).logs)
     if not is_silent:
-        errors().print(f"Starting RabbitMQ and {len(fleet.entries)} workers …")
+        note(f"Starting RabbitMQ and {len(fleet.entries)} workers …")
     async with fleet_up(supervisor) as state:
         if not is_silent:
-            errors().print(f"RabbitMQ UI {state.management_url}{login_of(state)}")
+            note(f"RabbitMQ UI {state.management_url}{login_of(state)}")
         async with on_the_bus(LOCAL_USER, settings) as bus:
             async with open_artifacts(bus, settings) as artifacts:
                 await start(order, bus, artifacts)

@@ -22,13 +22,14 @@ from mindbus.bus.connection import NoBroker, find_broker
 from mindbus.cli.console import say, show_json, show_table
 from mindbus.cli.errors import CommandError, read_settings
 from mindbus.cli.options import Json
-from mindbus.cli.session import require_reachable, run
+from mindbus.cli.session import require_reachable, run, shown_waiting
 from mindbus.errors import MindBusError
 from mindbus.files.store import StoreNotSupported, has_direct_access, open_files
 from mindbus.health import HealthFolder, WorkerUnhealthy
 from mindbus.management import ManagementUnavailable, QueueState, open_management
 from mindbus.redaction import without_secrets
 from mindbus.registry import installed_workers
+from mindbus.running_fleets import where_to_look
 from mindbus.sql.database import Database
 from mindbus.version import __version__
 from mindbus_fleet.cli.service_checks import CheckResult, Status, dialogue_files, dialogue_queues, vectors_of_glm
@@ -52,7 +53,7 @@ def doctor(as_json: Json = False) -> None:
 
     mindbus doctor
     """
-    found = run(examine(read_settings(FleetSettings)))
+    found = run(_examine_visibly(read_settings(FleetSettings)))
     findings = [replace(finding, detail=without_secrets(finding.detail)) for finding in found]
     counts = Counter(finding.status for finding in findings)
     if as_json:
@@ -66,6 +67,11 @@ def doctor(as_json: Json = False) -> None:
 
 def _row(finding: CheckResult) -> tuple[object, ...]:
     return finding.check, Text(finding.status, style=_STYLES[finding.status]), finding.detail
+
+
+async def _examine_visibly(settings: FleetSettings) -> list[CheckResult]:
+    async with shown_waiting("Looking …"):
+        return await examine(settings)
 
 
 async def examine(settings: FleetSettings) -> list[CheckResult]:
@@ -122,7 +128,7 @@ async def _broker(settings: FleetSettings) -> list[CheckResult]:
     try:
         amqp_url = find_broker(settings)
     except NoBroker:
-        return [CheckResult("Broker", "warning", "none is running here; `mindbus up` starts one")]
+        return [CheckResult("Broker", "warning", "none is running here; `mindbus up -d` starts one")]
     try:
         await require_reachable(amqp_url)
     except CommandError as silent:
@@ -196,7 +202,10 @@ def _count_quarantine(connection: Connection) -> int:
 def _workers(settings: FleetSettings) -> Iterator[CheckResult]:
     fleet, health = installed_workers().checked(apart=True), HealthFolder(settings)
     running = {found.name for found in health.all_here()}
-    for name in fleet.entries:
+    if not running:
+        advice = f"none runs on this host: start them with `mindbus up -d`. {where_to_look(settings)}"
+        yield CheckResult("Workers", "warning", advice)
+    for name in fleet.entries if running else ():
         try:
             found = health.require(name)
         except WorkerUnhealthy as unwell:

@@ -11,7 +11,7 @@ from bus_schema.episodes import ColdContent, Decision, Entity, Episode, EpisodeH
 from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, TuneReport
 from bus_schema.lsm_statistics import EpisodeStats
 from bus_schema.packer import Packed
-from mindbus.cli.console import say, show, show_table
+from mindbus.cli.console import say, say_data, show, show_table
 from mindbus.terminal import escape_controls
 
 
@@ -97,7 +97,7 @@ def show_search_result(found: FoundEpisodes, *, is_explained: bool) -> None:
         if is_explained:
             say(_why(episode))
         if episode.text is not None:
-            say(escape_controls(episode.text))
+            say_data(escape_controls(episode.text))
         show_turns(episode.turns)
 
 
@@ -133,7 +133,7 @@ def show_pack(packed: Packed) -> None:
     say(f"{packed.episode_id} {said[packed.outcome]}" + (f": {packed.reason}" if packed.reason else ""))
     for name, facts in (("put back", packed.put_back), ("struck out", packed.struck_out)):
         for fact in facts:
-            say(escape_controls(f"  {name}: {fact}"))
+            say_data(escape_controls(f"  {name}: {fact}"))
 
 
 def show_tuning(report: TuneReport) -> None:
@@ -149,14 +149,14 @@ def show_tuning(report: TuneReport) -> None:
 def _show_content(episode: Episode) -> None:
     content = episode.content
     if isinstance(content, ColdContent):
-        say(escape_controls(content.headline))
+        say_data(escape_controls(content.headline))
         return
     if isinstance(content, HotContent):
         show_turns(content.raw_messages)
     else:
-        say(escape_controls(content.summary))
+        say_data(escape_controls(content.summary))
         for point in content.key_points:
-            say(escape_controls(f"  - {point}"))
+            say_data(escape_controls(f"  - {point}"))
     _show_facts("decisions", content.decisions)
     _show_facts("people and things", content.entities)
 
@@ -166,7 +166,8 @@ def _show_facts(name: str, facts: Sequence[Decision | Entity]) -> None:
         say("")
         show(Text(name, style="bold"))
         for fact in facts:
-            say(escape_controls(f"  {fact.text}" if isinstance(fact, Decision) else f"  {fact.name} ({fact.kind})"))
+            told = fact.text if isinstance(fact, Decision) else f"{fact.name} ({fact.kind})"
+            say_data(escape_controls(f"  {told}"))
 
 
 def _row(head: EpisodeHead) -> tuple[object, ...]:

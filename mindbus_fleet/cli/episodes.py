@@ -8,7 +8,7 @@ from bus_schema.lsm import GetEpisode, ListEpisodes
 from bus_schema.lsm_search import MAX_BUDGET_WORDS, SearchEpisodes
 from bus_schema.lsm_statistics import GetEpisodeStats
 from mindbus.cli.console import show_result
-from mindbus.cli.options import LOCAL_USER, As, Json
+from mindbus.cli.options import LOCAL_USER, As, Json, SearchWords
 from mindbus.cli.session import answer_to, items_of
 from mindbus_fleet.cli.episode_edit import anchor, pack, tune, unpack
 from mindbus_fleet.cli.episode_import import import_
@@ -66,7 +66,7 @@ def show(episode_id: EpisodeIdArgument, at: Now = None, acting: As = LOCAL_USER,
 
 
 def search(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="What you look for, in your own words.")],
+    query: SearchWords,
     chat: Chat,
     budget_words: Annotated[
         int, typer.Option("--budget-words", min=1, max=MAX_BUDGET_WORDS, help="At most so many words come back.")

@@ -11,18 +11,18 @@ import typer
 from bus_schema.data import ClearData
 from config.settings import FleetSettings
 from gateway.access_tokens import Token, login_path, token_of
-from mindbus.cli.console import errors, say, show_json
+from mindbus.cli.console import note, say, show_json
 from mindbus.cli.errors import UsageError, read_settings
 from mindbus.cli.options import LOCAL_USER, Json
 from mindbus.cli.session import WITHIN_S, on_the_bus, run
 from mindbus.cli.users import CLEAR, RemovalOutcome, ask_owners, others_that_take, require_consent
 from mindbus.registry import WorkerRegistry, installed_workers
 from mindbus.tasks import run_until_stopped
-from mindbus_fleet.cli.background import ReadinessReport, require_free, say_stopping, start_detached
+from mindbus_fleet.cli.background import ReadinessReport, running_fleet, say_stopping, start_detached
 from mindbus_fleet.cli.config_overrides import require_usable_configuration
 from mindbus_fleet.cli.status import without_password
 from mindbus_fleet.supervision.children import Group
-from mindbus_fleet.supervision.run_folder import UpState
+from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState
 from mindbus_fleet.supervision.supervisor import Supervisor, fleet_up
 
 _GATEWAY = "gateway"
@@ -86,7 +86,7 @@ def up(
 
     mindbus up                        in this terminal, until Ctrl-C
 
-    mindbus up -d                     in the background, until mindbus down
+    mindbus up -d                     in the background, until mindbus down; a second time it says where all is
 
     mindbus up --workers storage,orchestrator --isolate
 
@@ -95,7 +95,13 @@ def up(
     settings = read_settings(FleetSettings)
     require_usable_configuration()
     groups, broken = groups_of(installed_workers().checked(apart=True), workers, isolate=isolate)
-    require_free(settings)
+    running = running_fleet(settings)
+    if running is not None:
+        if clear:
+            raise AlreadyUp(RunFolder(settings).data_dir, running.pid)
+        _announce(running, token_of(settings) if running.gateway_url else None, None, as_json=as_json, is_new=False)
+        _warn_of_other_workers(running, {name for group in groups for name in group.workers}, is_asked=bool(workers))
+        return
     clearing = _clearing(settings, groups, is_agreed=yes) if clear else None
     # Made here, where it can be shown to whoever starts it: the gateway itself only has a log.
     token = token_of(settings) if any(_GATEWAY in group.workers for group in groups) else None
@@ -153,7 +159,15 @@ def _clearing(settings: FleetSettings, groups: Sequence[Group], *, is_agreed: bo
     return clearing
 
 
-def _announce(state: UpState, token: Token | None, cleared: RemovalOutcome | None, *, as_json: bool) -> None:
+def _warn_of_other_workers(running: UpState, wanted: set[str], *, is_asked: bool) -> None:
+    missing = sorted(wanted.difference(*(process.workers for process in running.workers)))
+    if is_asked and missing:
+        note(f"warning: {', '.join(missing)} do not run here; `mindbus down` first, then start them", style="yellow")
+
+
+def _announce(
+    state: UpState, token: Token | None, cleared: RemovalOutcome | None, *, as_json: bool, is_new: bool = True
+) -> None:
     if as_json:
         hidden = {"amqp_url": without_password(state.amqp_url), "password": None}
         show_json(state.as_json() | hidden | ({"cleared": cleared.removed} if cleared else {}))
@@ -161,7 +175,8 @@ def _announce(state: UpState, token: Token | None, cleared: RemovalOutcome | Non
     if cleared is not None:
         cleared.show()
     count = sum(len(process.workers) for process in state.workers)
-    say(f"MindBus is up: {_many(count, 'worker', 's')} in {_many(len(state.workers), 'process', 'es')}.")
+    amount = f"{_many(count, 'worker', 's')} in {_many(len(state.workers), 'process', 'es')}"
+    say(f"MindBus is up: {amount}." if is_new else f"MindBus is up already: {amount}.")
     if state.gateway_url:
         say(f"  Open          {state.gateway_url}{_way_in(token)}")
     if state.management_url:
@@ -170,7 +185,7 @@ def _announce(state: UpState, token: Token | None, cleared: RemovalOutcome | Non
     say("  Try           mindbus process run article --input FILE")
     say("  Stop          mindbus down")
     for trouble in state.broken.values():
-        errors().print(f"[yellow]warning:[/yellow] left out: {trouble}")
+        note(f"warning: left out: {trouble}", style="yellow")
 
 
 def _way_in(token: Token | None) -> str:

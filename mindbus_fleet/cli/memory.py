@@ -12,8 +12,8 @@ from bus_schema.kem import Kem, KemNotice
 from bus_schema.kem_query import KemQuery
 from bus_schema.messages import Event, UnknownType, message_class
 from mindbus.bus.client import Client
-from mindbus.cli.console import errors, say, show_json_line, show_result
-from mindbus.cli.options import LOCAL_USER, As, Json
+from mindbus.cli.console import note, say_data, show_json_line, show_result
+from mindbus.cli.options import LOCAL_USER, As, Json, SearchWords
 from mindbus.cli.session import answer_to, on_the_bus, run, run_until_interrupted, show_each
 from mindbus.sdk.kem_filters import Filter, FilterSubject
 from mindbus.terminal import escape_controls
@@ -35,7 +35,7 @@ _REMEMBERED = 10_000
 
 
 def search(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="What you look for, in your own words.")],
+    query: SearchWords,
     top: Annotated[int, typer.Option("--top", min=1, max=200, help="At most so many.")] = 5,
     filter_: FilterText = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say what each score is made of.")] = False,
@@ -96,9 +96,9 @@ def watch(
     wanted = filter_of(filter_)
 
     async def listen() -> None:
-        async with on_the_bus(acting) as bus:
+        async with on_the_bus(acting, goes_on=None) as bus:
             if not as_json:
-                errors().print("watching memory; Ctrl-C ends it")
+                note("watching memory; Ctrl-C ends it")
             changes = Watch(bus, wanted).changes()
             await show_each(changes, show_json_line if as_json else _show_change, count, for_s)
 
@@ -122,7 +122,7 @@ async def _get(kem_id: str, identity: str) -> Kem:
 
 def _show_change(change: dict[str, Any]) -> None:
     metadata = " ".join(f"{key}={value}" for key, value in change.get("metadata", {}).items())
-    say(escape_controls(f"{change['event']:<10} {change['kem_id']}  {change['by']}  {metadata}"))
+    say_data(escape_controls(f"{change['event']:<10} {change['kem_id']}  {change['by']}  {metadata}"))
 
 
 class Watch:

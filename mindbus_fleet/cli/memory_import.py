@@ -19,7 +19,7 @@ from bus_schema.storage import GetVersions
 from config.settings import FleetSettings
 from memory.kps.formats import CONTENT_TYPES, content_type_of
 from mindbus.bus.client import Client
-from mindbus.cli.artifacts import put_or_fail
+from mindbus.cli.artifact_upload import put_or_fail
 from mindbus.cli.console import say, show_result, show_table
 from mindbus.cli.errors import UsageError, read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json, Trace

@@ -14,7 +14,7 @@ from bus_schema.kem import MAX_CONTENT_BYTES, Kem, KemVisibility
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
-from mindbus.cli.console import say, show_json, show_table
+from mindbus.cli.console import say_data, show_json, show_table
 from mindbus.cli.errors import CommandError, UsageError, valid_options
 from mindbus.sdk.kem_filters import Filter, MalformedFilter, UnsupportedQuery, parse_filter, query_from
 from mindbus.terminal import escape_controls
@@ -155,7 +155,7 @@ def show_kem(kem: Kem, *, as_json: bool, with_vector: bool = False) -> None:
         "updated": f"{kem.updated_at.isoformat(timespec='seconds')}, version {kem.version}",
     }
     show_table(("", ""), ((name, escape_controls(value)) for name, value in rows.items() if value))
-    say(escape_controls(kem.content) if kem.content is not None else f"in {_artifact(kem)}")
+    say_data(escape_controls(kem.content) if kem.content is not None else f"in {_artifact(kem)}")
 
 
 def show_stats(found: MemoryStats) -> None:

@@ -20,8 +20,8 @@ from bus_schema.process import BRIEF, Card, GetProcess, Run, RunStatus, StartPro
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.bus.subscriptions import EventSubscription
-from mindbus.cli.artifacts import put_or_fail
-from mindbus.cli.console import errors, table
+from mindbus.cli.artifact_upload import put_or_fail
+from mindbus.cli.console import errors, note, table
 from mindbus.cli.errors import CommandError
 from mindbus.cli.session import answer_if_there
 from mindbus.errors import ReplyError
@@ -179,7 +179,7 @@ class Progress:
             if self._said.get(step.step_id, "pending") != state:
                 self._said[step.step_id] = state
                 reason = f": {step.reason}" if step.reason else ""
-                errors().print(f"{step.step_id:<12} {step.role:<12} {state}{reason}", markup=False)
+                note(f"{step.step_id:<12} {step.role:<12} {state}{reason}")
 
 
 async def _register(run_id: str, brief: Path, text: bytes, artifacts: Artifacts) -> ArtifactRef:

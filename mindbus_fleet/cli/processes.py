@@ -8,8 +8,8 @@ import typer
 
 from bus_schema.process import CancelProcess, GetProcess, ListProcesses, Run, RunStatus
 from config.settings import FleetSettings
-from mindbus.cli.console import errors, local_time, say, show, show_result, show_table
-from mindbus.cli.errors import UsageError, read_settings
+from mindbus.cli.console import local_time, note, say, show, show_result, show_table
+from mindbus.cli.errors import INTERRUPTED, UsageError, read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import answer_to, on_the_bus, run
 from mindbus.sdk.artifacts import open_artifacts
@@ -18,7 +18,6 @@ from mindbus_fleet.cli.process_run import Progress, RunRequest, follow, start, s
 app = typer.Typer(no_args_is_help=True, help="Run Process Cards and look at their runs.")
 
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Such as run_0192….")]
-_INTERRUPTED = 130
 
 
 @app.command("run")
@@ -42,12 +41,13 @@ def run_(
     try:
         ended = run(_run(order, acting, as_json=as_json, no_wait=no_wait))
     except KeyboardInterrupt:
+        note("")
         if order.is_started:
-            errors().print(
-                f"\nThe run goes on without you. See it: mindbus process status {order.run_id}"
-                f"\n                        Stop it: mindbus process cancel {order.run_id}"
-            )
-        raise typer.Exit(_INTERRUPTED) from None
+            note(f"The run goes on without you. See it: mindbus process status {order.run_id}")
+            note(f"Stop it: mindbus process cancel {order.run_id}")
+        else:
+            note("Interrupted.")
+        raise typer.Exit(INTERRUPTED) from None
     show_result(ended, _show_run, as_json=as_json)
     if not no_wait and ended.status is not RunStatus.COMPLETED:
         raise typer.Exit(1)
@@ -101,13 +101,13 @@ def cancel(
 
 async def _run(order: RunRequest, identity: str, *, as_json: bool, no_wait: bool) -> Run:
     settings = read_settings(FleetSettings)
-    async with on_the_bus(identity, settings) as bus:
+    async with on_the_bus(identity, settings, goes_on=None) as bus:
         async with open_artifacts(bus, settings) as artifacts:
             await start(order, bus, artifacts)
         if no_wait:
             return await bus.request(GetProcess(run_id=order.run_id), trace=order.run_id)
         if not as_json:
-            errors().print(f"started {order.run_id}", markup=False)
+            note(f"started {order.run_id}")
         with Progress(is_silent=as_json) as progress:
             return await follow(order.run_id, bus, progress)
 

@@ -17,14 +17,14 @@ from bus_schema.replies import Code
 from bus_schema.sim import GetSimStatus, SimCounts, SimState, StartSim, StopSim
 from config.settings import FleetSettings
 from mindbus.bus.client import Client
-from mindbus.cli.console import errors, local_time, say, show_json, show_result, show_table
-from mindbus.cli.errors import CommandError, read_settings, valid_options
+from mindbus.cli.console import errors, local_time, note, say, show_json, show_result, show_table
+from mindbus.cli.errors import INTERRUPTED, CommandError, read_settings, valid_options
+from mindbus.cli.language import language
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import answer_if_there, answer_to, on_the_bus, run
 from mindbus_fleet.cli.simulation_files import check_file, scenarios_of, teams_of
 
 app = typer.Typer(no_args_is_help=True, help="Let simulated people talk.")
-_INTERRUPTED = 130
 _LOOKS_S = 0.5
 _TELLS_S = 5.0
 
@@ -38,7 +38,10 @@ class SimStart:
 
 @app.command()
 def start(
-    profiles: Annotated[str, typer.Option("--profiles", metavar="TEAM", help="Who talks: see mindbus sim ls.")],
+    profiles: Annotated[
+        str | None,
+        typer.Option("--profiles", metavar="TEAM", help="Who talks: see mindbus sim ls; default: of your language."),
+    ] = None,
     scenario: Annotated[str | None, typer.Option("--scenario", help="What of; default: what the team names.")] = None,
     speed: Annotated[float, typer.Option("--speed", metavar="X", help="So much faster than life.")] = 1,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed says the same.")] = 0,
@@ -55,21 +58,29 @@ def start(
 
     [bold]Examples[/bold]
 
+    mindbus sim start                    until `mindbus sim stop`
+
     mindbus sim start --profiles team_ru --seed 7 --speed 60
 
     mindbus sim start --profiles team_en --speed 600 --limit 200 --wait
     """
     with valid_options():
         order = StartSim(
-            profiles=profiles, scenario=scenario, speed=speed, seed=seed, limit=limit, starts_at=_aware(starts_at)
+            profiles=profiles or f"team_{language()}",
+            scenario=scenario,
+            speed=speed,
+            seed=seed,
+            limit=limit,
+            starts_at=_aware(starts_at),
         )
     started = SimStart()
     try:
         counts = run(_start(order, started, acting, wait=wait, is_silent=as_json))
     except KeyboardInterrupt:
         if started.sim_id is not None:
-            errors().print("\nThe simulation goes on without you. Stop it: mindbus sim stop")
-        raise typer.Exit(_INTERRUPTED) from None
+            note("")
+            note("The simulation goes on without you. Stop it: mindbus sim stop")
+        raise typer.Exit(INTERRUPTED) from None
     if counts is not None:
         show_result(counts, _show_counts, as_json=as_json)
         if counts.failed:
@@ -161,7 +172,7 @@ def check(
 
 
 async def _start(order: StartSim, started: SimStart, identity: str, *, wait: bool, is_silent: bool) -> SimCounts | None:
-    async with on_the_bus(identity) as bus:
+    async with on_the_bus(identity, goes_on=None) as bus:
         started.sim_id = (await bus.request(order)).sim_id
         return await until_over(bus, started.sim_id, order.limit, is_silent=is_silent) if wait else None
 

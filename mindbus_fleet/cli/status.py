@@ -20,6 +20,7 @@ from mindbus.cli.options import Json
 from mindbus.health import Health, HealthFolder, is_alive
 from mindbus.management import management_url
 from mindbus.run_dir import broker_file
+from mindbus.running_fleets import where_to_look
 from mindbus_fleet.supervision.run_folder import RunFolder, UpState
 
 _BROKER_ANSWERS_WITHIN_S = 2.0
@@ -127,7 +128,7 @@ def fleet_status(settings: FleetSettings) -> FleetStatus:
         amqp_url=amqp_url,
         management_url=management_url(settings, amqp_url) if amqp_url else None,
         workers=workers,
-        troubles=tuple(_troubles(folder, up, workers, amqp_url)),
+        troubles=tuple(_troubles(settings, up, workers, amqp_url)),
     )
 
 
@@ -158,10 +159,10 @@ def _worker(each: Health, health: HealthFolder) -> WorkerStatus:
 
 
 def _troubles(
-    folder: RunFolder, up: UpState | None, workers: tuple[WorkerStatus, ...], amqp_url: str | None
+    settings: FleetSettings, up: UpState | None, workers: tuple[WorkerStatus, ...], amqp_url: str | None
 ) -> Iterator[str]:
     if up is None and not workers:
-        yield f"nothing runs on {folder.data_dir}: start it with `mindbus up -d`, or set MINDBUS_DATA_DIR"
+        yield f"nothing runs here: start it with `mindbus up -d`. {where_to_look(settings)}"
         return
     if up is not None and up.status != "ready":
         yield "the fleet is still starting"

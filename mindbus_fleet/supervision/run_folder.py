@@ -15,7 +15,8 @@ from gateway.address import url_file
 from mindbus.errors import MindBusError
 from mindbus.files.disk import keep_private, lock_file, write_private
 from mindbus.health import HealthFolder, is_alive
-from mindbus.run_dir import RunSettings, broker_file, management_file, user_file
+from mindbus.run_dir import RunSettings, broker_file, lock_path, management_file, user_file
+from mindbus.running_fleets import register_fleet, unregister_fleet
 
 # A process that was killed is still there for a moment.
 _DIES_WITHIN_S = 1.0
@@ -90,7 +91,7 @@ class RunFolder:
         self.logs = self.data_dir / "logs"
         self._settings = settings
         self._state = self.root / "up.json"
-        self._lock = self.root / "up.lock"
+        self._lock = lock_path(self.root)
 
     def take(self) -> int:
         """The lock as a file descriptor; the workers inherit it, so it is free when all are gone.
@@ -102,6 +103,7 @@ class RunFolder:
         lock = self._when_free(lambda: lock_file(self._lock))
         os.ftruncate(lock, 0)
         os.pwrite(lock, str(os.getpid()).encode(), 0)
+        register_fleet(self._settings)
         return lock
 
     def require_free(self, on_wait: Callable[[], object] = lambda: None) -> None:
@@ -179,3 +181,4 @@ class RunFolder:
         self.forget_addresses()
         self._state.unlink(missing_ok=True)
         HealthFolder(self._settings).sweep()
+        unregister_fleet()

@@ -84,13 +84,53 @@ def state_of(shell: Shell) -> dict[str, Any]:
     return state
 
 
-def test_a_second_up_on_the_same_folder_says_that_the_first_runs(shell: Shell) -> None:
+def test_a_second_up_says_where_the_first_is_and_starts_nothing(shell: Shell) -> None:
+    first = state_of(shell)
     for options in (["-d"], []):
-        second = shell.run("up", *options, "--json")
+        second = shell.run("up", *options)
 
-        assert second.returncode == 1
-        assert "runs on this data folder already" in json.loads(second.stdout)["error"]
-        assert json.loads(second.stdout)["code"] == "conflict"
+        assert second.returncode == 0
+        assert second.stdout.startswith("MindBus is up already: ")
+        assert first["gateway_url"] in second.stdout
+        assert second.stderr == ""
+        assert shell.json("up", *options)["pid"] == first["pid"]
+
+
+def test_a_second_up_that_would_clear_the_data_is_refused(shell: Shell) -> None:
+    refused = shell.run("up", "--clear", "--yes", "--json")
+
+    assert refused.returncode == 1
+    assert json.loads(refused.stdout)["code"] == "conflict"
+
+
+def test_from_another_folder_one_is_told_where_the_fleet_runs(shell: Shell, tmp_path: Path) -> None:
+    elsewhere = Shell(tmp_path / "empty")
+
+    for command in ("status", "queues", "down"):
+        assert f"runs on {shell.data_dir}" in elsewhere.run(command).stdout + elsewhere.run(command).stderr
+
+
+def test_logs_are_shown_for_all_for_a_worker_and_as_json(shell: Shell) -> None:
+    assert "role ready" in shell.ok("logs", "-n", "1000")
+    assert "role ready" in shell.ok("logs", "critic", "-n", "1000")
+    assert {line["process"] for line in map(json.loads, shell.ok("logs", "storage", "--json").splitlines())} == {
+        "workers"
+    }
+    assert len(shell.ok("logs", "-n", "3").splitlines()) == 3
+    assert shell.ok("logs", "-n", "0") == ""
+    assert "did you mean storage?" in shell.run("logs", "storge").stderr
+
+
+def test_logs_are_followed(shell: Shell, tmp_path: Path) -> None:
+    said = tmp_path / "logs.txt"
+    with said.open("wb") as sink:
+        following = shell.start("logs", "storage", "-f", "-n", "0", to=sink)
+    eventually(lambda: b"Ctrl-C" in said.read_bytes(), 30, "the logs are followed")
+    shell.run("artifacts", "show", "art_nosuch")
+    eventually(lambda: b"art_nosuch" in said.read_bytes(), 30, "the refusal is logged")
+    following.send_signal(signal.SIGINT)
+
+    assert following.wait(10) == 0
 
 
 def test_a_broken_package_is_reported_and_the_rest_runs(shell: Shell) -> None:

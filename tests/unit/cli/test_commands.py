@@ -18,11 +18,11 @@ def mindbus(tmp_path: Path) -> Invoke:
     return lambda *arguments, **options: runner.invoke(app, list(arguments), **options)
 
 
-def test_help_lists_every_command(mindbus: Invoke) -> None:
+def test_help_lists_every_command_but_the_old_name_of_one(mindbus: Invoke) -> None:
     shown = mindbus("--help")
 
     assert shown.exit_code == 0
-    assert all(f"│ {command} " in shown.stdout for command in COMMANDS)
+    assert [command for command in COMMANDS if f"│ {command} " not in shown.stdout] == ["user"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -89,6 +89,12 @@ def test_a_broker_that_is_gone_is_noticed_at_once(mindbus: Invoke) -> None:
         (("process", "status", "nonsense"), "run_id: "),
         (("process", "run", "article", "--input", "x.md", "--param", "novalue"), "is not K=V"),
         (("artifacts", "get", "art_1"), "say with -o"),
+        (("artifacts", "get", "art_1", "-o", "/nonexistent/x"), "there is no folder /nonexistent"),
+        (("artifacts", "get", "art_1", "-o", "/tmp"), "is a folder"),
+        (("artifacts", "retry"), "say --all"),
+        (("artifacts", "retry", "art_1"), "did not fail here"),
+        (("logs", "storge"), "did you mean storage?"),
+        (("new", "worker", "My-Worker"), "such as my_worker"),
         (("dlq", "replay"), "say which"),
         (("worker", "storge"), "did you mean storage?"),
         (("up", "--workers", "storge"), "did you mean storage?"),
@@ -109,7 +115,6 @@ def test_a_broker_that_is_gone_is_noticed_at_once(mindbus: Invoke) -> None:
         (("memory", "add", "--text", "a", "--reader", "nobody"), "readers"),
         (("memory", "search", "a", "--filter", "metadata.a=1 OR"), "At character 16"),
         (("memory", "search", "a", "--filter", "nonsense=1"), "unknown field nonsense"),
-        (("memory", "search", ""), "text_query"),
         (("memory", "watch", "--filter", "("), "expected a condition"),
         (("sim", "start", "--profiles", "team_ru", "--speed", "0"), "speed: "),
         (("sim", "stop", "nonsense"), "sim_id: "),
@@ -131,6 +136,10 @@ def test_a_wrong_command_line_is_a_usage_error(mindbus: Invoke, arguments: tuple
     [
         ("send", "storage.get_artifact", "artifact_id=art_1", "--as", "nobody"),
         ("artifacts", "ls", "--trace", "a b"),
+        ("artifacts", "get", "nosuch"),
+        ("memory", "search", ""),
+        ("episodes", "search", " ", "--chat", "anna"),
+        ("new", "robot", "marvin"),
         ("artifacts", "put", "/nowhere.md", "--type", "t", "--trace", "t1"),
         ("artifacts", "put", __file__, "--type", "t"),
         ("process", "ls", "--status", "dancing"),
@@ -211,6 +220,43 @@ def test_a_setting_that_cannot_be_read_is_named(mindbus: Invoke) -> None:
     assert "MINDBUS_HEARTBEAT_S" in outcome.stderr
 
 
+@pytest.mark.parametrize("command", [("queues",), ("status",), ("doctor",), ("up", "-d"), ("memory", "search", "a")])
+def test_an_address_that_is_none_of_a_broker_is_refused_at_once(mindbus: Invoke, command: tuple[str, ...]) -> None:
+    outcome = mindbus(*command, env={"MINDBUS_AMQP_URL": "http://127.0.0.1:15672"})
+
+    assert outcome.exit_code == 2
+    assert "MINDBUS_AMQP_URL: must begin with amqp:// or amqps://" in outcome.stderr
+
+
+def test_a_dead_broker_is_not_taken_for_a_missing_plugin(mindbus: Invoke) -> None:
+    outcome = mindbus("queues", env={"MINDBUS_AMQP_URL": "amqp://guest:guest@127.0.0.1:9/"})
+
+    assert outcome.exit_code == 1
+    assert "does not answer at 127.0.0.1:9" in outcome.stderr
+    assert "plugin" not in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("MINDBUS_DATADIR", "MINDBUS_DATA_DIR"), ("MINDBUS_LLM_MODLE", "MINDBUS_LLM_MODEL")],
+)
+def test_a_mistyped_setting_is_told_its_near_name(mindbus: Invoke, typed: str, meant: str) -> None:
+    assert f"{typed} is no setting; did you mean {meant}?" in mindbus("down", env={typed: "x"}).stderr
+
+
+@pytest.mark.parametrize("name", ["MINDBUS_UI_PORT", "MINDBUS_TEST_REDIS_URL", "MINDBUS_LLM_DIALOGUE_MODEL"])
+def test_variables_of_compose_files_tests_and_roles_are_no_typing_errors(mindbus: Invoke, name: str) -> None:
+    assert "no setting" not in mindbus("down", env={name: "1"}).stderr
+
+
+def test_where_no_fleet_runs_the_place_looked_at_is_named(mindbus: Invoke, tmp_path: Path) -> None:
+    for command in (("status",), ("queues",), ("logs",)):
+        outcome = mindbus(*command)
+
+        assert outcome.exit_code == 1
+        assert f"looked for in {tmp_path / 'data'}" in outcome.output
+
+
 def test_the_committed_contracts_are_up_to_date(mindbus: Invoke) -> None:
     assert mindbus("schema", "export", "--check", "--json").exit_code == 0
 
@@ -228,5 +274,6 @@ def test_doctor_passes_on_mere_warnings(mindbus: Invoke) -> None:
     report = json.loads(outcome.stdout)
     statuses = {check["check"]: check["status"] for check in report["checks"]}
     assert (outcome.exit_code, report["ok"]) == (0, True), report
-    assert statuses["Broker"] == statuses["Worker storage"] == "warning"
+    assert statuses["Broker"] == statuses["Workers"] == "warning"
+    assert "mindbus up -d" in next(check["detail"] for check in report["checks"] if check["check"] == "Workers")
     assert statuses["Python"] == statuses["Data folder"] == statuses["File store"] == "ok"
