@@ -6,7 +6,7 @@ BRIEF ?=
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-to-run setup-tests demo test check check-code check-tests up down compose-smoke proof chaos floors bench profile dist
+.PHONY: help setup setup-to-run setup-tests demo test check check-code check-tests up down compose-smoke proof chaos floors bench profile docs docs-serve dist
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,7 @@ check-code:
 	$(BIN)/deptry mindbus bus_schema
 	$(BIN)/deptry agents config gateway language memory mindbus_fleet retrieval storage_service workers --config mindbus_fleet/pyproject.toml
 	$(BIN)/mindbus schema export --check
+	$(BIN)/zensical build --strict
 
 check-tests:
 	$(BIN)/pytest -m "not (proof or backends or rabbit or slow)" --numprocesses 2 $(SIDE_BY_SIDE) tests/unit tests/contract
@@ -60,6 +61,12 @@ ifeq (profile,$(firstword $(MAKECMDGOALS)))
 $(wordlist 2,9,$(MAKECMDGOALS)):
 	@:
 endif
+
+docs: setup ## Build the documentation as a site in site/: make docs, or make docs-serve while you write
+	@$(BIN)/zensical build --strict
+
+docs-serve: setup
+	@$(BIN)/zensical serve
 
 dist: setup ## Build both wheels into dist/, without a network
 	rm -rf dist

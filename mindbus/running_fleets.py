@@ -43,7 +43,8 @@ def where_to_look(settings: RunSettings) -> str:
     said = f"It was looked for in {here}{'' if 'MINDBUS_DATA_DIR' in os.environ else ', the folder .data of this one'}."
     others = [folder for folder in running_fleets() if folder != here]
     if others:
-        said += f" One runs on {others[0]}: type `export MINDBUS_DATA_DIR={others[0]}` to use it from here."
+        running = ", another on ".join(map(str, others))
+        said += f" One runs on {running}: `export MINDBUS_DATA_DIR={others[0]}` has commands use it from here."
     return said
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -38,7 +39,7 @@ class Shell:
         """Run a command in a process of its own, as a shell does; what is typed comes by a pipe."""
         done = subprocess.run(
             [sys.executable, "-m", "mindbus.cli.main", *arguments],
-            env={name: value for name, value in self._environment().items() if value is not None},
+            env=self.environment(),
             capture_output=True,
             input=typed,
             timeout=within_s,
@@ -50,10 +51,12 @@ class Shell:
         """Start a command that goes on, to type to it; all that it says goes to a file or to pipes."""
         return subprocess.Popen(
             [sys.executable, "-m", "mindbus.cli.main", *arguments],
-            env={name: value for name, value in self._environment().items() if value is not None},
+            env=self.environment(),
             stdin=subprocess.PIPE,
             stdout=to,
             stderr=to,
+            # A shell in the background ignores Ctrl-C, and whatever it starts would, too.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def run(self, *arguments: str) -> Ended:
@@ -86,6 +89,10 @@ class Shell:
             if str(self.data_dir).encode() in arguments + environment:
                 found[int(entry.name)] = arguments.replace(b"\0", b" ").decode(errors="replace").strip()
         return found
+
+    def environment(self) -> dict[str, str]:
+        """The environment of a process on the data folder."""
+        return {name: value for name, value in self._environment().items() if value is not None}
 
     def _environment(self) -> dict[str, str | None]:
         inherited = {name: None if name.startswith("MINDBUS_") else value for name, value in os.environ.items()}

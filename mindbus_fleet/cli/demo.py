@@ -1,9 +1,12 @@
 """The command `demo`: a private fleet that turns a brief into an article, then stops."""
 
+import os
+import shlex
+import sys
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -12,6 +15,7 @@ from bus_schema.storage import GetLineage, Lineage
 from config.settings import FleetSettings
 from mindbus.cli.console import note, say, show, show_json
 from mindbus.cli.errors import INTERRUPTED, read_settings
+from mindbus.cli.language import language, translate
 from mindbus.cli.lineage_view import lineage_tree
 from mindbus.cli.options import LOCAL_USER, Json
 from mindbus.cli.session import on_the_bus, run
@@ -27,6 +31,12 @@ from mindbus_fleet.supervision.supervisor import Supervisor, fleet_up
 app = typer.Typer()
 
 _CARD = "article"
+_NEXT = (
+    ("make demo BRIEF=my-brief.md", "the same with a text of your own"),
+    ("make up", "a fleet that stays; `mindbus open` shows the web app, `mindbus down` stops it"),
+    ("mindbus chat --user anna", "talk to the assistant of that fleet"),
+    ("docs/tutorial.md", "a team of your own in half an hour"),
+)
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,33 @@ def demo(
     _show(outcome, as_json=as_json)
     if outcome.run.status is not RunStatus.COMPLETED:
         raise typer.Exit(1)
+    if not as_json:
+        _say_next()
+        if _is_watched() and typer.confirm(translate("Leave a fleet running, with the web app open on this run?")):
+            _leave_running(settings, outcome.run.run_id)
+
+
+def _is_watched() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _say_next() -> None:
+    say("")
+    say("What next:")
+    for command, meaning in _NEXT:
+        say(f"  {command:<34} {translate(meaning)}")
+
+
+def _leave_running(settings: FleetSettings, run_id: str) -> NoReturn:
+    """Become a shell that starts a fleet on what the demo has made, in the background, and opens the run.
+
+    Another process could not: this one holds the lock of the data folder until its end.
+    """
+    mindbus = f"{shlex.quote(sys.executable)} -m mindbus.cli.main --lang {language()}"
+    say(f"Stop it with: MINDBUS_DATA_DIR={settings.data_dir.absolute()} mindbus down")
+    sys.stdout.flush()
+    commands = f"{mindbus} up -d && {mindbus} open /runs/{run_id}"
+    os.execve("/bin/sh", ["sh", "-c", commands], settings.environment())
 
 
 def _apart(settings: FleetSettings) -> FleetSettings:

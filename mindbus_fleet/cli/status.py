@@ -6,7 +6,7 @@ import webbrowser
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 
 import typer
 
@@ -92,23 +92,33 @@ def status(
 
 
 @app.command("open")
-def open_app(as_json: Json = False) -> None:
+def open_app(
+    page: Annotated[str, typer.Argument(metavar="[PAGE]", help="Such as /fleet or /runs/run_0192….")] = "/",
+    as_json: Json = False,
+) -> None:
     """Open the web app, signed in.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
     mindbus open
+
+    mindbus open /runs/run_0192…
     """
     settings = read_settings(FleetSettings)
     found = fleet_status(settings)
     if found.gateway_url is None:
         raise CommandError("the web app does not run here: start it with `mindbus up -d`", Code.UNAVAILABLE)
-    token = token_of(settings)
-    link = found.gateway_url if token is None else f"{found.gateway_url}{login_path(token)}"
+    link = link_into(found.gateway_url, settings, page)
     is_open = webbrowser.open(link)
     # The link lets in whoever has it, once: it is for a terminal, not for a log.
     shown = link if sys.stdout.isatty() else found.gateway_url
     show_result({"url": shown, "is_open": bool(is_open)}, f"{'Opened' if is_open else 'Open'} {shown}", as_json=as_json)
+
+
+def link_into(gateway_url: str, settings: FleetSettings, page: str = "/") -> str:
+    """Address of a page of the web app that signs in whoever opens it, once."""
+    token, target = token_of(settings), quote(f"/{page.lstrip('/')}")
+    return f"{gateway_url}{target}" if token is None else f"{gateway_url}{login_path(token)}&next={target}"
 
 
 def fleet_status(settings: FleetSettings) -> FleetStatus:
