@@ -141,7 +141,7 @@ class Settings(BaseSettings):
     @classmethod
     def _has_scheme_that_is_spoken(cls, value: str | None, field: ValidationInfo) -> str | None:
         schemes, example = _SCHEMES[str(field.field_name)]
-        if value is not None and urlsplit(value).scheme not in schemes:
+        if value is not None and value.partition("://")[0].lower() not in schemes:
             raise ValueError(f"must begin with {schemes[0]}:// or {schemes[1]}://, such as {example}")
         return value
 

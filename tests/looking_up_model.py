@@ -21,7 +21,11 @@ def reply_to(request: Request) -> Reply:
     if TOOL in tools:
         if last["role"] == "tool":
             return Says(f"It is written down: {text[:300]}")
-        return Says(tool_calls=(ToolCall(id="call_1", name=TOOL, arguments=json.dumps({"query": text[:200]})),))
+        return Says(
+            tool_calls=(
+                ToolCall(id="call_1", name=TOOL, arguments=json.dumps({"query": text.strip().splitlines()[-1]})),
+            )
+        )
     if (delegate := "delegate_to_librarian") in tools:
         if last["role"] == "tool":
             return Says(text[:400])

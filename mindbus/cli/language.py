@@ -19,7 +19,7 @@ LANGUAGES: tuple[Language, ...] = ("en", "ru")
 _chosen: Language | None = None
 _HOLE = re.compile(r"\{(\d)(!?)((?:\|[^{}|]*){3})?\}")
 # Lines of a help text that are typed, not read.
-_TYPED = ("mindbus ", "[bold]")
+_TYPED = ("mindbus ", "rabbitmqctl ")
 _HEADING = re.compile(r"\[bold\](.+)\[/bold\]")
 
 
@@ -117,7 +117,9 @@ class _Catalogue:
 def messages_of(name: str) -> dict[str, str]:
     """The catalogue of a language: translations by their English text."""
     text = (resources.files("mindbus.cli") / "catalogues" / f"{name}.toml").read_text(encoding="utf-8")
-    return {entry["en"].strip(): entry["to"].strip() for entry in tomllib.loads(text)["message"]}
+    return {
+        english: translation for section in tomllib.loads(text).values() for english, translation in section.items()
+    }
 
 
 def pattern_of(text: str) -> re.Pattern[str]:
