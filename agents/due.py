@@ -63,9 +63,10 @@ def dues_in(text: str, now: datetime) -> Iterator[Due]:
     for seconds in _SECONDS.finditer(text):
         at = now + timedelta(seconds=int(seconds[1]))
         yield Due(at, None, seconds[0], seconds.start(), seconds.end())
-    spoken = _combined(_with_hours(text, now), now)
-    for each in spoken:
-        yield Due(each.at, None if each.has_time else each.at.date(), each.text[:100], each.start, each.end)
+    timed = _with_hours(text, now)
+    for each in _combined(timed, now):
+        start, end = _place_in(text, timed, each.start), _place_in(text, timed, each.end)
+        yield Due(each.at, None if each.has_time else each.at.date(), each.text[:100], start, end)
 
 
 def _combined(text: str, now: datetime) -> list[SpokenDate]:
@@ -81,14 +82,28 @@ def _combined(text: str, now: datetime) -> list[SpokenDate]:
     return [SpokenDate(min(day.start, time.start), max(day.end, time.end), said, at, has_time=True)]
 
 
+_WRITTEN_MINUTES = ":00"
+
+
 def _with_hours(text: str, now: datetime) -> str:
-    """The text with bare hours written out, which changes no place before them."""
-    bare = _BARE_HOUR.search(text)
-    if bare is None:
-        return text
+    """The text with bare hours written out: «в 9» becomes «в 09:00», at places that `_place_in` finds back."""
+    return _BARE_HOUR.sub(lambda bare: f"{bare['at']} {_hour(bare, text, now):02}{_WRITTEN_MINUTES}", text)
+
+
+def _hour(bare: re.Match[str], text: str, now: datetime) -> int:
     hour, rest = int(bare["hour"]), text[: bare.start()] + text[bare.end() :]
     has_day = any(each.has_day for each in dates_in(rest, now))
     is_over = now.replace(hour=hour, minute=0, second=0, microsecond=0) <= now
-    if 0 < hour < _NOON and (hour <= _LAST_OF_NIGHT if has_day else is_over and now.hour < hour + _NOON):
-        hour += _NOON
-    return f"{text[: bare.start()]}{bare['at']} {hour:02}:00{text[bare.end() :]}"
+    is_afternoon = hour <= _LAST_OF_NIGHT if has_day else is_over and now.hour < hour + _NOON
+    return hour + _NOON if 0 < hour < _NOON and is_afternoon else hour
+
+
+def _place_in(text: str, timed: str, place: int) -> int:
+    """The place in a text of a place in the same with its hours written out."""
+    shift = 0
+    for bare in _BARE_HOUR.finditer(text):
+        written = len(f"{bare['at']} 00{_WRITTEN_MINUTES}")
+        if place < bare.start() + shift + written:
+            return min(place - shift, bare.end())
+        shift += written - len(bare[0])
+    return place - shift

@@ -1,13 +1,11 @@
-"""Reminders: requests for one in a message, the moments at which a task is told of, and the words for it."""
+"""Reminders: the moments at which a task is told of, and the words for it."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from agents.due import Due, dues_in
-from agents.fragments import links_to, message_sentences
+from agents.fragments import links_to
 from bus_schema.ids import derived
 from bus_schema.notification import NotificationGenerated, Urgency
 from bus_schema.processing import Task
@@ -18,19 +16,6 @@ AGENT = "task_manager"
 MORNING = time(8)
 _NEWS_LASTS = timedelta(days=3)
 _MOST_LISTED = 20
-_CUE = re.compile(
-    r"\b(?:напомни(?:те|шь)?|разбуди(?:те)?|поставь(?:те)?\s+(?:мне\s+)?напоминание|"
-    r"remind\s+me|set\s+(?:me\s+)?(?:a\s+)?reminder|wake\s+me(?:\s+up)?)\b(?:\s+(?:мне|нам|пожалуйста|please)\b)*",
-    re.IGNORECASE,
-)
-_PAST = re.compile(r"\b(?:yesterday|ago|вчера|позавчера|назад)\b", re.IGNORECASE)
-_POLITE = re.compile(r"\b(?:пожалуйста|please)\b,?", re.IGNORECASE)
-_LEAD = re.compile(
-    r"^(?:о\s+том,?\s+что(?:бы)?|что(?:бы)?(?:\s+я)?|о|об|про|нужно|надо|что\s+(?:нужно|надо)|"
-    r"to|that|about|of|for|i\s+(?:need|have)\s+to)\b[\s,:]*",
-    re.IGNORECASE,
-)
-_EDGES = " \t,;:.!?—–-\"'«»()"
 _PHRASES = {
     Language.ENGLISH: {
         "reminder": "You asked to be reminded: “{task}”.",
@@ -39,7 +24,6 @@ _PHRASES = {
         "today": "Due today: {tasks}.",
         "overdue": "Overdue: {tasks}.",
         "more": "and {n} more",
-        "nameless": "Reminder",
     },
     Language.RUSSIAN: {
         "reminder": "Вы просили напомнить: «{task}».",
@@ -48,17 +32,8 @@ _PHRASES = {
         "today": "Срок сегодня: {tasks}.",
         "overdue": "Просрочено: {tasks}.",
         "more": "и ещё {n}",
-        "nameless": "Напоминание",
     },
 }
-
-
-@dataclass(frozen=True)
-class ReminderRequest:
-    """Request for a reminder: the matter, the moment."""
-
-    text: str
-    due: Due
 
 
 @dataclass(frozen=True)
@@ -71,32 +46,6 @@ class ReaderClock:
 
     def morning_of(self, day: date) -> datetime:
         return datetime.combine(day, self.morning, tzinfo=self.zone)
-
-
-def find_reminders(text: str, said_at: datetime) -> list[ReminderRequest]:
-    """Requests for a reminder at a moment to come, in the order of the text; `said_at` is on the speaker's clock."""
-    found = []
-    for sentence in message_sentences(text):
-        cue = None if _PAST.search(sentence.text) else _CUE.search(sentence.text)
-        dues = [due for due in dues_in(sentence.text, said_at) if due.on is None and due.at > said_at] if cue else []
-        if cue and dues:
-            due = dues[-1]
-            matter = _matter(sentence.text, (cue.span(), *((each.start, each.end) for each in dues)))
-            language = language_of(sentence.text)
-            found.append(ReminderRequest(matter or _PHRASES[language]["nameless"], due))
-    return found
-
-
-def _matter(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The words between the spans: what is to be done."""
-    for start, end in sorted(spans, reverse=True):
-        before = re.sub(r"\b(?:в|к|на|at|by|on)\s*$", "", text[:start], flags=re.IGNORECASE)
-        text = f"{before.rstrip()} {text[end:].lstrip()}"
-    matter = _POLITE.sub("", text).strip(_EDGES)
-    for _ in range(2):
-        matter = _LEAD.sub("", matter).strip(_EDGES)
-    matter = " ".join(matter.split())
-    return matter[:1].upper() + matter[1:200]
 
 
 def reader_of(task: Task) -> str:

@@ -74,6 +74,11 @@ def config_file(folder: str, name: str, language: str | None = None) -> ConfigFi
     return ConfigFile(shipped.joinpath(f"{name}{_SUFFIX}").read_bytes(), source)
 
 
+def subagent_names() -> frozenset[str]:
+    """Names of the sub-agents that have a file, shipped or the operator's."""
+    return frozenset(_names_shipped("subagents")) | frozenset(_names_added("subagents"))
+
+
 def subagent_workers() -> list[EntryPoint]:
     """Entry points for the sub-agents that the operator adds; those that ship have theirs in the package."""
     added = sorted(set(_names_added("subagents")) - set(_names_shipped("subagents")))

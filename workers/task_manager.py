@@ -13,7 +13,8 @@ from agents.models.language_model import LanguageModel
 from agents.people import KnownPeople
 from agents.people_directory import open_people_directory
 from agents.present import Present
-from agents.reminders import digest_of, find_reminders, is_at_minute, reader_of, reminder_of
+from agents.reminder_requests import find_reminders
+from agents.reminders import digest_of, is_at_minute, reader_of, reminder_of
 from agents.task_manager.agent import TaskManager
 from agents.task_manager.model_extraction import READING
 from agents.task_manager.task_lookup import is_within

@@ -13,13 +13,15 @@ from agents.context_manager.knowledge import FactRecorder, FactStatement
 from agents.fragment_reader import FragmentReader, ReadingPart
 from agents.fragments import MessageSentence, is_supported, message_sentences, quoted_message
 from agents.keywords import most_relevant
+from agents.models.explicit_delegation import is_delegation
 from agents.models.prompt import Material
 from agents.people import KnownPeople
 from agents.present import Present
-from agents.sentence_kinds import LIKELY, may_state, sentence_kind
+from agents.sentence_kinds import LIKELY_FACT, may_state, sentence_kind
+from agents.status_reports import find_reports
 from agents.syntax.clauses import Sentence, read_sentence, without_spans
 from agents.task_manager.extraction import find_tasks
-from agents.task_manager.status_reports import find_reports
+from agents.task_requests import find_requests
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.processing import FactKind
 from language.dates.expressions import dates_in
@@ -95,7 +97,7 @@ def statement_kind(read: Sentence, language: Language) -> FactKind | None:
     if _PREFERRED.search(bare) and not _PAST_TASTE.search(bare):
         return FactKind.PREFERENCE
     statements = russian_statements if is_russian else english_statements
-    if not words or not (statements.holds(read, words) or sentence_kind(read.text).fact >= LIKELY):
+    if not words or not (statements.holds(read, words) or sentence_kind(read.text).fact >= LIKELY_FACT):
         return None
     is_titled = russian_statements.is_titled(words) if is_russian else english_statements.is_titled(read, words)
     return FactKind.ROLE if is_titled or _IN_CHARGE.search(bare) else FactKind.FACT
@@ -121,6 +123,8 @@ def extract_facts(
 ) -> None:
     """Record the facts that a message states."""
     project = None
+    if is_delegation(message.content or ""):
+        return
     for sentence in message_sentences(message.content or "", language):
         named = _PROJECT.search(sentence.text)
         project = (named[1] or named[2]) if named else project
@@ -133,6 +137,8 @@ def find_statement(sentence: MessageSentence, said_at: datetime, people: KnownPe
     """The fact that a sentence states, or None."""
     text = sentence.text.strip()
     if sentence.is_question or _SMALL_TALK.match(text) or len(terms(text)) < _FEWEST_TERMS:
+        return None
+    if any(request.is_certain for request in find_requests(text, said_at)):
         return None
     kind = statement_kind(read_sentence(sentence, said_at, people), sentence.language)
     if kind is FactKind.FACT and not _stands_alone(sentence, said_at, people):
@@ -240,7 +246,7 @@ async def extract_by_model(
     for item in read.items if read else ():
         message = quoted_message(item.quote, messages, item.message_id)
         is_new = message and is_supported(item.text, item.quote) and not _is_read(item, message, recorder)
-        if message and is_new and may_state(message):
+        if message and is_new and may_state(message) and not is_delegation(message.content or ""):
             old = next((fact for fact in recorder.knowledge.current if fact.fact_id == item.supersedes), None)
             recorder.record(_placed(FactStatement(item.text, item.kind), recorder), message, old)
 

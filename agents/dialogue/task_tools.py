@@ -8,10 +8,11 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from agents.due import NoDate, parse_due
 from agents.models.explicit_calls import ADD, CANCEL, COMPLETE, LIST, MOVE, NOT_FOUND
 from agents.models.language_model import Tool, ToolCall
 from agents.people import KnownPeople
-from agents.task_manager.task_lookup import subject
+from agents.task_manager.task_lookup import Subject, subject
 from bus_schema.processing import Task
 from language.dates.expressions import date_text
 from language.words import Language
@@ -22,7 +23,10 @@ _MEANT = 0.5
 _PHRASES = {
     Language.ENGLISH: {
         "none": "No open tasks.",
-        "none_by": "Nothing is due by then.",
+        "none_overdue": "Nothing is overdue.",
+        "none_today": "Nothing is due today.",
+        "none_tomorrow": "Nothing is due by the end of tomorrow.",
+        "none_week": "Nothing is due within seven days.",
         "listed": "Open tasks: {n}.",
         "more": "… and {n} more.",
         "late": "overdue",
@@ -38,7 +42,10 @@ _PHRASES = {
     },
     Language.RUSSIAN: {
         "none": "Открытых задач нет.",
-        "none_by": "К этому сроку задач нет.",
+        "none_overdue": "Просроченных задач нет.",
+        "none_today": "На сегодня задач нет.",
+        "none_tomorrow": "На сегодня и завтра задач нет.",
+        "none_week": "На ближайшие семь дней задач нет.",
         "listed": "Открытых задач: {n}.",
         "more": "… и ещё {n}.",
         "late": "просрочено",
@@ -62,8 +69,8 @@ class _Arguments(BaseModel):
 class ListArguments(_Arguments):
     """List the user's open tasks: call it for any question about their tasks, plans, deadlines, what is due."""
 
-    due: Literal["today", "tomorrow", "week", "all"] = Field(
-        default="all", description="Due by the end of today, of tomorrow, of the next seven days; or all."
+    due: Literal["overdue", "today", "tomorrow", "week", "all"] = Field(
+        default="all", description="Overdue; due by the end of today, of tomorrow, of the next seven days; or all."
     )
 
 
@@ -123,15 +130,27 @@ def arguments_of(call: ToolCall) -> ListArguments | AddArguments | TaskArguments
     return read
 
 
-def matching_tasks(words: str, tasks: Sequence[Task]) -> list[Task]:
-    """The tasks that words or an id may mean: one where it is clear."""
+def matching_tasks(words: str, tasks: Sequence[Task], *, is_done: bool = False) -> list[Task]:
+    """The tasks that words or an id may mean: one where it is clear. What `is_done` was the task's own work."""
     by_id = [task for task in tasks if task.task_id in words]
     if by_id:
         return by_id
-    wanted = subject(words, _NOBODY).stems
-    scored = [(_share(wanted, subject(task.text, _NOBODY).stems), task) for task in tasks]
+    said = subject(words, _NOBODY)
+    scored = [
+        (_share(said.stems, known.stems), task) for task in tasks if _fits(said, known := _subject(task), is_done)
+    ]
     best = max((score for score, _ in scored), default=0.0)
     return [task for score, task in scored if score == best] if best >= _MEANT else []
+
+
+def _subject(task: Task) -> Subject:
+    return subject(task.text, _NOBODY)
+
+
+def _fits(said: Subject, known: Subject, is_done: bool) -> bool:
+    """ "I called mom" is not "Call dad", nor has "sent the invoice" paid it."""
+    has_object = not said.objects or bool(set(said.objects) & known.stems)
+    return has_object and not said.is_of_others(known) and (said.may_mean(known) or not is_done)
 
 
 def _share(wanted: frozenset[str], known: frozenset[str]) -> float:
@@ -148,6 +167,8 @@ class TaskWords:
 
     def due_before(self, due: str) -> datetime | None:
         """The end of the days that a listing is about."""
+        if due == "overdue":
+            return self._now
         days = {"today": 1, "tomorrow": 2, "week": 7}.get(due)
         if days is None:
             return None
@@ -156,7 +177,7 @@ class TaskWords:
 
     def listed(self, tasks: Sequence[Task], due: str) -> str:
         if not tasks:
-            return self.phrase("none" if due == "all" else "none_by")
+            return self.phrase("none" if due == "all" else f"none_{due}")
         lines = [self.phrase("listed", n=len(tasks))]
         lines += [f"- {self.task(task)} [{task.task_id}]" for task in tasks[:_MOST_LISTED]]
         if len(tasks) > _MOST_LISTED:
@@ -176,6 +197,16 @@ class TaskWords:
         )
         late = f" ({self.phrase('late')})" if due < self._now else ""
         return f"{text} — {date_text(due.astimezone(self._zone), self._now, self._language)}{late}"
+
+    def same_time_on(self, day: str, task: Task) -> datetime | None:
+        """The time that a task has, on another day; None where it has none, or the words name one or no day."""
+        if task.due is None or task.due_on is not None:
+            return None
+        try:
+            to = parse_due(day, self._now)
+        except NoDate:
+            return None
+        return datetime.combine(to.on, task.due.astimezone(self._zone).time(), tzinfo=self._zone) if to.on else None
 
     def candidates(self, words: str, tasks: Sequence[Task]) -> str:
         """The answer where no task is meant, or several are."""

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Callable, Sequence
 
-from agents.due import NoDate, parse_due, split_due
 from agents.models.explicit_delegation import DELEGATE, delegations
 from agents.models.language_model import ModelMessage, Tool, ToolCall, tool_call
 from agents.present import Present
-from agents.reminders import find_reminders
+from agents.task_requests import TaskRequest, find_reported_changes, find_requests
 from language.sentences import sentences
 from language.words import Language
 
@@ -28,88 +27,53 @@ LIST, ADD, COMPLETE, MOVE, CANCEL = "list_tasks", "add_task", "complete_task", "
 NAMES = frozenset({LIST, ADD, COMPLETE, MOVE, CANCEL})
 # How the results of these tools begin that found no task.
 NOT_FOUND = {Language.ENGLISH: "No open task fits", Language.RUSSIAN: "Нет открытой задачи"}
-_PLEASE = r"^\W*(?:(?:пожалуйста|please|can\s+you|could\s+you|можешь|а|и|so|and)\b\W*)*"
-_END = r"\W*(?:пожалуйста|please)?\W*$"
-_ASKS_TASKS = re.compile(
-    r"\b(?:какие|покажи\w*|перечисли\w*|назови\w*|список)\b[^.!]*\b(?:задач\w*|дел|дела)\b"
-    r"|\bчто\s+(?:мне|нам|я\s+долж\w+)\s+(?:[\w-]+\s+){0,3}(?:с?делать|успеть)\b"
-    r"|\bчто\s+(?:у\s+меня\s+)?(?:запланировано\s+)?на\s+(?:сегодня|завтра|(?:этой\s+|эту\s+)?недел\w)\b"
-    r"|\b(?:есть|остались)\s+ли\s+(?:у\s+меня\s+)?(?:[\w-]+\s+)?(?:задач\w*|дела)\b"
-    r"|\bwhat(?:\s+is|\s+are|['’]s)?\s+(?:still\s+)?due\b|\bwhat\s+(?:are\s+)?my\s+(?:open\s+)?(?:tasks|to-?dos?)\b"
-    r"|\b(?:show|list|tell)\s+(?:me\s+)?my\s+(?:open\s+)?(?:tasks|to-?dos?)\b|\bwhat(?:\s+is|['’]s)\s+on\s+my\s+(?:plate|list)\b"
-    r"|\bwhat\s+(?:do\s+i|should\s+i|must\s+i)\s+(?:have\s+to\s+|need\s+to\s+)?(?:do|get\s+done)\b(?=[^?]*(?:today|tomorrow|week|\?|$))"
-    r"|\bdo\s+i\s+have\s+any\s+(?:open\s+)?(?:tasks|to-?dos?)\b|\bwhat\s+tasks\s+do\s+i\s+have\b",
-    re.IGNORECASE,
-)
-_WHEN = (
-    ("today", r"\b(?:сегодня|today|tonight)\b"),
-    ("tomorrow", r"\b(?:завтра|tomorrow)\b"),
-    ("week", r"\b(?:недел\w*|week)\b"),
-)
-_MOVE = re.compile(
-    rf"{_PLEASE}(?:перенес(?:и|ите|ти)|передвинь(?:те)?|сдвинь(?:те)?|отложи(?:те)?|move|reschedule|postpone|shift|push)\s+"
-    rf"(?:задачу\s+|the\s+|my\s+|task\s+)*(?P<task>.+?)\s+(?:на|до|к|ко|to|until|till|for)\s+(?P<due>[^,]+?){_END}",
-    re.IGNORECASE,
-)
-_CANCEL = re.compile(
-    rf"{_PLEASE}(?:отмени(?:те)?|удали(?:те)?|вычеркни(?:те)?|cancel|call\s+off|drop|delete)\s+"
-    rf"(?:задачу\s+|the\s+|my\s+|task\s+)*(?P<task>.+?){_END}",
-    re.IGNORECASE,
-)
-_DONE = re.compile(
-    rf"{_PLEASE}(?:"
-    r"я\s+(?:уже\s+|наконец\s+)*(?:сделал|закончил|завершил|выполнил)а?\s+(?P<one>.+?)"
-    r"|отметь(?:те)?\s+(?:задачу\s+)?(?P<two>.+?)\s+(?:как\s+)?(?:выполненн|сделанн|готов)\w*"
-    r"|i(?:\s+have|['’]ve)?\s+(?:already\s+|just\s+|finally\s+)*(?:done|finished|completed)\s+(?:with\s+)?(?P<three>.+?)"
-    r"|mark\s+(?P<four>.+?)\s+(?:as\s+)?(?:done|complete|completed|finished)"
-    rf"){_END}",
-    re.IGNORECASE,
-)
-_ADD = re.compile(
-    rf"{_PLEASE}(?:добав(?:ь|ьте)|запиши(?:те)?|созда(?:й|йте)|add|create)\s+(?:мне\s+|a\s+|new\s+|новую\s+)*"
-    rf"(?:задачу|task|to-?do)\s*[:—-]?\s*(?:to\s+)?(?P<text>.+?){_END}",
-    re.IGNORECASE | re.DOTALL,
-)
-# Words that may be about anything: "What should I do?", "Delete the last paragraph", "I've done the report".
-_ASKS_ADVICE = re.compile(r"\b(?:what\s+(?:do|should|must)\s+i|что\s+(?:мне|нам|я\s+долж))\b", re.IGNORECASE)
-_CANCELS = re.compile(
-    rf"{_PLEASE}(?:отмени|cancel|call\s+off|\w+\s+(?:(?:the|my)\s+)?(?:task|задачу)\b)", re.IGNORECASE
-)
-_MARKS = re.compile(r"\b(?:mark|отметь\w*)\b", re.IGNORECASE)
-_ARTICLES = re.compile(r"^(?:the|my|a|мой|мою|моё)\s+", re.IGNORECASE)
 
 
 def next_task_call(
     said: str, present: Present | None, since: Sequence[ModelMessage], tools: Sequence[Tool]
 ) -> ToolCall | None:
-    """The call that a message asks for, unless it has been made."""
-    names = {tool.name for tool in tools}
-    if not names >= NAMES or present is None or any(message.tool_calls for message in since):
+    """The next call that a message asks for, or whose result it tells of."""
+    if not _has_task_tools(tools) or present is None:
         return None
-    if _ASKS_TASKS.search(said):
-        due = next((due for due, pattern in _WHEN if re.search(pattern, said, re.IGNORECASE)), "all")
-        return tool_call(LIST, due=due)
-    moved = _MOVE.match(said)
-    if moved and _is_date(moved["due"], present):
-        return tool_call(MOVE, task=_bare(moved["task"]), due=moved["due"])
-    if done := _DONE.match(said):
-        return tool_call(COMPLETE, task=_bare(next(text for text in done.groupdict().values() if text)))
-    if cancelled := _CANCEL.match(said):
-        return tool_call(CANCEL, task=_bare(cancelled["task"]))
-    return _addition(said, present)
+    requests = find_requests(said, present.now) or find_reported_changes(said, present.now)
+    made = sum(len(message.tool_calls) for message in since)
+    return _task_call(requests[made], made) if made < len(requests) else None
 
 
-def explicit_task_call(said: str, present: Present | None, tools: Sequence[Tool]) -> ToolCall | None:
-    """The call that a message asks for and nothing else; None where a model may understand it otherwise."""
-    call = next_task_call(said, present, (), tools) if len(sentences(said)) == 1 else None
-    if call is None:
-        return None
-    is_doubtful = {
-        LIST: "all" in call.arguments and bool(_ASKS_ADVICE.search(said)),
-        COMPLETE: not _MARKS.search(said),
-        CANCEL: not _CANCELS.match(said),
-    }
-    return None if is_doubtful.get(call.name, False) else call
+def explicit_task_calls(said: str, present: Present | None, tools: Sequence[Tool]) -> tuple[ToolCall, ...]:
+    """The calls that a message asks for and nothing else; none where a model may understand it otherwise."""
+    if not _has_task_tools(tools) or present is None or len(sentences(said)) != 1:
+        return ()
+    requests = find_requests(said, present.now)
+    is_certain = all(request.is_certain for request in requests)
+    return tuple(_task_call(request, place) for place, request in enumerate(requests)) if is_certain else ()
+
+
+def _has_task_tools(tools: Sequence[Tool]) -> bool:
+    return {tool.name for tool in tools} >= NAMES
+
+
+def _task_call(request: TaskRequest, place: int) -> ToolCall:
+    call_id = f"call_{place}"
+    match request.kind:
+        case "list":
+            return tool_call(LIST, call_id, due=request.due)
+        case "add":
+            return _add_call(request, call_id)
+        case "move":
+            return tool_call(MOVE, call_id, task=request.text, due=request.due)
+        case "complete":
+            return tool_call(COMPLETE, call_id, task=request.text)
+        case "cancel":
+            return tool_call(CANCEL, call_id, task=request.text)
+
+
+def _add_call(request: TaskRequest, call_id: str) -> ToolCall:
+    if not request.due:
+        return tool_call(ADD, call_id, text=request.text)
+    if not request.remind:
+        return tool_call(ADD, call_id, text=request.text, due=request.due)
+    return tool_call(ADD, call_id, text=request.text, due=request.due, remind=True)
 
 
 def planned_delegations(said: str, tools: Sequence[Tool]) -> tuple[ToolCall, ...]:
@@ -150,8 +114,8 @@ def _computation(text: str) -> dict[str, str] | None:
 
 
 def is_about_nothing(result: ModelMessage) -> bool:
-    """Whether a call to complete a task has met none: the user may have spoken of something else."""
-    return result.name == COMPLETE and result.content.startswith(tuple(NOT_FOUND.values()))
+    """Whether a call to change a task has met none: the user may have spoken of something else."""
+    return result.name in (COMPLETE, MOVE, CANCEL) and result.content.startswith(tuple(NOT_FOUND.values()))
 
 
 def without_ids(result: str) -> str:
@@ -165,31 +129,3 @@ def with_plain_results(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
         message.model_copy(update={"content": without_ids(message.content)}) if message.name in NAMES else message
         for message in messages
     ]
-
-
-def _addition(said: str, present: Present) -> ToolCall | None:
-    reminders = find_reminders(said, present.now)
-    if reminders:
-        first = reminders[0]
-        return _reminder(first.text, first.due.said)
-    added = _ADD.match(said)
-    if added is None:
-        return None
-    text, due = split_due(added["text"], present.now)
-    return tool_call(ADD, text=text or added["text"], **({"due": due.said} if due else {}))
-
-
-def _reminder(text: str, due: str) -> ToolCall:
-    return tool_call(ADD, text=text, due=due, remind=True)
-
-
-def _is_date(text: str, present: Present) -> bool:
-    try:
-        parse_due(text, present.now)
-    except NoDate:
-        return False
-    return True
-
-
-def _bare(task: str) -> str:
-    return _ARTICLES.sub("", task.strip(" \"'«»“”.,!")).strip()

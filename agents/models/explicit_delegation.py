@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
+from config.shipped import subagent_names
 from language.words import Language, language_of
 
 DELEGATE = "delegate_to_"
@@ -60,6 +61,11 @@ def delegations(text: str, names: Sequence[str]) -> list[tuple[str, str]]:
         if task is not None:
             tasks.append(task)
     return tasks
+
+
+def is_delegation(text: str) -> bool:
+    """Whether a message has something for a sub-agent that has a file, and so neither for the user nor to be kept."""
+    return bool(delegations(text, sorted(subagent_names())))
 
 
 def content_for(name: str, task: str) -> str:

@@ -13,7 +13,7 @@ from agents.models.conversation import is_written_call, parse_conversation, sinc
 from agents.models.errors import AnswerCutOff
 from agents.models.explicit_calls import (
     NOT_FOUND,
-    explicit_task_call,
+    explicit_task_calls,
     planned_delegations,
     with_plain_results,
 )
@@ -27,7 +27,7 @@ from agents.models.language_model import (
     Tool,
     ToolCall,
 )
-from language.words import words
+from language.words import terms, words
 
 _NONE = timedelta(0)
 
@@ -64,11 +64,11 @@ class ExplicitRequestModel:
         _, since = since_user(messages)
         asked = parse_conversation(messages)
         plan = planned_delegations(asked.words, tools)
-        task_call = None if plan or asked.instruction else explicit_task_call(asked.words, asked.present, tools)
+        task_calls = () if plan or asked.instruction else explicit_task_calls(asked.words, asked.present, tools)
         done = sum(len(message.tool_calls) for message in since)
-        if task_call and not since:
-            return self._calling((task_call,))
-        if task_call:
+        if task_calls and not since:
+            return self._calling(task_calls)
+        if task_calls:
             return self._after_task(messages, params, since)
         if done and not tools:
             return self._last_round(messages, params, since)
@@ -92,9 +92,14 @@ class ExplicitRequestModel:
         params: ModelParams,
         since: Sequence[ModelMessage],
     ) -> AsyncIterator[Chunk]:
-        """The model's answer, or more calls; one that is repeated, or written as text, ends the tools."""
+        """The model's answer, or more calls; one that is repeated, or written as text, ends the tools.
+
+        A short answer that has nothing of what the sub-agents have said is replaced by the last of it: a small model
+        answers from memory instead.
+        """
+        results = [message.content for message in since if message.role == "tool"]
         try:
-            async for chunk in _spoken(self._model.stream(messages, tools=tools, params=params)):
+            async for chunk in _grounded(_spoken(self._model.stream(messages, tools=tools, params=params)), results):
                 if chunk.completion and _is_repeated(chunk.completion.tool_calls, since):
                     break
                 yield chunk
@@ -102,20 +107,24 @@ class ExplicitRequestModel:
                 return
         except _WrittenCall:
             pass
+        except _Ungrounded:
+            async for chunk in self._saying(results[-1]):
+                yield chunk
+            return
         async for chunk in self._last_round(messages, params, since):
             yield chunk
 
     def _after_task(
         self, messages: Sequence[ModelMessage], params: ModelParams, since: Sequence[ModelMessage]
     ) -> AsyncIterator[Chunk]:
-        """The result of the user's task: a small model would ask for what has just been done, or complete the next one.
+        """The results of the task: a small model would ask for what has just been done, or complete the next one.
 
         Where no task fits, the model answers, without tools: the user may have spoken of something else.
         """
-        result = with_plain_results(since)[-1].content
-        if result.startswith(tuple(NOT_FOUND.values())):
+        results = [message.content for message in with_plain_results(since) if message.role == "tool"]
+        if results[-1].startswith(tuple(NOT_FOUND.values())):
             return self._last_round(messages, params, since)
-        return self._saying(result)
+        return self._saying("\n".join(results))
 
     async def _saying(self, text: str) -> AsyncIterator[Chunk]:
         yield Chunk(text=text)
@@ -167,6 +176,36 @@ class _WrittenCall(Exception):  # an answer, not a failure of the model
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.text = text
+
+
+class _Ungrounded(Exception):  # an answer, not a failure of the model
+    pass
+
+
+# An answer about what sub-agents have said is shown at once from so many characters on.
+_SHORT_CHARS = 300
+
+
+async def _grounded(chunks: AsyncIterator[Chunk], results: Sequence[str]) -> AsyncIterator[Chunk]:
+    """The chunks of an answer, held back while it is short.
+
+    Raises _Ungrounded for a short one that shares no word with the results.
+    """
+    held: list[Chunk] = []
+    text, is_held, calls = "", bool(results), False
+    async for chunk in chunks:
+        text += chunk.text
+        calls = calls or bool(chunk.completion and chunk.completion.tool_calls)
+        held.append(chunk)
+        is_held = is_held and len(text) < _SHORT_CHARS
+        if not is_held:
+            for each in held:
+                yield each
+            held.clear()
+    if held and text.strip() and not calls and not (set(terms(text)) & set(terms(" ".join(results)))):
+        raise _Ungrounded
+    for each in held:
+        yield each
 
 
 async def _spoken(chunks: AsyncIterator[Chunk]) -> AsyncIterator[Chunk]:

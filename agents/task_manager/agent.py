@@ -1,14 +1,17 @@
 """The task manager: tasks with owners and due dates found in conversations, and the news of them."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from agents.fragment_reader import FragmentReader
 from agents.fragments import MessageSentence, ProcessingResult, links_to, message_sentences
+from agents.models.explicit_delegation import is_delegation
 from agents.people import KnownPeople
 from agents.present import Present
 from agents.sentence_kinds import prepare_kinds
+from agents.status_reports import StatusReport, find_reports, shifted_date
 from agents.task_manager.extraction import (
     NOTHING_BEFORE,
     PrecedingText,
@@ -19,9 +22,9 @@ from agents.task_manager.extraction import (
     preceding_text,
 )
 from agents.task_manager.model_extraction import extract_by_model
-from agents.task_manager.status_reports import StatusReport, find_reports, shifted_date
 from agents.task_manager.task_lookup import Hint, done_task, is_meant, just_spoken_of, spoken_of, subject
-from agents.task_manager.tasks import TaskList, TaskRecorder
+from agents.task_manager.tasks import TaskList, TaskRecorder, has_change
+from agents.task_requests import TaskRequest, find_requests
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.notification import NotificationGenerated
@@ -30,6 +33,7 @@ from language.dates.expressions import date_text, dates_in, without_dates
 from language.words import Language, language_of
 
 _MOST_PLANS = 5
+_NOT = re.compile(r"\b(?:не|not|no|never|didn't)\b|n't\b", re.IGNORECASE)
 
 
 def extract_by_rules(
@@ -38,6 +42,8 @@ def extract_by_rules(
     """Enter all that the messages say of tasks, in the order in which they say it."""
     for message in messages:
         before = NOTHING_BEFORE
+        if is_delegation(message.content or ""):
+            continue
         for sentence in message_sentences(message.content or "", language):
             _read(sentence, message, recorder, before)
             before = preceding_text(sentence, recorder.said_at(message), recorder.people)
@@ -45,10 +51,35 @@ def extract_by_rules(
 
 def _read(sentence: MessageSentence, message: DialogueMessage, recorder: TaskRecorder, before: PrecedingText) -> None:
     said_at = recorder.said_at(message)
-    drafts = find_tasks(sentence, said_at, recorder.people, before)
-    postponed = _postponed(sentence, drafts, message, recorder)
-    if postponed:
+    requests = [request for request in find_requests(sentence.text, said_at) if request.is_certain]
+    for request in requests:
+        _read_request(request, sentence, message, recorder)
+    if requests:
         return
+    drafts = find_tasks(sentence, said_at, recorder.people, before)
+    if not _postponed(sentence, drafts, message, recorder):
+        _read_statement(sentence, drafts, message, recorder, before)
+
+
+def _read_request(
+    request: TaskRequest, sentence: MessageSentence, message: DialogueMessage, recorder: TaskRecorder
+) -> None:
+    """Enter the task that the assistant is asked to note; what it is asked to do with one is no task of its own."""
+    if request.kind == "add":
+        recorder.record_request(request, sentence.text, message)
+    elif request.kind != "list":
+        _read_statement(sentence, (), message, recorder, None)
+
+
+def _read_statement(
+    sentence: MessageSentence,
+    drafts: Sequence[TaskCandidate],
+    message: DialogueMessage,
+    recorder: TaskRecorder,
+    before: PrecedingText | None,
+) -> None:
+    """Enter the reports of a sentence, and its tasks; `before` is None where it has none but those."""
+    said_at = recorder.said_at(message)
     tells_of_known = reports_heard = False
     for report in find_reports(sentence, said_at, recorder.people):
         task = _task_of(report, sentence, drafts, message, recorder)
@@ -62,7 +93,11 @@ def _read(sentence: MessageSentence, message: DialogueMessage, recorder: TaskRec
     if not tells_of_known:
         for draft in drafts:
             recorder.record(draft, message)
-    likely = [] if drafts or reports_heard else find_likely_tasks(sentence, said_at, recorder.people, before)
+    likely = (
+        find_likely_tasks(sentence, said_at, recorder.people, before)
+        if before and not drafts and not reports_heard
+        else []
+    )
     for draft in likely:
         recorder.record(draft, message)
     if not (drafts or likely) and (plan := find_plan(sentence, said_at, recorder.people)):
@@ -72,11 +107,11 @@ def _read(sentence: MessageSentence, message: DialogueMessage, recorder: TaskRec
 def _postponed(
     sentence: MessageSentence, drafts: Sequence[TaskCandidate], message: DialogueMessage, recorder: TaskRecorder
 ) -> bool:
-    """«Не дозвонился, завтра попробую»: the task of a moment ago, on another day."""
+    """«Не дозвонился, завтра попробую»: the task of a moment ago, on another day. «Завтра побегаю» is another one."""
     for draft in drafts:
         if draft.leans and draft.due:
             task = _recent(Hint(sentence.text, is_sure=True), message, recorder)
-            if task and task.due != draft.due.at:
+            if task and task.due != draft.due.at and _leans_on(draft, task, sentence, recorder.people):
                 recorder.move(task, draft.due, message)
                 return True
     return False
@@ -89,17 +124,23 @@ def _task_of(
     message: DialogueMessage,
     recorder: TaskRecorder,
 ) -> Task | None:
-    """The task that a report is of, among all by its object, among those of a moment ago by any word."""
+    """The task that a report is of, among all by its object, among those of a moment ago by any word.
+
+    None where the assistant has made the change when the message came: another task would be meant otherwise.
+    """
     tasks, people = recorder.book.open, recorder.people
     if not report.is_implied:
         find = done_task if report.change == "done" else spoken_of
+        changed = [task for task in recorder.book.tasks if has_change(task, report, message)]
+        if changed and find(report.about, message.user_id, changed, people):
+            return None
         found = find(report.about, message.user_id, tasks, people)
         if found:
             return found
     is_sure = not report.is_implied and report.change != "done"
     text = report.about if report.change == "done" and not report.is_own else sentence.text
     recent = _recent(Hint(text, is_sure, report.is_own), message, recorder)
-    if recent is None or (report.is_implied and drafts and not _is_same_work(drafts, recent, people)):
+    if recent is None or (report.is_implied and drafts and not _is_same_work(drafts, recent, sentence, people)):
         return None
     return recent
 
@@ -118,12 +159,21 @@ def _recent(hint: Hint, message: DialogueMessage, recorder: TaskRecorder) -> Tas
     return None
 
 
-def _is_same_work(drafts: Sequence[TaskCandidate], task: Task, people: KnownPeople) -> bool:
+def _is_same_work(drafts: Sequence[TaskCandidate], task: Task, sentence: MessageSentence, people: KnownPeople) -> bool:
     """Check whether what a sentence promises is the task again, with another date."""
     known = subject(task.text, people)
     return any(
-        draft.leans or not (said := subject(draft.text, people)).verbs or said.verbs & known.verbs for draft in drafts
+        _leans_on(draft, task, sentence, people)
+        if draft.leans
+        else not (said := subject(draft.text, people)).verbs or said.verbs & known.verbs
+        for draft in drafts
     )
+
+
+def _leans_on(draft: TaskCandidate, task: Task, sentence: MessageSentence, people: KnownPeople) -> bool:
+    """Whether a promise without an object is of a task: it says nothing else, or tells that something was not done."""
+    said = subject(draft.text, people).stems
+    return not said or bool(said & subject(task.text, people).stems) or bool(_NOT.search(sentence.text))
 
 
 def _apply(report: StatusReport, task: Task, message: DialogueMessage, recorder: TaskRecorder) -> None:

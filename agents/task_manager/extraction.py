@@ -8,7 +8,7 @@ from types import ModuleType
 
 from agents.fragments import MessageSentence
 from agents.people import KnownPeople, Mention
-from agents.sentence_kinds import LIKELY, sentence_kind
+from agents.sentence_kinds import LIKELY_TASK, sentence_kind
 from agents.syntax import english, russian
 from agents.syntax.clauses import (
     HABIT,
@@ -128,14 +128,14 @@ def find_likely_tasks(
     text = sentence.text
     is_habit = HABIT.search(text) and not _REQUEST.search(text)
     is_other = is_habit or _SETTLED.search(text)
-    if is_other or _SUPPOSED.match(text) or _JOKE.match(text) or sentence_kind(text).task < LIKELY:
+    if is_other or _SUPPOSED.match(text) or _JOKE.match(text) or sentence_kind(text).task < LIKELY_TASK:
         return []
     read = read_sentence(sentence, said_at, people)
     if any(word.is_quoted for word in read.words):
         return []
     grammar = russian if sentence.language is Language.RUSSIAN else english
     spans = [(span.start, span.end) for span in grammar.find_clauses(read, before.addressee) if not span.is_subordinate]
-    likely = [span for span in spans if len(spans) > 1 and sentence_kind(read.text[slice(*span)]).task >= LIKELY]
+    likely = [span for span in spans if len(spans) > 1 and sentence_kind(read.text[slice(*span)]).task >= LIKELY_TASK]
     whole = (min(spans)[0] if spans else 0, len(read.text))
     addressee = grammar.find_addressee(read) or before.addressee
     parts = likely or [whole]

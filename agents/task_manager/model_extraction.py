@@ -9,12 +9,14 @@ from agents.configuration.prompts import shipped_guide
 from agents.fragment_reader import FragmentReader, ReadingPart
 from agents.fragments import is_supported, quoted_message
 from agents.keywords import most_relevant
+from agents.models.explicit_delegation import is_delegation
 from agents.models.prompt import Material
 from agents.people import Mention, same_name
 from agents.present import Present
 from agents.syntax.clauses import ImpliedOwner
 from agents.task_manager.extraction import TaskCandidate
 from agents.task_manager.tasks import TaskRecorder
+from agents.task_requests import find_requests
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.processing import Task
 from language.dates.expressions import SpokenDate, dates_in
@@ -60,7 +62,7 @@ async def extract_by_model(
     read = await reader.read(part, messages, present)
     for item in read.items if read else ():
         message = quoted_message(item.quote, messages, item.message_id)
-        if message:
+        if message and not is_delegation(message.content or ""):
             _enter(item, message, recorder)
 
 
@@ -85,8 +87,10 @@ def _known(known: Sequence[Task]) -> Material:
 
 def _enter(item: ReadTask, message: DialogueMessage, recorder: TaskRecorder) -> None:
     if item.change == "found":
-        # A quote that the rules have read as well would make a second task of the same words.
-        if not _is_read(item, message, recorder) and is_supported(item.text, item.quote):
+        # A quote that the rules have read as well would make a second task of the same words, a request of the
+        # assistant's has made one if it was to.
+        is_new = not _is_read(item, message, recorder) and not find_requests(item.quote, recorder.said_at(message))
+        if is_new and is_supported(item.text, item.quote):
             recorder.record(
                 TaskCandidate(
                     item.text[:200], _doer(item, message, recorder), _due(item, message, recorder), item.quote

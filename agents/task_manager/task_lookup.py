@@ -17,6 +17,7 @@ _GENERIC_WORDS = """
     now finally instead hand pass over give take it's we've i've due date new mark fully relevant longer still
     задача дело работа сделать закончить завершить готов готово выполнить перенести переносим сдвинуть отложить отменить
     отменяем нужно нужен нужна срок дедлайн уже теперь наконец вместо передать отдать новый актуально полностью
+    попробовать заняться try
     """
 # What has been sent has been written before.
 _MAKING_WORDS = """
@@ -71,6 +72,10 @@ class Subject:
         """Check whether this act completes the task: the same verb, one like "done", or a later stage of it."""
         return not self.verbs or not task.verbs or self.says_the_same(task)
 
+    def is_of_others(self, task: "Subject") -> bool:
+        """Check for "I called Boris", which is all that it names, where the task is to call somebody else."""
+        return bool(self.names) and not self.objects and not self.names & task.names
+
     def says_the_same(self, task: "Subject") -> bool:
         return bool(self.verbs & task.verbs or (self.verbs & _FINISHING and task.verbs & _MAKING))
 
@@ -123,13 +128,13 @@ def done_task(about: str, speaker: str, tasks: Sequence[Task], people: KnownPeop
     if said.objects:
         fitting = [task for task in tasks if said.may_mean(subject(task.text, people))]
         return _closest(said, speaker, fitting, people)
-    own = [
-        task
-        for task in tasks
-        if speaker in (task.owner_id, task.asked_by)
-        and (not said.verbs or said.says_the_same(subject(task.text, people)))
-    ]
+    own = [task for task in tasks if speaker in (task.owner_id, task.asked_by) and _may_be_done(said, task, people)]
     return own[0] if len(own) == 1 else None
+
+
+def _may_be_done(said: Subject, task: Task, people: KnownPeople) -> bool:
+    known = subject(task.text, people)
+    return not said.verbs or (said.says_the_same(known) and not said.is_of_others(known))
 
 
 def spoken_of(about: str, speaker: str, tasks: Sequence[Task], people: KnownPeople) -> Task | None:

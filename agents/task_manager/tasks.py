@@ -6,10 +6,13 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from agents.due import parse_due
 from agents.people import KnownPeople, Mention, same_name
-from agents.syntax.clauses import ImpliedOwner
+from agents.status_reports import StatusReport
+from agents.syntax.clauses import ImpliedOwner, capitalised
 from agents.task_manager.extraction import TaskCandidate
 from agents.task_manager.task_lookup import is_within, same_task
+from agents.task_requests import TaskRequest
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.processing import Task, TaskStatus, TaskUpdate
@@ -80,14 +83,23 @@ class TaskRecorder:
         self._note("found", task)
         return task
 
+    def record_request(self, request: TaskRequest, said: str, message: DialogueMessage) -> Task:
+        """The task that the assistant is asked to note, which is the one that it has noted already, if it has."""
+        due = parse_due(request.due, self.said_at(message)) if request.due else None
+        date = SpokenDate(due.start, due.end, due.said, due.at, has_time=due.on is None) if due else None
+        return self.record(TaskCandidate(capitalised(request.text), ImpliedOwner.SPEAKER, date, said), message)
+
     def close(self, task: Task, as_what: Literal["done", "cancelled"], message: DialogueMessage) -> None:
         self._note(as_what, self._changed(task, message, status=_STATUS[as_what]))
 
     def move(self, task: Task, to: SpokenDate, message: DialogueMessage) -> None:
-        """A time alone is one of the day that the task was due."""
+        """A time alone is one of the day that the task was due, a day alone keeps the time that the task has."""
         if task.due and not to.has_day:
             day = task.due.astimezone(self._zone)
             to = replace(to, at=day.replace(hour=to.at.hour, minute=to.at.minute, second=to.at.second))
+        elif task.due and not task.due_on and not to.has_time:
+            clock = task.due.astimezone(self._zone).time()
+            to = replace(to, at=datetime.combine(to.at.date(), clock, tzinfo=to.at.tzinfo), has_time=True)
         if to.at == task.due:
             return
         remind_at = to.at if task.remind_at and to.has_time else None
@@ -130,3 +142,15 @@ class TaskRecorder:
 def _day(due: SpokenDate) -> date | None:
     """The day of a date without a time."""
     return None if due.has_time else due.at.date()
+
+
+def has_change(task: Task, report: StatusReport, message: DialogueMessage) -> bool:
+    """Whether a task has been changed, since the message, to what a report in it says."""
+    if task.changed_at < message.time or message.message_id in task.message_ids:
+        return False
+    match report.change:
+        case "done" | "cancelled":
+            return task.status is _STATUS[report.change]
+        case "moved":
+            return report.to is not None and task.due is not None and task.due.date() == report.to.at.date()
+    return False

@@ -69,12 +69,14 @@ class TaskTools:
         raise AssertionError("unreachable: there is no other tool")
 
     async def _closed_or_moved(self, tool: str, about: TaskArguments, words: TaskWords) -> str:
-        meant = matching_tasks(about.task, await self._open(None))
+        meant = matching_tasks(about.task, await self._open(None), is_done=tool == COMPLETE)
         if len(meant) != 1:
             return words.candidates(about.task, meant)
         task_id, user_id = meant[0].task_id, self._present.user_id
         if isinstance(about, MoveArguments):
-            moved = await self._change(UpdateTask(task_id=task_id, user_id=user_id, when=about.due))
+            at = words.same_time_on(about.due, meant[0])
+            when = None if at else about.due
+            moved = await self._change(UpdateTask(task_id=task_id, user_id=user_id, due=at, when=when))
             return words.phrase("moved", task=words.task(moved))
         if tool == COMPLETE:
             done = await self._change(CompleteTask(task_id=task_id, user_id=user_id))

@@ -94,6 +94,11 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "A note for you: {said}|Just so you know: {said}",
         "Вам стоит знать: {said}|Обратите внимание: {said}",
     ),
+    "reminder_past": (
+        "That moment has passed already. When shall I remind you?",
+        "Это время уже прошло. Когда напомнить?",
+    ),
+    "reminder_empty": ("What shall I remind you of, and when?", "О чём напомнить и когда?"),
     "time_now": ("It is {time} ({zone}).", "Сейчас {time} ({zone})."),
     "day_today": ("Today is {day}.", "Сегодня {day}"),
     "day_tomorrow": ("Tomorrow is {day}.", "Завтра {day}"),

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from agents.keywords import inverse_document_frequency, weighted_overlap
 from agents.models.conversation import TALK, Conversation
@@ -11,8 +11,9 @@ from agents.models.explicit_calls import SEARCH, is_about_nothing, without_ids
 from agents.models.explicit_delegation import DELEGATE
 from agents.models.language_model import ModelMessage
 from agents.models.offline.phrases import phrase
+from agents.models.offline.present_answers import answer_from_present
 from agents.models.prompt import UNCERTAIN
-from agents.present import Present, day_text
+from agents.reminder_requests import reminder_flaw
 from agents.tone import analyse_tone
 from language.dates.expressions import dates_in
 from language.markdown import BlockKind, parse, plain
@@ -75,8 +76,11 @@ def reply_to(conversation: Conversation) -> str:
         return phrase(language, "reminder", said, said=instructed[1] if instructed else conversation.instruction)
     if reported := _reported(conversation.results, language):
         return reported
+    if flaw := _flaw_of_reminder(said, conversation):
+        return phrase(language, flaw, said)
     if current := answer_from_present(said, conversation.present, language):
-        return current
+        name = _about_name(said, conversation, language) if asks_name(said) else ""
+        return f"{name} {current}".strip()
     if courtesy := _about_name(said, conversation, language) or _small_talk(said, language):
         return courtesy
     return _answer(said, conversation, language) if _is_question(said) else _acknowledged(said, conversation, language)
@@ -105,6 +109,12 @@ def _reported(results: Sequence[ModelMessage], language: Language) -> str:
         elif name != SEARCH:
             lines.append(first_words(result.content, _REPORTED_WORDS))
     return "\n\n".join(lines)
+
+
+def _flaw_of_reminder(said: str, conversation: Conversation) -> str:
+    """The key of the question that a request for a reminder leaves open; empty where there is none."""
+    flaw = reminder_flaw(said, conversation.present.now) if conversation.present else None
+    return {"past": "reminder_past", "empty": "reminder_empty", None: ""}[flaw]
 
 
 def _about_name(said: str, conversation: Conversation, language: Language) -> str:
@@ -222,56 +232,3 @@ def _best(said: str, candidates: Sequence[str], least: float) -> list[str]:
 def _quoted(text: str) -> str:
     short = first_words(" ".join(text.split()), _QUOTED_WORDS)
     return short if short[-1:] in ".!?…" else f"{short}."
-
-
-_ASKS_DAY = re.compile(
-    r"\bкак(?:ой|ая|ое|ого)\s+(?:(?:сейчас|у\s+нас|завтра|вчера)\s+)*(?:сегодня|завтра|вчера|сейчас)?\s*"
-    r"(?:день|дата|число|числа|месяц|год)\b(?:\s+недели)?(?:\s+(?:сегодня|сейчас|завтра|вчера))?\W*$"
-    r"|\bwhat(?:\s+is|['’]s)?\s+(?:the\s+)?(?:day|date|weekday|month|year)\b(?:\s+of\s+the\s+week)?"
-    r"(?:\s+(?:is|was|will)\s+(?:it|today|tomorrow|yesterday)(?:\s+be)?|\s+today|\s+tomorrow|\s+yesterday|\s+now)*"
-    r"(?:\s+(?:today|tomorrow|yesterday|now|be))*\W*$"
-    r"|\bwhat(?:\s+is|['’]s)\s+(?:today|tomorrow)(?:['’]s)?(?:\s+(?:date|day))?\W*$"
-    r"|\bwhich\s+day\s+is\s+(?:it|today)\b",
-    re.IGNORECASE,
-)
-_ASKS_TIME = re.compile(
-    r"\bкоторый\s+(?:сейчас\s+)?час|\bсколько\s+(?:сейчас\s+|там\s+)?(?:времени|время)(?:\s+сейчас)?\W*$"
-    r"|\bкакое\s+сейчас\s+время|\bwhat\s+time\s+is\s+it|\bwhat(?:\s+is|['’]s)\s+the\s+time(?:\s+now)?\W*$",
-    re.IGNORECASE,
-)
-_ASKS_ZONE = re.compile(
-    r"\b(?:в\s+каком\s+я|какой\s+у\s+меня)\s+часово\w+\s+пояс|"
-    r"\bwhat(?:\s+is|['’]s)\s+my\s+time\s*zone|\bwhat\s+time\s*zone\s+am\s+i\s+in",
-    re.IGNORECASE,
-)
-_ASKS_ROLE = re.compile(
-    r"\bкакая\s+у\s+меня\s+(?:роль|должность)|\bкем\s+я\s+работаю|\bкакова\s+моя\s+(?:роль|должность)"
-    r"|\bwhat(?:\s+is|['’]s)\s+my\s+(?:role|job|position)",
-    re.IGNORECASE,
-)
-_ASKS_PROJECTS = re.compile(
-    r"\b(?:в|над)\s+как(?:их|ими)\s+проект\w+\s+(?:я|мы)\b|\bкакие\s+у\s+меня\s+проекты"
-    r"|\bwhat\s+(?:are\s+my\s+projects|projects\s+am\s+i\s+(?:in|on))|\bwhich\s+projects\s+am\s+i\s+(?:in|on)",
-    re.IGNORECASE,
-)
-_DAYS_AWAY = ((r"\b(?:завтра|tomorrow)\b", 1), (r"\b(?:вчера|yesterday)\b", -1))
-
-
-def answer_from_present(question: str, present: Present | None, language: Language) -> str:
-    """The answer to a question about the present; empty where it is about something else."""
-    if present is None:
-        return ""
-    if _ASKS_TIME.search(question):
-        time, zone = f"{present.now:%H:%M}", present.zone
-        return phrase(language, "time_now", question, time=time, zone=zone)
-    if _ASKS_DAY.search(question):
-        away = next((days for word, days in _DAYS_AWAY if re.search(word, question, re.IGNORECASE)), 0)
-        key = {0: "day_today", 1: "day_tomorrow", -1: "day_yesterday"}[away]
-        return phrase(language, key, question, day=day_text(present.now + timedelta(days=away), language))
-    told = (
-        (_ASKS_ZONE, "your_zone", present.zone),
-        (_ASKS_ROLE, "your_role", present.role),
-        (_ASKS_PROJECTS, "your_projects", ", ".join(present.projects)),
-    )
-    key, said = next(((key, said) for asks, key, said in told if said and asks.search(question)), ("", ""))
-    return phrase(language, key, question, said=said) if key else ""

@@ -395,8 +395,8 @@ def read(**changes: object) -> ExtractedFact:
     fields: dict[str, object] = {
         "kind": "role",
         "message_id": "msg_1_0",
-        "quote": "договоры раньше вели соседи по этажу",
-        "text": "Договоры раньше вели соседи по этажу",
+        "quote": "договорами занимались соседи по этажу",
+        "text": "Договорами занимались соседи по этажу",
         "supersedes": None,
     }
     return ExtractedFact.model_validate(fields | changes)
@@ -405,8 +405,8 @@ def read(**changes: object) -> ExtractedFact:
 async def test_a_model_finds_what_the_rules_miss() -> None:
     memory = Memory(ScriptedModel(ExtractedFacts(items=[read()])))
 
-    assert await memory.hears("anna", "Кстати, договоры раньше вели соседи по этажу.") == [
-        ("found", "Договоры раньше вели соседи по этажу")
+    assert await memory.hears("anna", "Кстати, договорами занимались соседи по этажу.") == [
+        ("found", "Договорами занимались соседи по этажу")
     ]
 
 
@@ -423,7 +423,7 @@ async def test_a_model_finds_what_the_rules_miss() -> None:
 async def test_what_no_message_bears_out_is_dropped(answer: ExtractedFacts | str | ModelUnavailable) -> None:
     memory = Memory(ScriptedModel(answer))
 
-    assert await memory.hears("anna", "Кстати, договоры раньше вели соседи по этажу.") == []
+    assert await memory.hears("anna", "Кстати, договорами занимались соседи по этажу.") == []
 
 
 @pytest.mark.parametrize(
@@ -433,6 +433,18 @@ async def test_a_model_that_takes_everything_for_a_fact_is_not_followed(said: st
     memory = Memory(ScriptedModel(ExtractedFacts(items=[read(kind="fact", quote=said, text=said)])))
 
     assert await memory.hears("anna", said) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Tell the analyst that my name is Anna Berg, then ask what my name is",
+        "Скажи подагенту моё имя Алия, а потом спроси у него",
+        "Add a task: the budget is 500 thousand",
+    ],
+)
+async def test_what_the_assistant_is_asked_to_do_is_no_fact(said: str) -> None:
+    assert await Memory().hears("anna", said) == []
 
 
 async def test_a_model_that_repeats_the_rules_adds_nothing() -> None:

@@ -150,6 +150,28 @@ async def test_a_model_that_talks_to_its_limit_instead_of_delegating_delegates_a
     assert [call.name for call in completion.tool_calls] == ["delegate_to_analytic"]
 
 
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ("Код от боковой двери — 4471.", "Вас зовут Алия."),
+        ("Подагент знает: вас зовут Алия.", "Подагент знает: вас зовут Алия."),
+    ],
+)
+async def test_a_sub_agents_answer_goes_before_what_the_model_remembers(answer: str, shown: str) -> None:
+    tools = [delegation_tool("analytic", "Counts.")]
+    asked = [ModelMessage(role="user", content="Скажи подагенту моё имя Алия, а потом спроси у него")]
+    for place, result in enumerate(("Буду помнить: вас зовут Алия.", "Вас зовут Алия.")):
+        call = tool_call("delegate_to_analytic", f"call_{place}", task="…")
+        asked += [
+            ModelMessage(role="assistant", content="", tool_calls=(call,)),
+            ModelMessage(role="tool", content=result, tool_call_id=call.id, name=call.name),
+        ]
+
+    chunks = [chunk async for chunk in ExplicitRequestModel(ScriptedModel(answer)).stream(asked, tools=tools)]
+
+    assert "".join(chunk.text for chunk in chunks).strip() == shown
+
+
 NOW = Present(datetime(2026, 11, 23, 9, tzinfo=UTC), "UTC", "anna")
 
 

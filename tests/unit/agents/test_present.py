@@ -78,6 +78,8 @@ def test_the_present_is_read_back(language: Language) -> None:
         ("What is my name?", "Анна Петрова"),
         ("Какая у меня роль?", "дизайнер"),
         ("What is my time zone?", "Europe/Moscow"),
+        ("What time is it in New York?", "17:05 (America/New_York)"),
+        ("What's my name and what do I do?", "Your role: дизайнер"),
     ],
 )
 async def test_the_offline_model_answers_from_the_present(question: str, words: str) -> None:
@@ -99,6 +101,7 @@ async def test_a_name_told_in_the_talk_goes_before_the_one_on_record() -> None:
 async def test_other_questions_are_not_about_the_present() -> None:
     assert "ноября" not in await answer("Какой сегодня у нас план?")
     assert "November" not in await answer("What day is the launch?")
+    assert "01:05" not in await answer("What time is it in Atlantis?")
 
 
 async def test_agents_that_read_are_told_the_present_too() -> None:

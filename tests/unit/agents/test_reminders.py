@@ -7,10 +7,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from agents.due import NoDate, parse_due
+from agents.reminder_requests import find_reminders, reminder_flaw
 from agents.reminders import (
     ReaderClock,
     digest_of,
-    find_reminders,
     is_at_minute,
     next_reminder,
     reminder_of,
@@ -40,6 +40,35 @@ def test_a_request_for_a_reminder_is_heard(text: str, what: str, when: str) -> N
     (request,) = find_reminders(text, NOW)
 
     assert (request.text, f"{request.due.at:%Y-%m-%d %H:%M}") == (what, when)
+
+
+@pytest.mark.parametrize(
+    ("text", "whats"),
+    [
+        ("напомни в 12 выпить таблетку и в 17 забрать костюм", ["Выпить таблетку", "Забрать костюм"]),
+        ("remind me to take the pill at 12:00 and to call Boris at 17:00", ["Take the pill", "Call Boris"]),
+    ],
+)
+def test_several_moments_are_several_reminders(text: str, whats: list[str]) -> None:
+    requests = find_reminders(text, NOW)
+
+    assert [(each.text, f"{each.due.at:%H:%M}") for each in requests] == list(
+        zip(whats, ["12:00", "17:00"], strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "flaw"),
+    [
+        ("Remind me", "empty"),
+        ("Напомни вчера позвонить Борису", "past"),
+        ("Remind me yesterday to call Bob", "past"),
+        ("Remind me to buy bread", None),
+        ("Remind me what we decided yesterday", None),
+    ],
+)
+def test_a_request_that_cannot_be_met_has_a_flaw(text: str, flaw: str | None) -> None:
+    assert reminder_flaw(text, NOW) == flaw
 
 
 @pytest.mark.parametrize(

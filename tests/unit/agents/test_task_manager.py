@@ -113,6 +113,37 @@ async def test_a_report_about_something_else_changes_nothing(report: str) -> Non
     assert await team.hears("anna", report) == []
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Show my tasks",
+        "What do I have to do tomorrow?",
+        "Tell the analyst that my name is Anna Berg, then ask what my name is",
+        "Скажи подагенту моё имя Алия, а потом спроси у него",
+        "Отмени созвон с банком",
+    ],
+)
+async def test_what_the_assistant_is_asked_to_do_is_no_task(said: str) -> None:
+    assert await Team().hears("anna", said) == []
+
+
+async def test_a_task_that_the_assistant_is_asked_to_note_is_noted_in_its_words() -> None:
+    team = Team()
+
+    assert await team.hears("anna", "Add task: buy milk", "Запиши мне на субботу полить цветы") == [
+        ("found", "Buy milk"),
+        ("found", "Полить цветы"),
+    ]
+    assert [task.owner_id for task in team.book.tasks] == ["anna", "anna"]
+
+
+async def test_a_task_without_an_object_moves_none_that_was_spoken_of_before() -> None:
+    team = Team()
+    await team.hears("anna", "Я подготовлю смету.")
+
+    assert [change for change, _ in await team.hears("anna", "Завтра в 9 утра побегаю.")] != ["moved"]
+
+
 async def test_what_has_been_sent_has_been_written_before() -> None:
     team = Team()
     await team.hears("anna", "Подготовлю смету до пятницы.", "Борис напишет отзыв.")
@@ -190,7 +221,7 @@ def read(**changes: object) -> ReadTask:
     return ReadTask.model_validate(fields | changes)
 
 
-ODD = "В общем, смету Ирине к пятнице обещала Аня, такие дела."
+ODD = "В общем, смету Ирине к пятнице обещала Аня, вот такие у нас дела."
 
 
 async def test_a_model_finds_what_the_rules_miss() -> None:

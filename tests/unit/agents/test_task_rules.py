@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from agents.fragments import message_sentences
 from agents.people import KnownPeople, Person
+from agents.status_reports import find_reports
 from agents.syntax.clauses import ImpliedOwner
 from agents.task_manager.extraction import TaskCandidate, find_tasks
-from agents.task_manager.status_reports import find_reports
 from language.words import stem, words
 from tests.fragments import MORNING
 from tests.unit.agents.task_talk import DEVELOPMENT, HELD_OUT, Expected, Talk

@@ -33,6 +33,8 @@ async def called(said: str) -> tuple[str, dict[str, Any]] | None:
         ("What is due today?", "list_tasks", {"due": "today"}),
         ("What's due this week?", "list_tasks", {"due": "week"}),
         ("What are my tasks?", "list_tasks", {"due": "all"}),
+        ("What's overdue?", "list_tasks", {"due": "overdue"}),
+        ("Что на мне висит?", "list_tasks", {"due": "all"}),
         ("What do I have to do tomorrow?", "list_tasks", {"due": "tomorrow"}),
         ("Какие у меня задачи?", "list_tasks", {"due": "all"}),
         ("Что мне сегодня сделать?", "list_tasks", {"due": "today"}),
@@ -57,6 +59,13 @@ async def called(said: str) -> tuple[str, dict[str, Any]] | None:
             "add_task",
             {"text": "Выключить чайник", "due": "через 2 минуты", "remind": True},
         ),
+        ("Remind me to pay rent on the 1st", "add_task", {"text": "Pay rent", "due": "the 1st"}),
+        ("Напомни купить хлеб", "add_task", {"text": "Купить хлеб"}),
+        ("Put 'water the plants' on my list for Saturday", "add_task", {"text": "water the plants", "due": "Saturday"}),
+        ("Запиши мне на субботу полить цветы", "add_task", {"text": "полить цветы", "due": "субботу"}),
+        ("I called mom already", "complete_task", {"task": "I called mom already"}),
+        ("Смета готова!", "complete_task", {"task": "Смета готова!"}),
+        ("Молоко уже не нужно", "cancel_task", {"task": "Молоко уже не нужно"}),
     ],
 )
 async def test_the_offline_model_calls_the_tool_that_is_asked_for(
@@ -72,9 +81,13 @@ async def test_the_offline_model_calls_the_tool_that_is_asked_for(
         "Какой сегодня день?",
         "Подготовлю смету до пятницы.",
         "Перенеси файл на сервер",
-        "Смета готова!",
         "What is the due process in law?",
         "The move to Berlin went well.",
+        "What do I do?",
+        "Remind me what the door code is",
+        "Напомни, что мы решили про бумагу",
+        "Remind me",
+        "Напомни вчера позвонить Борису",
     ],
 )
 async def test_other_words_call_no_tool(said: str) -> None:
@@ -107,6 +120,29 @@ def test_the_task_that_is_meant_is_found_by_its_words(words: str, meant: list[st
     assert [task.task_id for task in matching_tasks(words, TASKS)] == meant
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("I called mom already", ["task_4"]),
+        ("My manager sent the invoice", []),
+        ("I called Boris", []),
+        ("done with the invoice", ["task_5"]),
+    ],
+)
+def test_a_report_of_work_done_closes_only_a_task_of_that_work(words: str, meant: list[str]) -> None:
+    tasks = [a_task(4, "Call mom"), a_task(5, "Pay the invoice")]
+
+    assert [task.task_id for task in matching_tasks(words, tasks, is_done=True)] == meant
+
+
+def test_a_task_with_a_time_keeps_it_on_another_day() -> None:
+    words = TaskWords(Language.RUSSIAN, NOW, "Europe/Moscow")
+
+    assert words.same_time_on("четверг", TASKS[0]) == datetime(2026, 11, 26, 12, tzinfo=UTC)
+    assert words.same_time_on("четверг в 10:00", TASKS[0]) is None, "a time of its own"
+    assert words.same_time_on("четверг", TASKS[1]) is None, "due on a day"
+
+
 def test_tasks_are_told_on_the_users_clock_in_the_language_of_the_question() -> None:
     words = TaskWords(Language.RUSSIAN, NOW, "Europe/Moscow")
 
@@ -116,7 +152,7 @@ def test_tasks_are_told_on_the_users_clock_in_the_language_of_the_question() -> 
         "- «Отправить отчёт в банк» — сегодня, 23 ноября [task_2]",
         "- «Отправить отчёт Борису» [task_3]",
     ]
-    assert words.listed([], "today") == "К этому сроку задач нет."
+    assert words.listed([], "today") == "На сегодня задач нет."
     assert words.due_before("today") == datetime(2026, 11, 23, 21, tzinfo=UTC)
 
 

@@ -1,0 +1,85 @@
+"""Answers of the offline model from the present: day, time here and elsewhere, the user's zone, role, projects."""
+
+import re
+from datetime import timedelta
+from functools import cache
+from zoneinfo import ZoneInfo, available_timezones
+
+from agents.models.offline.phrases import phrase
+from agents.present import Present, day_text
+from language.words import Language
+
+_ASKS_DAY = re.compile(
+    r"\bкак(?:ой|ая|ое|ого)\s+(?:(?:сейчас|у\s+нас|завтра|вчера)\s+)*(?:сегодня|завтра|вчера|сейчас)?\s*"
+    r"(?:день|дата|число|числа|месяц|год)\b(?:\s+недели)?(?:\s+(?:сегодня|сейчас|завтра|вчера))?\W*$"
+    r"|\bwhat(?:\s+is|['’]s)?\s+(?:the\s+)?(?:day|date|weekday|month|year)\b(?:\s+of\s+the\s+week)?"
+    r"(?:\s+(?:is|was|will)\s+(?:it|today|tomorrow|yesterday)(?:\s+be)?|\s+today|\s+tomorrow|\s+yesterday|\s+now)*"
+    r"(?:\s+(?:today|tomorrow|yesterday|now|be))*\W*$"
+    r"|\bwhat(?:\s+is|['’]s)\s+(?:today|tomorrow)(?:['’]s)?(?:\s+(?:date|day))?\W*$"
+    r"|\bwhich\s+day\s+is\s+(?:it|today)\b",
+    re.IGNORECASE,
+)
+_ASKS_TIME = re.compile(
+    r"\bкоторый\s+(?:сейчас\s+)?час|\bсколько\s+(?:сейчас\s+|там\s+)?(?:времени|время)(?:\s+сейчас)?\W*$"
+    r"|\bкакое\s+сейчас\s+время|\bwhat\s+time\s+is\s+it|\bwhat(?:\s+is|['’]s)\s+the\s+time(?:\s+now)?\W*$",
+    re.IGNORECASE,
+)
+_ASKS_ZONE = re.compile(
+    r"\b(?:в\s+каком\s+я|какой\s+у\s+меня)\s+часово\w+\s+пояс|"
+    r"\bwhat(?:\s+is|['’]s)\s+my\s+time\s*zone|\bwhat\s+time\s*zone\s+am\s+i\s+in",
+    re.IGNORECASE,
+)
+_ASKS_ROLE = re.compile(
+    r"\bкакая\s+у\s+меня\s+(?:роль|должность)|\bкем\s+я\s+работаю|\bкакова\s+моя\s+(?:роль|должность)"
+    r"|\bwhat(?:\s+is|['’]s)\s+my\s+(?:role|job|position)|\bwhat\s+do\s+i\s+do(?:\s+(?:here|for\s+a\s+living))?\W*$"
+    r"|\bчем\s+я\s+занимаюсь\W*$",
+    re.IGNORECASE,
+)
+_ASKS_PROJECTS = re.compile(
+    r"\b(?:в|над)\s+как(?:их|ими)\s+проект\w+\s+(?:я|мы)\b|\bкакие\s+у\s+меня\s+проекты"
+    r"|\bwhat\s+(?:are\s+my\s+projects|projects\s+am\s+i\s+(?:in|on))|\bwhich\s+projects\s+am\s+i\s+(?:in|on)",
+    re.IGNORECASE,
+)
+_DAYS_AWAY = ((r"\b(?:завтра|tomorrow)\b", 1), (r"\b(?:вчера|yesterday)\b", -1))
+# "What time is it in New York?"
+_ELSEWHERE = re.compile(r"\b(?:in|в|во)\s+(?P<place>[^\W\d_][\w .’'-]*[^\W\d_])\W*$", re.IGNORECASE)
+_NO_PLACES = re.compile(
+    r"(?:the\s+)?(?:moment|morning|evening|afternoon|now|данный момент|настоящее время)", re.IGNORECASE
+)
+
+
+def answer_from_present(question: str, present: Present | None, language: Language) -> str:
+    """The answer to a question about the present; empty where it is about something else."""
+    if present is None:
+        return ""
+    if _ASKS_TIME.search(question):
+        return _time(question, present, language)
+    if _ASKS_DAY.search(question):
+        away = next((days for word, days in _DAYS_AWAY if re.search(word, question, re.IGNORECASE)), 0)
+        key = {0: "day_today", 1: "day_tomorrow", -1: "day_yesterday"}[away]
+        return phrase(language, key, question, day=day_text(present.now + timedelta(days=away), language))
+    told = (
+        (_ASKS_ZONE, "your_zone", present.zone),
+        (_ASKS_ROLE, "your_role", present.role),
+        (_ASKS_PROJECTS, "your_projects", ", ".join(present.projects)),
+    )
+    return " ".join(
+        phrase(language, key, question, said=said) for asks, key, said in told if said and asks.search(question)
+    )
+
+
+def _time(question: str, present: Present, language: Language) -> str:
+    """The time on the user's clock, or in the place that is named; empty where that has no zone of its name."""
+    place = _ELSEWHERE.search(question)
+    if place is None or _NO_PLACES.fullmatch(place["place"]):
+        return phrase(language, "time_now", question, time=f"{present.now:%H:%M}", zone=present.zone)
+    zone = _zones().get(place["place"].casefold().replace(" ", "_"))
+    if zone is None:
+        return ""
+    return phrase(language, "time_now", question, time=f"{present.now.astimezone(ZoneInfo(zone)):%H:%M}", zone=zone)
+
+
+@cache
+def _zones() -> dict[str, str]:
+    """Time zones by the place that they are named after, in small letters."""
+    return {zone.rpartition("/")[2].casefold(): zone for zone in sorted(available_timezones()) if "/" in zone}
