@@ -10,6 +10,7 @@ from agents.fragments import MessageSentence, ProcessingResult, links_to, messag
 from agents.models.explicit_delegation import is_delegation
 from agents.people import KnownPeople
 from agents.present import Present
+from agents.reminder_requests import reminder_flaw
 from agents.sentence_kinds import prepare_kinds
 from agents.status_reports import StatusReport, find_reports, shifted_date
 from agents.task_manager.extraction import (
@@ -54,7 +55,7 @@ def _read(sentence: MessageSentence, message: DialogueMessage, recorder: TaskRec
     requests = [request for request in find_requests(sentence.text, said_at) if request.is_certain]
     for request in requests:
         _read_request(request, sentence, message, recorder)
-    if requests:
+    if requests or reminder_flaw(sentence.text, said_at):
         return
     drafts = find_tasks(sentence, said_at, recorder.people, before)
     if not _postponed(sentence, drafts, message, recorder):
@@ -67,8 +68,14 @@ def _read_request(
     """Enter the task that the assistant is asked to note; what it is asked to do with one is no task of its own."""
     if request.kind == "add":
         recorder.record_request(request, sentence.text, message)
-    elif request.kind != "list":
+    elif request.kind != "list" and not _is_carried_out(sentence, message, recorder):
         _read_statement(sentence, (), message, recorder, None)
+
+
+def _is_carried_out(sentence: MessageSentence, message: DialogueMessage, recorder: TaskRecorder) -> bool:
+    """Whether the assistant has made the change already that it was asked for, to whichever task."""
+    reports = find_reports(sentence, recorder.said_at(message), recorder.people)
+    return any(has_change(task, report, message) for report in reports for task in recorder.book.tasks)
 
 
 def _read_statement(

@@ -121,6 +121,9 @@ async def test_a_report_about_something_else_changes_nothing(report: str) -> Non
         "Tell the analyst that my name is Anna Berg, then ask what my name is",
         "Скажи подагенту моё имя Алия, а потом спроси у него",
         "Отмени созвон с банком",
+        "Remind me",
+        "Remind me yesterday to call Bob",
+        "Напомни вчера позвонить Бобу",
     ],
 )
 async def test_what_the_assistant_is_asked_to_do_is_no_task(said: str) -> None:
