@@ -150,7 +150,9 @@ def _subject(task: Task) -> Subject:
 def _fits(said: Subject, known: Subject, is_done: bool) -> bool:
     """ "I called mom" is not "Call dad", nor has "sent the invoice" paid it."""
     has_object = not said.objects or bool(set(said.objects) & known.stems)
-    return has_object and not said.is_of_others(known) and (said.may_mean(known) or not is_done)
+    # Alone, "report" may be a verb.
+    is_work = said.may_mean(known) or bool(said.verbs & set(known.objects))
+    return has_object and not said.is_of_others(known) and (is_work or not is_done)
 
 
 def _share(wanted: frozenset[str], known: frozenset[str]) -> float:

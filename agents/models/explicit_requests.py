@@ -182,14 +182,14 @@ class _Ungrounded(Exception):  # an answer, not a failure of the model
     pass
 
 
-# An answer about what sub-agents have said is shown at once from so many characters on.
-_SHORT_CHARS = 300
+# An answer about what sub-agents have said is shown at once from so many characters on; one of a word confirms.
+_SHORT_CHARS, _STATED_TERMS = 300, 2
 
 
 async def _grounded(chunks: AsyncIterator[Chunk], results: Sequence[str]) -> AsyncIterator[Chunk]:
     """The chunks of an answer, held back while it is short.
 
-    Raises _Ungrounded for a short one that shares no word with the results.
+    Raises _Ungrounded for a short one that states something without a word of the results.
     """
     held: list[Chunk] = []
     text, is_held, calls = "", bool(results), False
@@ -202,7 +202,8 @@ async def _grounded(chunks: AsyncIterator[Chunk], results: Sequence[str]) -> Asy
             for each in held:
                 yield each
             held.clear()
-    if held and text.strip() and not calls and not (set(terms(text)) & set(terms(" ".join(results)))):
+    told = set(terms(text))
+    if held and not calls and len(told) >= _STATED_TERMS and not told & set(terms(" ".join(results))):
         raise _Ungrounded
     for each in held:
         yield each

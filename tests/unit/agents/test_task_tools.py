@@ -127,10 +127,11 @@ def test_the_task_that_is_meant_is_found_by_its_words(words: str, meant: list[st
         ("My manager sent the invoice", []),
         ("I called Boris", []),
         ("done with the invoice", ["task_5"]),
+        ("report", ["task_6"]),
     ],
 )
 def test_a_report_of_work_done_closes_only_a_task_of_that_work(words: str, meant: list[str]) -> None:
-    tasks = [a_task(4, "Call mom"), a_task(5, "Pay the invoice")]
+    tasks = [a_task(4, "Call mom"), a_task(5, "Pay the invoice"), a_task(6, "Send the report")]
 
     assert [task.task_id for task in matching_tasks(words, tasks, is_done=True)] == meant
 
