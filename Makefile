@@ -81,8 +81,8 @@ proof: setup-tests ## The long form of the proofs
 	$(BIN)/pytest -m proof
 	$(BIN)/python -m tests.chaos
 
-chaos: setup-tests ## Break everything under a fleet, whether anything is lost, doubled or stuck: make chaos [ONLY=faults]
-	$(BIN)/python -m tests.chaos --quick $(if $(ONLY),--only $(ONLY))
+chaos: setup-tests ## Break everything under a fleet, whether anything is lost, doubled or stuck: make chaos [ONLY=faults] [DOZEN=1]
+	$(BIN)/python -m tests.chaos --quick $(if $(ONLY),--only $(ONLY)) $(if $(DOZEN),--dozen)
 
 floors: setup-tests ## Whether anything has become many times as slow, in a minute
 	$(BIN)/python -m benchmarks.floors

@@ -154,6 +154,7 @@ ACCESS: Mapping[str, Access] = {
     "subagent.cancel_task": Access(("dialogue",)),
     "subagent.execute_task": Access(("dialogue",)),
     "swm.acquire_lock": _EVERYBODY,
+    "swm.drop_kem": _EVERYBODY,
     "swm.get_counter": _EVERYBODY,
     "swm.get_lock_info": _EVERYBODY,
     "swm.increment_counter": _EVERYBODY,

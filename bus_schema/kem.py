@@ -101,10 +101,14 @@ class KemBody(KemRights):
 
 
 class KemDraft(KemBody):
-    """A unit to be stored: without an id it gets one, without an owner it belongs to the sender."""
+    """A unit to be stored: without an id it gets one, without an owner it belongs to the sender.
+
+    `is_new` where the sender has just made up the id, so that there is no unit with it whose rights would have to stay.
+    """
 
     id: KemId | None = None
     owner: Owner | None = None
+    is_new: bool = False
 
 
 class Kem(KemBody):

@@ -135,7 +135,10 @@ class Amount(Value):
 
 
 class StorageStats(Value):
-    """Statistics of the store; `by_state` counts contents, the others artifacts, except staging and orphans."""
+    """Statistics of the store; `by_state` counts contents, the others artifacts, except staging and orphans.
+
+    `kept_days` tells how long what is kept for a time, None for ever.
+    """
 
     artifacts: Amount
     expired: Amount
@@ -151,6 +154,9 @@ class StorageStats(Value):
     open_traces: int = 0
     collected_at: AwareDatetime | None = None
     audited_at: AwareDatetime | None = None
+    events: int = 0
+    oldest_event: AwareDatetime | None = None
+    kept_days: dict[str, float | None] = Field(default={})
 
 
 class GetStorageStats(Query[StorageStats], domain="storage", action="stats"):

@@ -34,6 +34,12 @@ class PublishKems(KemBatch, Command[BatchReport], domain="swm", action="publish_
     persist_to_glm_if_new_or_updated: bool = False
 
 
+class DropKem(Command[Nothing], domain="swm", action="drop_kem"):
+    """Delete a unit from the working memory, and what waits to be stored of it; the global memory keeps what it has."""
+
+    kem_id: KemId
+
+
 class QuerySwm(Query[KemPage], domain="swm", action="query"):
     """Find units in the working memory (spec 000 §7.2.1); similarity search belongs to the global memory."""
 

@@ -171,6 +171,9 @@ class FleetSettings(Settings):
     gc_max_percent: float = Field(
         default=25, ge=0, le=100, description="The same in percent of what there is, from 100 things on."
     )
+    timeline_days: float = Field(
+        default=365, ge=0, description="After how many days an event leaves the timeline; 0: never."
+    )
     audit_days: float = Field(
         default=7, ge=0, description="In how many days storage reads every artifact anew; 0: by hand alone."
     )

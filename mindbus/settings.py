@@ -117,6 +117,7 @@ class Settings(BaseSettings):
         default="", description="Names of workers of your own that may read what the fleet's own may, by commas."
     )
     metrics_port: int | None = Field(default=None, description="Port of the Prometheus endpoint; none: no endpoint.")
+    metrics_host: str = Field(default="127.0.0.1", description="Address that the Prometheus endpoint listens on.")
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
     log_format: str = Field(default="console", description="console or json.")
 

@@ -92,7 +92,8 @@ def die_with_parent(grace_s: float) -> None:
 @asynccontextmanager
 async def _monitored(settings: Settings) -> AsyncIterator[None]:
     lag = asyncio.create_task(watch_loop(), name="loop watchdog")
-    metrics = start_http_server(settings.metrics_port)[0] if settings.metrics_port is not None else None
+    port = settings.metrics_port
+    metrics = start_http_server(port, addr=settings.metrics_host)[0] if port is not None else None
     try:
         yield
     finally:

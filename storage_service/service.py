@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from bus_schema.identities import Principal
+from bus_schema.storage_maintenance import StorageStats
 from mindbus.files.store import FileStore
 from mindbus.logs import logger
 from mindbus.sql.database import Database
@@ -79,6 +81,20 @@ class StorageService:
         await self.blobs.prepare()
         if removed := await self.blobs.sweep_temporary(self.clock() - TEMPORARY_KEPT):
             logger().info("temporary files swept", count=removed)
+
+    async def prune_timeline(self) -> None:
+        """Delete the events whose time is over."""
+        kept = self.maintenance.rules.timeline_kept
+        if kept is not None and (deleted := await self.timeline.prune(self.clock() - kept)):
+            logger().info("events deleted from the timeline", events=deleted, kept_days=kept.days)
+
+    async def stats(self, principal: Principal) -> StorageStats:
+        """Statistics of the store and the timeline, with how long each thing is kept. Raises NotAnOperator."""
+        stats = await self.maintenance.stats(principal)
+        events, oldest = await self.timeline.extent()
+        return stats.model_copy(
+            update={"events": events, "oldest_event": oldest, "kept_days": self.maintenance.rules.kept_days}
+        )
 
     async def clean(self) -> None:
         """Copy committed manifests into the store, remove their staged files, then erased files."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
@@ -13,6 +13,7 @@ from sqlalchemy import (
     Integer,
     Row,
     cast,
+    delete,
     func,
     literal,
     literal_column,
@@ -35,6 +36,7 @@ from storage_service.rows import draw_numbers, inserting
 from storage_service.tables import FAILED, TimelineRow
 
 _DAY_MS = 86_400_000.0
+_PRUNED_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,21 @@ class Timeline:
             for event in events
         ]
         return await self.database.run(lambda connection: _insert(connection, rows))
+
+    async def prune(self, before: datetime) -> int:
+        """Delete the events from before that time, in transactions of their own; returns their number."""
+        oldest = select(TimelineRow.sequence).where(TimelineRow.time < before).limit(_PRUNED_AT_ONCE)
+        deletion = delete(TimelineRow).where(TimelineRow.sequence.in_(oldest.scalar_subquery()))
+        deleted = 0
+        while some := await self.database.write(lambda connection: connection.execute(deletion).rowcount):
+            deleted += some
+        return deleted
+
+    async def extent(self) -> tuple[int, datetime | None]:
+        """Number of events, and the time of the oldest one."""
+        async with self.database.reading() as session:
+            count, oldest = (await session.execute(select(func.count(), func.min(TimelineRow.time)))).one()
+        return count, oldest
 
     async def page(self, request: GetTimeline) -> TimelinePage:
         """A page of events; forwards the last one has a cursor, too, after which later events come.

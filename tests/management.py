@@ -73,6 +73,15 @@ class Management:
         """Copy every message of the vhost to `amq.rabbitmq.trace`, or no longer."""
         await self._call("PUT", f"/api/vhosts/{_part(vhost)}", json={"tracing": on})
 
+    async def limit_deliveries(self, limit: int, vhost: str = "/") -> None:
+        """In the place of MindBus's own limit, which takes more time to reach."""
+        policy = {
+            "pattern": r"^mb\.q\.[^.]+(\.events)?$",
+            "definition": {"delivery-limit": limit},
+            "apply-to": "queues",
+        }
+        await self._call("PUT", f"/api/policies/{_part(vhost)}/of-a-test", json={**policy, "priority": 1})
+
     async def vhosts(self) -> list[str]:
         """Their names."""
         return [vhost["name"] for vhost in await self._get("/api/vhosts")]

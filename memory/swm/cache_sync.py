@@ -1,14 +1,18 @@
 """Synchronisation of the cache with the global memory, in both directions."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
 
 from bus_schema.glm import BatchItem
-from bus_schema.ids import derived
+from bus_schema.identities import Principal
+from bus_schema.ids import uuid7
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
+from memory.errors import NoSuchKem, NotYoursToWrite, SharedMemoryAway
 from memory.glm.store import USER_KEY
+from memory.rights import RIGHTS, is_readable, is_writable
 from memory.swm.cache import BufferedCache
 from memory.swm.subscriptions import KemEvent
 from memory.swm.working_memory import Glm
@@ -21,8 +25,8 @@ class CacheSync:
 
     def __init__(self, cache: BufferedCache, writes: KemWriteQueue, glm: Glm) -> None:
         self._cache, self._writes, self._glm = cache, writes, glm
-        # Writes that were sent without being answered: perhaps they are done.
-        self._unanswered: set[int] = set()
+        # Held while a message with writes is under way.
+        self._sending = asyncio.Lock()
 
     async def refill(self) -> None:
         """Cache the units of queued writes: a cache in memory starts empty."""
@@ -35,18 +39,41 @@ class CacheSync:
 
         What was not answered is sent again as it was, so that it is recognised.
         """
-        queued = await self._writes.next("glm")
-        writes = [write for write in queued if write.seq in self._unanswered] or queued
-        events: list[KemEvent] = []
-        # Runs of consecutive writes of one publisher: the order of writes to a unit is kept.
-        for publisher, batch in groupby(writes, key=lambda write: write.publisher):
-            sent = list(batch)
-            self._unanswered = {write.seq for write in sent}
-            settled = await self._send(publisher, sent)
-            self._unanswered.clear()
-            events += [event for write, item in settled for event in await self._settle(write, item)]
-            await self._writes.remove([write.seq for write, _ in settled])
+        async with self._sending:
+            events: list[KemEvent] = []
+            queued = await self._writes.next("glm")
+            # Runs of consecutive writes of one publisher: the order of writes to a unit is kept.
+            for _, batch in groupby(queued, key=lambda write: (write.publisher, write.message_id)):
+                events += await self._flush(list(batch))
+            return events
+
+    async def _flush(self, sent: Sequence[QueuedWrite]) -> list[KemEvent]:
+        message_id = sent[0].message_id or str(uuid7())
+        if sent[0].message_id is None:
+            await self._writes.send_in(message_id, [write.seq for write in sent])
+        settled = await self._send(sent, message_id)
+        events = [event for write, item in settled for event in await self._settle(write, item)]
+        events += await self._correct_rights([write for write, item in settled if item.status == "stored"])
+        await self._writes.settle(message_id, [write.seq for write, _ in settled])
         return events
+
+    async def remove(self, kem_id: str, principal: Principal) -> list[KemEvent]:
+        """Remove a unit from the cache, with what is queued of it; a write under way is waited for.
+
+        Raises NoSuchKem, NotYoursToWrite, and SharedMemoryAway where such a write has not been answered.
+        """
+        async with self._sending, self._cache.lock:
+            queued = await self._writes.latest(kem_id)
+            unit = await self._cache.find(kem_id) or (None if queued is None else queued.kem)
+            if unit is None or not is_readable(unit, principal):
+                raise NoSuchKem(kem_id=kem_id)
+            if not is_writable(unit, principal):
+                raise NotYoursToWrite(is_denied=True, kem_id=kem_id)
+            if queued is not None and queued.message_id is not None:
+                raise SharedMemoryAway(reason="a write of this unit is under way, but not answered")
+            await self._writes.cancel(kem_id)
+            await self._cache.drop(kem_id)
+        return [KemEvent("KEM_DELETED", kem_id)]
 
     async def apply_change(self, kem_id: str, version: int, updated_at: datetime, *, is_new: bool) -> list[KemEvent]:
         """Apply a change event of the global memory. Raises GlmAway."""
@@ -90,15 +117,30 @@ class CacheSync:
             await self._cache.drop(kem.id)
         return {"kems at hand": len(kems), "kems under way": waiting}
 
-    async def _send(self, publisher: str, writes: Sequence[QueuedWrite]) -> list[tuple[QueuedWrite, BatchItem]]:
-        # A number may be used again once its write is done, so it does not name the write alone.
-        named = (f"{write.seq} {write.kem_id} {write.kem and write.kem.updated_at}" for write in writes)
-        report = await self._glm.store([write.draft for write in writes], publisher, derived(publisher, *named))
-        pairs = list(zip(writes, report.items, strict=True))
+    async def _send(self, writes: Sequence[QueuedWrite], message_id: str) -> list[tuple[QueuedWrite, BatchItem]]:
+        report = await self._glm.store([write.draft for write in writes], writes[0].publisher, message_id)
+        # By id: units that were deleted after the message was first sent are still in the answer.
+        items = {item.kem_id: item for item in report.items}
+        pairs = [(write, items[write.kem_id]) for write in writes if write.kem_id in items]
         for write, item in pairs:
             if item.status == "failed":
                 logger().warning("not stored yet", kem_id=write.kem_id, reason=item.error)
         return [(write, item) for write, item in pairs if item.status != "failed"]
+
+    async def _correct_rights(self, stored: Sequence[QueuedWrite]) -> list[KemEvent]:
+        """Give units that were held private, since nobody could say who may read them, the rights that they have."""
+        assumed = {write.kem_id: write.kem for write in stored if write.kem is not None and _is_assumed(write)}
+        if not assumed:
+            return []
+        events: list[KemEvent] = []
+        for kem in await self._glm.fetch(assumed):
+            async with self._cache.lock:
+                cached = await self._cache.find(kem.id)
+                if cached is None or cached.visibility == kem.visibility or cached.content != assumed[kem.id].content:
+                    continue
+                await self._cache.put(kem)
+            events.append(KemEvent("KEM_PUBLISHED" if kem.version == 1 else "KEM_UPDATED", kem.id, kem))
+        return events
 
     async def _settle(self, write: QueuedWrite, item: BatchItem) -> list[KemEvent]:
         async with self._cache.lock:
@@ -111,6 +153,10 @@ class CacheSync:
                 return [KemEvent("KEM_EVICTED", write.kem_id)]
             await self._cache.put(_as_stored(cached, item))
         return []
+
+
+def _is_assumed(write: QueuedWrite) -> bool:
+    return write.kem is not None and write.kem.visibility == "private" and not RIGHTS & set(write.given)
 
 
 def _as_stored(kem: Kem, item: BatchItem) -> Kem:

@@ -29,6 +29,8 @@ class WriteRow(SwmBase):
     # Publisher and the fields that it gave; the global memory decides the others.
     publisher: Mapped[str] = mapped_column(String(160))
     given: Mapped[list[str]] = mapped_column(JSON)
+    # Message that it is sent in, from before it is sent; that message is repeated until it is answered.
+    message_id: Mapped[str | None] = mapped_column(String(128))
 
 
 class LockRow(SwmBase):

@@ -53,7 +53,8 @@ class WorkingMemory:
         self, drafts: Sequence[NamedDraft], principal: Principal, *, persist: bool
     ) -> list[KemEvent | Rejected]:
         """One outcome per draft; with `persist` they are queued for the global memory, which may be away."""
-        stored, is_complete = await self._read_stored(draft.id for _, draft in drafts if draft.id is not None)
+        named = (draft.id for _, draft in drafts if draft.id is not None and not draft.is_new)
+        stored, is_complete = await self._read_stored(named)
         async with self._cache.lock:
             outcomes = [await self._publish(draft, principal, stored, is_complete=is_complete) for draft in drafts]
             if persist:
@@ -87,7 +88,7 @@ class WorkingMemory:
         older = cached or stored.get(kem_id)
         try:
             if older is None:
-                is_known_new = draft.id is None or is_complete
+                is_known_new = draft.id is None or draft.is_new or is_complete
                 kem = _new_kem(draft, kem_id, principal, self._clock(), is_known_new=is_known_new)
             else:
                 kem = _next_version(draft, older, principal, self._clock())
@@ -184,5 +185,5 @@ def _queued_writes(
 ) -> Iterator[QueuedWrite]:
     for (kem_id, draft), outcome in zip(drafts, outcomes, strict=True):
         if isinstance(outcome, KemEvent):
-            fields = tuple(sorted(draft.model_fields_set - {"id"}))
+            fields = tuple(sorted(draft.model_fields_set - {"id", "is_new"}))
             yield QueuedWrite("glm", kem_id, outcome.kem, principal.identity, fields)

@@ -29,6 +29,7 @@ class QueuedWrite:
     publisher: str = ""
     given: tuple[str, ...] = ()
     seq: int = 0
+    message_id: str | None = None
 
     @property
     def draft(self) -> KemDraft:
@@ -103,6 +104,25 @@ class KemWriteQueue:
         async with self._database.reading() as session:
             return set(await session.scalars(query))
 
+    async def send_in(self, message_id: str, seqs: Sequence[int]) -> None:
+        """Note the message before it is sent: whatever happens then, it is sent again as it was."""
+        async with self._database.transaction() as session:
+            await session.execute(update(WriteRow).where(WriteRow.seq.in_(seqs)).values(message_id=message_id))
+
+    async def settle(self, message_id: str, done: Sequence[int]) -> None:
+        """Remove what has been done by an answered message; the rest is to be sent in another one."""
+        rest = update(WriteRow).where(WriteRow.message_id == message_id).values(message_id=None)
+        async with self._database.transaction() as session:
+            await session.execute(delete(WriteRow).where(WriteRow.seq.in_(done)))
+            await session.execute(rest)
+
+    async def latest(self, kem_id: str) -> QueuedWrite | None:
+        """The last write of a unit to the global memory."""
+        found = select(WriteRow).where(WriteRow.target == "glm", WriteRow.kem_id == kem_id)
+        async with self._database.reading() as session:
+            row = (await session.scalars(found.order_by(WriteRow.seq.desc()).limit(1))).first()
+        return None if row is None else _as_write(row)
+
     async def remove(self, seqs: Sequence[int]) -> None:
         async with self._database.transaction() as session:
             await session.execute(delete(WriteRow).where(WriteRow.seq.in_(seqs)))
@@ -127,7 +147,7 @@ def _as_write(row: WriteRow) -> QueuedWrite:
     """Raises ValidationError, also if the given fields make no draft."""
     kem = None if row.kem is None else Kem.model_validate(row.kem)
     target: Target = "glm" if row.target == "glm" else "cache"
-    write = QueuedWrite(target, row.kem_id, kem, row.publisher, tuple(row.given), row.seq)
+    write = QueuedWrite(target, row.kem_id, kem, row.publisher, tuple(row.given), row.seq, row.message_id)
     if target == "glm":
         _ = write.draft
     return write

@@ -26,7 +26,7 @@ from mindbus.bus.topology import (
     targets_of,
 )
 from mindbus.bus.transport import Consumer, Incoming, Outgoing, Transport
-from mindbus.errors import NoReply, ReplyError
+from mindbus.errors import BusUnavailable, NoReply, ReplyError
 from mindbus.logs import logger
 
 _CLOCKS_DIFFER = timedelta(seconds=2)
@@ -41,15 +41,18 @@ class Replies:
     def __init__(self, transport: Transport, sender: Sender, *, exclusive: bool) -> None:
         self._transport, self._sender = transport, sender
         self._topology = replies_to(sender.reply_key, exclusive=exclusive)
-        self._waiting: dict[str, tuple[str, asyncio.Queue[Envelope]]] = {}
+        self._waiting: dict[str, tuple[str, asyncio.Queue[Envelope | None]]] = {}
         self._consumer: Consumer | None = None
         self._settling: set[asyncio.Task[None]] = set()
 
-    async def expect(self, command: Outgoing) -> "asyncio.Queue[Envelope]":
-        """Queue of the replies to a command, from its target alone; begins to consume the reply queue."""
+    async def expect(self, command: Outgoing) -> "asyncio.Queue[Envelope | None]":
+        """Queue of the replies to a command, from its target alone; begins to consume the reply queue.
+
+        None says that the consumer has begun anew, so that a reply may have been lost in between.
+        """
         if self._consumer is None:
             queue = reply_queue(self._sender.reply_key)
-            self._consumer = self._transport.consume(self._topology, queue, 100, self._deliver)
+            self._consumer = self._transport.consume(self._topology, queue, 100, self._deliver, self._tell_all)
         await self._consumer.wait_ready()
         target = service_of_target(command.exchange.removeprefix(commands_exchange("")))
         return self._waiting.setdefault(command.envelope.id, (target, asyncio.Queue()))[1]
@@ -61,6 +64,10 @@ class Replies:
     async def close(self) -> None:
         if self._consumer is not None:
             await self._consumer.close()
+
+    def _tell_all(self) -> None:
+        for _, replies in self._waiting.values():
+            replies.put_nowait(None)
 
     def _deliver(self, incoming: Incoming) -> None:
         try:
@@ -185,7 +192,7 @@ class Client:
                 await self._publish(outgoing)
             while True:
                 async with asyncio.timeout_at(ends_at):
-                    envelope = await replies.get()
+                    envelope = await self._next_reply(replies, outgoing)
                 reply = Reply.model_validate(await data_of(envelope, self._sender.claims))
                 ahead = envelope.time - datetime.now(UTC)
                 if reply.code is not Code.EXPIRED or is_corrected or ahead < _CLOCKS_DIFFER:
@@ -194,12 +201,20 @@ class Client:
                 # By the clock of the service, which is ahead: there is time left, so it is asked again by that.
                 is_corrected, again = True, Coordinates(**where | {"message_id": command_id})
                 deadline = in_time(ends_at - asyncio.get_running_loop().time()) + ahead
-                late = await self._sender.command(command, to=to, wants_reply=True, deadline=deadline, **again)
-                await self._publish(late)
+                outgoing = await self._sender.command(command, to=to, wants_reply=True, deadline=deadline, **again)
+                await self._publish(outgoing)
         except TimeoutError:
             raise NoReply(command.wire.type, timeout_s) from None
         finally:
             self._replies.forget(command_id)
+
+    async def _next_reply(self, replies: "asyncio.Queue[Envelope | None]", outgoing: Outgoing) -> Envelope:
+        """The next reply to a command, which is sent again whenever one may have been lost."""
+        while (envelope := await replies.get()) is None:
+            # Under the same id, so that it is answered as it was, or would have been.
+            with contextlib.suppress(BusUnavailable):
+                await self._publish(outgoing)
+        return envelope
 
     async def publish(self, event: Event, **where: Unpack[Coordinates]) -> str:
         """Publish an event, confirmed by the broker, and return its id. Raises BusUnavailable."""

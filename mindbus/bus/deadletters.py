@@ -12,13 +12,12 @@ from aio_pika.abc import AbstractChannel, AbstractIncomingMessage
 from bus_schema.envelope import Envelope, NotAnEnvelope, from_wire
 from bus_schema.replies import Code
 from mindbus.bus.decode import ATTEMPT, ORIGIN
-from mindbus.bus.outcomes import CODE, DIED_AT, REASON
+from mindbus.bus.outcomes import CODE, DIED_AT, REASON, REPLAYED_BY
 from mindbus.bus.queue_moves import admin_copy
 from mindbus.bus.topology import REQUEUE, dead_queue
 from mindbus.bus.topology_admin import admin_channel, user_of
 from mindbus.errors import MindBusError
 
-REPLAYED_BY = "mb-replayed-by"
 _GIVEN_BACK_WITHIN_S = 2.0
 _LOOK_AGAIN_S = 0.02
 
@@ -41,6 +40,8 @@ class DeadLetter:
     died_at: str
     requester: str
     trace_id: str
+    # Who has sent it back before, when it has died again.
+    replayed_by: str
     body: bytes
 
 
@@ -138,6 +139,7 @@ def _read(message: AbstractIncomingMessage, service: str) -> DeadLetter:
         died_at=str(headers.get(DIED_AT) or death.get("time") or ""),
         requester=envelope.requester if envelope else "",
         trace_id=(envelope.mbtraceid or "") if envelope else "",
+        replayed_by=str(headers.get(REPLAYED_BY) or ""),
         body=message.body,
     )
 

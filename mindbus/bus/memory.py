@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,6 +84,9 @@ class MemoryBroker:
 
 
 class MemoryTransport:
+    # There is no administrator either, and no delivery twice.
+    shares_user = False
+
     def __init__(self, broker: MemoryBroker) -> None:
         self._broker = broker
         self._own: list[MemoryConsumer] = []
@@ -130,6 +133,18 @@ class MemoryTransport:
         consumer = MemoryConsumer(self._broker, queue, prefetch, deliver)
         self._own.append(consumer)
         return consumer
+
+    async def waiting(self, queue: str) -> AsyncGenerator[Incoming]:
+        """Messages that wait in a queue just now."""
+        found: list[Incoming] = []
+        if queue in self._broker.queues:
+            consumer = MemoryConsumer(self._broker, queue, len(self._broker.queues[queue].waiting), found.append)
+            await asyncio.sleep(0)
+            try:
+                for incoming in found:
+                    yield incoming
+            finally:
+                await consumer.close()
 
     async def close(self) -> None:
         self._closed = True

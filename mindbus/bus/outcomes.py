@@ -21,6 +21,7 @@ from mindbus.errors import ReplyError, TemporaryFailure
 REASON = "mb-reason"
 CODE = "mb-code"
 DIED_AT = "mb-died-at"
+REPLAYED_BY = "mb-replayed-by"
 _REASON_CHARS = 2000
 
 

@@ -38,12 +38,14 @@ def of_worker(name: str, targets: Iterable[str], heard: Iterable[str], rungs: It
     own, ladder = re.escape(name), tuple(rungs)
     temporary = rf"mb\.(?:reply|tap)\.{own}\..+"
     queues = rf"mb\.q\.{own}(?:\.(?:events|[0-9]+))?"
+    # Of its dead letters it replays those that died with somebody else.
+    dead = rf"mb\.q\.{own}\.dead"
     kept = [r"mb\.sub(?:\..+)?"] if name == _KEEPER_OF_SUBSCRIPTIONS else []
     ways = [re.escape(each) for each in (DEAD_LETTERS, *(rung.exchange for rung in ladder))]
     return Permissions(
         _any(temporary, *kept),
         _any(*map(_commands, targets), rf"mb\.evt\.{own}", *ways, re.escape(REPLIES), temporary, *kept),
-        _any(queues, temporary, re.escape(REPLIES), re.escape(EVENTS), _subscriptions(name), *kept),
+        _any(queues, dead, temporary, re.escape(REPLIES), re.escape(EVENTS), _subscriptions(name), *kept),
         {
             **_topics(rf"reply\.{own}\.", heard),
             DEAD_LETTERS: (f"^{own}$", _NOTHING),
@@ -89,11 +91,13 @@ def definitions_of(user: str, permissions: Permissions, vhost: str = "/") -> dic
 
 
 def topology_definitions(topology: Topology, vhost: str = "/") -> dict[str, list[dict[str, Any]]]:
-    """Exchanges, queues and bindings as RabbitMQ imports them, each once."""
+    """Policies, exchanges, queues and bindings as RabbitMQ imports them, each once."""
     durable = {"vhost": vhost, "durable": True, "auto_delete": False}
+    policies = {each.name: each for each in topology.policies}.values()
     exchanges = {each.name: each for each in topology.exchanges}.values()
     queues = {each.name: each for each in topology.queues}.values()
     return {
+        "policies": [{"name": each.name, "vhost": vhost, **each.as_json()} for each in policies],
         "exchanges": [
             {"name": each.name, "type": each.kind, "internal": False, "arguments": each.arguments, **durable}
             for each in exchanges

@@ -1,7 +1,7 @@
 """RabbitMQ as a transport."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -9,14 +9,16 @@ from typing import Any
 from pamqp import commands
 
 from mindbus.bus.amqp.channel import Channel, ChannelClosed, NotTaken, PublishingChannel, Returned
-from mindbus.bus.amqp.frames import pack_properties
-from mindbus.bus.rabbit_consumer import RabbitConsumer
+from mindbus.bus.amqp.frames import Content, pack_properties
+from mindbus.bus.rabbit_consumer import RabbitConsumer, RabbitIncoming
 from mindbus.bus.rabbit_link import CONNECTION_ERRORS, RabbitLink, checks, declarations, translate_connection_errors
 from mindbus.bus.topology import EVENTS, Binding, Exchange, Topology
 from mindbus.bus.transport import Incoming, Outgoing, Properties, RawCopy, properties_of
 from mindbus.errors import BusUnavailable, NotPermitted, Unroutable
 from mindbus.logs import logger
 
+# The broker's number for a prefetch has sixteen bits.
+_MOST_AT_HAND = 65_535
 _BACKOFF_S = (0.05, 0.2, 0.5, 1.0)
 
 
@@ -30,6 +32,11 @@ class RabbitTransport:
         self._channel: PublishingChannel | None = None
         self._opening = asyncio.Lock()
         self._exchanges: set[str] = set()
+
+    @property
+    def shares_user(self) -> bool:
+        """Whether participants share the user that it logs in."""
+        return self._publishing.receiver.shares_user
 
     async def publish(self, message: Outgoing | RawCopy) -> None:
         """Publish with a confirm; an attempt that times out is repeated under the same id."""
@@ -58,7 +65,7 @@ class RabbitTransport:
 
         Raises BusUnavailable.
         """
-        if not self._publishing.receiver.shares_user:
+        if not self.shares_user:
             topology = replace(topology, exchanges=())
         async with self._administering() as channel:
             await channel.call_all(declarations(topology))
@@ -68,7 +75,7 @@ class RabbitTransport:
 
         Raises TopologyMissing, BusUnavailable.
         """
-        if not self._publishing.receiver.shares_user:
+        if not self.shares_user:
             async with self._administering() as channel:
                 await self._publishing.prepare(channel, topology)
 
@@ -93,6 +100,30 @@ class RabbitTransport:
     ) -> RabbitConsumer:
         """Start a consumer that survives whatever happens to its connection, channel or queue."""
         return RabbitConsumer(self._consuming, topology, queue, prefetch, deliver, on_begin)
+
+    async def waiting(self, queue: str) -> AsyncGenerator[Incoming]:
+        """Messages that wait in a queue just now, each once; those not acknowledged go back when it is closed."""
+        arrived: asyncio.Queue[RabbitIncoming] = asyncio.Queue()
+        with translate_connection_errors():
+            async with self._consuming.channel() as channel:
+
+                def deliver(tag: int, exchange: str, routing_key: str, content: Content) -> None:
+                    incoming = RabbitIncoming(channel, tag, exchange, routing_key, content, self._consuming.receiver)
+                    arrived.put_nowait(incoming)
+
+                channel.on_delivery = deliver
+                count = min(await _depth(channel, queue), _MOST_AT_HAND)
+                if count:
+                    await channel.set_prefetch(count)
+                    await channel.consume(queue)
+                for _ in range(count):
+                    try:
+                        async with asyncio.timeout(self._publish_timeout_s):
+                            incoming = await arrived.get()
+                    except TimeoutError:
+                        # Somebody else has taken the others meanwhile.
+                        return
+                    yield incoming
 
     async def close(self) -> None:
         await self._publishing.close()
@@ -131,7 +162,7 @@ class RabbitTransport:
         async with self._opening:
             if name in self._exchanges:
                 return
-            if not self._publishing.receiver.shares_user:
+            if not self.shares_user:
                 await self._check_exchange(name)
                 self._exchanges.add(name)
                 return
@@ -152,6 +183,17 @@ class RabbitTransport:
                 if "NOT_FOUND" in str(error):
                     raise Returned(Returned.__doc__) from error
                 raise
+
+
+async def _depth(channel: Channel, queue: str) -> int:
+    """Number of messages that wait in a queue; 0 where there is no such queue."""
+    try:
+        answer = await channel.call(commands.Queue.Declare(queue=queue, passive=True), commands.Queue.DeclareOk)
+    except ChannelClosed as error:
+        if "NOT_FOUND" in str(error):
+            return 0
+        raise
+    return answer.message_count or 0
 
 
 def _is_refusal(error: BaseException, message: Outgoing | RawCopy) -> bool:

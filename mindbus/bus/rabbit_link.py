@@ -1,8 +1,10 @@
 """One connection to RabbitMQ, made anew when it breaks; the requests that declare a topology."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 from pamqp import commands
@@ -19,6 +21,7 @@ from mindbus.logs import logger
 _CONNECT_TIMEOUT_S = 10.0
 _COUNT_TIMEOUT_S = 20.0
 
+_OTHER_ARGUMENTS = re.compile(r"PRECONDITION_FAILED - inequivalent arg .* for queue '([^']+)'")
 # Other queues and all exchanges are made by an administrator.
 _OF_PARTICIPANTS = ("mb.reply.", "mb.tap.")
 
@@ -39,13 +42,15 @@ class RabbitLink:
         self._counting: ConsumingChannel | None = None
         self._counts_one = asyncio.Lock()
         self._closed = False
+        # Queues that another version has made, which serve as they are until somebody migrates them.
+        self._older: set[str] = set()
 
     async def open_channel(self, kind: type[ChannelT]) -> ChannelT:
         """A channel of the open connection. Raises one of CONNECTION_ERRORS."""
         return await (await self._connect()).open_channel(kind)
 
     @asynccontextmanager
-    async def channel(self) -> AsyncIterator[Channel]:
+    async def channel(self) -> AsyncIterator[ConsumingChannel]:
         """A channel that is closed after the block. Raises one of CONNECTION_ERRORS."""
         channel = await self.open_channel(ConsumingChannel)
         try:
@@ -68,10 +73,11 @@ class RabbitLink:
     async def prepare(self, channel: Channel, topology: Topology) -> None:
         """Have what a consumer needs: declared by a user that participants share, else by an administrator before.
 
-        Raises TopologyMissing, or one of CONNECTION_ERRORS.
+        Raises TopologyMissing, or one of CONNECTION_ERRORS. Where a queue is there with other arguments it raises, too,
+        and takes that queue as it is the next time.
         """
         if self.receiver.shares_user:
-            await channel.call_all(declarations(topology))
+            await self._declare(channel, topology)
             return
         own = own_part(topology)
         await channel.call_all(declarations(own))
@@ -81,6 +87,17 @@ class RabbitLink:
         except ChannelClosed as error:
             if "NOT_FOUND" in str(error):
                 raise TopologyMissing(f"{TopologyMissing.__doc__} ({error})") from error
+            raise
+
+    async def _declare(self, channel: Channel, topology: Topology) -> None:
+        queues = tuple(queue for queue in topology.queues if queue.name not in self._older)
+        try:
+            await channel.call_all(declarations(replace(topology, queues=queues)))
+        except ChannelClosed as error:
+            if (found := _OTHER_ARGUMENTS.search(str(error))) is not None:
+                self._older.add(found[1])
+                advice = "`mindbus topology migrate` brings it up to date"
+                logger().warning("queue made by another version", queue=found[1], reason=str(error), advice=advice)
             raise
 
     async def close(self) -> None:

@@ -98,7 +98,7 @@ class Sender:
             where,
             expirytime=deadline,
             mbreplyto=self.reply_key if wants_reply else None,
-            data=command.model_dump(mode="json", exclude_defaults=True),
+            data=command.model_dump(mode="json", exclude_unset=True),
         )
         partition = target_of(target, key_of(command), self.partitions.get(target, 1))
         return await self._outgoing(commands_exchange(partition), command.wire.routing_key, envelope)

@@ -20,7 +20,11 @@ REQUEUE = "mb.requeue"
 UNROUTED = "mb.unrouted"
 LOST = "mb.q.lost.dead"
 
-DELIVERY_LIMIT = 5
+# As RabbitMQ 4 has it by itself. Those before have none, and would deliver a message that kills its worker for ever.
+DELIVERY_LIMIT = 20
+# An operator's policy of a higher priority says otherwise.
+EVENTS_KEPT = timedelta(days=10)
+DEAD_LETTERS_KEPT = timedelta(days=20)
 COMMANDS_MAX = 100_000
 COMMANDS_MAX_BYTES = 1 << 30
 REPLY_EXPIRES_MS = 600_000
@@ -36,6 +40,10 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 class NotARung(ValueError):
     """A rung of the retry ladder is a number with its unit, such as 500ms, 10s, 1m or 2h."""
+
+
+def _ms(period: timedelta) -> int:
+    return int(period.total_seconds() * 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +75,34 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True)
+class Policy:
+    """Arguments of all queues whose name fits a pattern; unlike those of a declaration they can be changed."""
+
+    name: str
+    pattern: str
+    definition: dict[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        """Body of the management API."""
+        return {"pattern": self.pattern, "definition": self.definition, "apply-to": "queues", "priority": 0}
+
+
+@dataclass(frozen=True, slots=True)
 class Topology:
-    """Exchanges, queues and bindings to be declared."""
+    """Exchanges, queues and bindings to be declared; policies, which the management API takes."""
 
     exchanges: tuple[Exchange, ...] = ()
     queues: tuple[Queue, ...] = ()
     bindings: tuple[Binding, ...] = ()
+    policies: tuple[Policy, ...] = ()
 
     def __add__(self, other: "Topology") -> "Topology":
-        return Topology(self.exchanges + other.exchanges, self.queues + other.queues, self.bindings + other.bindings)
+        return Topology(
+            self.exchanges + other.exchanges,
+            self.queues + other.queues,
+            self.bindings + other.bindings,
+            self.policies + other.policies,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +120,15 @@ class Rung:
     def exchange(self) -> str:
         """The exchange before its queue; a topic one, where each worker may use its own queues' names alone."""
         return f"mb.delay.{self.name}"
+
+
+# Of work alone: others keep what is delivered again and again. Events that nobody has taken become dead letters; these
+# go for good before the claims that they point at (30 days).
+_POLICIES = (
+    Policy("mb.commands", r"^mb\.q\.[^.]+(\.[0-9]+)?$", {"delivery-limit": DELIVERY_LIMIT}),
+    Policy("mb.events", r"^mb\.q\.[^.]+\.events$", {"delivery-limit": DELIVERY_LIMIT, "message-ttl": _ms(EVENTS_KEPT)}),
+    Policy("mb.dead", r"^mb\.q\.[^.]+\.dead$", {"message-ttl": _ms(DEAD_LETTERS_KEPT)}),
+)
 
 
 def rungs_of(ladder: str) -> tuple[Rung, ...]:
@@ -180,6 +216,7 @@ def backbone(rungs: Iterable[Rung]) -> Topology:
         ),
         queues=(_terminal(LOST), *(_rung_queue(rung) for rung in ladder)),
         bindings=(Binding(UNROUTED, LOST, ""), *(Binding(rung.exchange, rung.queue, "#") for rung in ladder)),
+        policies=_POLICIES,
     )
 
 
@@ -249,13 +286,11 @@ def tap(queue: str, pattern: str) -> Topology:
 
 def _work_queue(service: str, name: str, bounds: dict[str, Any]) -> Topology:
     letters = {"x-dead-letter-exchange": DEAD, "x-dead-letter-routing-key": service, **_AT_LEAST_ONCE}
-    arguments = {"x-delivery-limit": DELIVERY_LIMIT, **letters, **bounds}
-    return Topology(queues=(Queue(name, arguments),), bindings=(Binding(REQUEUE, name, name),))
+    return Topology(queues=(Queue(name, {**letters, **bounds}),), bindings=(Binding(REQUEUE, name, name),))
 
 
 def _rung_queue(rung: Rung) -> Queue:
-    ttl_ms = int(rung.delay.total_seconds() * 1000)
-    return Queue(rung.queue, {"x-message-ttl": ttl_ms, "x-dead-letter-exchange": REQUEUE, **_AT_LEAST_ONCE})
+    return Queue(rung.queue, {"x-message-ttl": _ms(rung.delay), "x-dead-letter-exchange": REQUEUE, **_AT_LEAST_ONCE})
 
 
 def _terminal(name: str) -> Queue:

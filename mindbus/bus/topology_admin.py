@@ -53,10 +53,10 @@ def user_of(amqp_url: str) -> str:
 
 async def compare(management: Management, topology: Topology) -> list[Difference]:
     """Differences between the declared and the actual `mb.` names: missing, different, unknown."""
+    differences = await _policy_differences(management, topology)
     queues = {queue.name: queue for queue in await management.queues()}
     exchanges = {row["name"]: row for row in await management.exchanges()}
     bound = {(row["source"], row["destination"], row["routing_key"]) for row in await management.bindings()}
-    differences: list[Difference] = []
     for queue in _unique(topology):
         differences += _queue_differences(queue, queues.get(queue.name))
     for exchange in {exchange.name: exchange for exchange in topology.exchanges}.values():
@@ -78,9 +78,15 @@ async def compare(management: Management, topology: Topology) -> list[Difference
 
 
 async def apply(amqp_url: str, topology: Topology) -> None:
-    """Declare all of it; what exists with other arguments is left to `migrate`. Raises BusUnavailable."""
+    """Declare all but policies; what exists with other arguments is left to `migrate`. Raises BusUnavailable."""
     async with admin_channel(amqp_url) as channel:
         await declare(channel, topology)
+
+
+async def apply_policies(management: Management, topology: Topology) -> None:
+    """Set the policies. Raises ManagementUnavailable."""
+    for policy in topology.policies:
+        await management.put_policy(policy.name, policy.as_json())
 
 
 async def prune(amqp_url: str, management: Management, topology: Topology) -> list[str]:
@@ -105,10 +111,12 @@ async def prune(amqp_url: str, management: Management, topology: Topology) -> li
 async def migrate(amqp_url: str, management: Management, topology: Topology, redeem: Redeem | None = None) -> list[str]:
     """Give each queue that differs its new arguments, and each service its partitions; messages keep their order.
 
-    `redeem` returns data that lie in the file store. Raises StillInUse, TemporaryFailure.
+    The policies are set. `redeem` returns data that lie in the file store. Raises StillInUse, TemporaryFailure.
 
     A crash half-way leaves the messages in `….moving`; running it again brings them home.
     """
+    # First: a queue is to have a limit at any time.
+    await apply_policies(management, topology)
     states = {queue.name: queue for queue in await management.queues()}
     moved = []
     for queue in _unique(topology):
@@ -122,6 +130,20 @@ async def migrate(amqp_url: str, management: Management, topology: Topology, red
             await Redistribution(service, topology, user_of(amqp_url), redeem).run(channel, {*states})
         moved.append(service)
     return moved
+
+
+async def _policy_differences(management: Management, topology: Topology) -> list[Difference]:
+    if not topology.policies:
+        return []
+    there = await management.policies()
+    differences = []
+    for policy in {each.name: each for each in topology.policies}.values():
+        wanted, found = policy.as_json(), there.get(policy.name)
+        if found is None:
+            differences.append(Difference("missing policy", policy.name))
+        elif {name: found.get(name) for name in wanted} != wanted:
+            differences.append(Difference("different policy", policy.name, f"is {found.get('definition')}"))
+    return differences
 
 
 def _queue_differences(queue: Queue, state: QueueState | None) -> list[Difference]:

@@ -1,12 +1,12 @@
 """Interface of the bus to a broker."""
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from bus_schema.delegation import OPERATOR_ROLE, client_identity, is_operator_by, may_operate
 from bus_schema.envelope import Envelope
-from mindbus.bus.topology import REQUEUE, Topology
+from mindbus.bus.topology import DEAD, REQUEUE, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,8 @@ class Receiver:
         A copy that was tried again or replayed names it in a header, believed of the receiver and the administrator.
         """
         may_return = user in (self.user, ADMIN)
-        if exchange == REQUEUE and may_return:
+        # Only the broker writes to `DEAD`.
+        if exchange in (REQUEUE, DEAD) and may_return:
             user = str(headers().get(USER) or user)
         return Origin(user, user == ADMIN or (user == self.user and self.shares_user), may_return)
 
@@ -139,6 +140,10 @@ class Consumer(Protocol):
 class Transport(Protocol):
     """A broker: RabbitMQ, or its in-memory double."""
 
+    @property
+    def shares_user(self) -> bool:
+        """Whether participants share a user of RabbitMQ, so that each makes what it needs."""
+
     async def publish(self, message: Outgoing | RawCopy) -> None:
         """Returns once the broker has confirmed. Raises BusUnavailable, or Unroutable for a mandatory message."""
 
@@ -162,6 +167,12 @@ class Transport(Protocol):
         """Deliver from `queue`, re-declaring `topology` whenever the connection is new; `deliver` must not block.
 
         `on_begin` is called each time before the first delivery, so again after a pause.
+        """
+
+    def waiting(self, queue: str) -> AsyncGenerator[Incoming]:
+        """Messages that wait in a queue just now, each once; those not acknowledged go back when it is closed.
+
+        None where there is no such queue. Raises BusUnavailable.
         """
 
     async def close(self) -> None: ...

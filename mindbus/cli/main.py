@@ -86,6 +86,7 @@ COMMANDS = {
     "user": Place(_WORK, "Deprecated name of `users`.", "mindbus.cli.users", is_hidden=True),
     "queues": Place(_OPERATION, "List the queues with their depth and consumers.", "mindbus.cli.queues"),
     "dlq": Place(_OPERATION, "Look at dead letters, replay or drop them.", "mindbus.cli.dead_letters"),
+    "stats": Place(_OPERATION, "Count what is stored, and say how long it is kept.", "mindbus.cli.storage"),
     "storage": Place(_OPERATION, "Look after the store: garbage, audit, rebuild, numbers.", "mindbus.cli.storage"),
     "glm": Place(_OPERATION, "Look after the global memory: do rows and vectors agree?"),
     "schema": Place(_OPERATION, "Contracts for other languages.", "mindbus.cli.schema"),

@@ -101,8 +101,12 @@ def show_stats(stats: StorageStats) -> None:
         "oldest upload in staging": stats.oldest_staged or "none",
         "last collected": stats.collected_at or "never",
         "last audited": stats.audited_at or "never",
+        "events in the timeline": stats.events,
+        "oldest event": stats.oldest_event or "none",
     }
     show_table(("", ""), waiting.items())
+    kept = ((name, "for ever" if days is None else f"{days:g} days") for name, days in stats.kept_days.items())
+    show_table(("", "kept"), kept)
 
 
 def _row(amount: Amount) -> tuple[int, str]:
@@ -204,11 +208,11 @@ def rebuild(
 
 @app.command()
 def stats(acting: As = LOCAL_USER, as_json: Json = False) -> None:
-    """Count what there is: by state, type and owner, with staging and orphans.
+    """Count what there is: by state, type and owner, with staging and orphans; and say how long it is kept.
 
     [bold]Example[/bold]
 
-    mindbus storage stats
+    mindbus stats
     """
     show_result(answer_to(GetStorageStats, acting, longer_by_s=WITHIN_S), show_stats, as_json=as_json)
 

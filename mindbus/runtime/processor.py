@@ -129,13 +129,14 @@ class Processor:
     async def _once(self, message: Decoded, incoming: Incoming) -> None:
         """A redelivery of a message that is being handled waits for that handling to end.
 
-        A later attempt that arrives before the copy of the earlier one is confirmed is no duplicate of it.
+        A later attempt that arrives before the copy of the earlier one is confirmed is no duplicate of it. One that was
+        asked again, since its reply was lost with a connection, is answered again by its recorded outcome.
         """
         while (first := self.at_work.get(message.envelope.id)) is not None:
             await asyncio.wait([first])
             if first.cancelled():
                 raise RuntimeError("the first delivery of this message was cut short")
-            if first.result() >= message.attempt:
+            if first.result() >= message.attempt and message.envelope.mbreplyto is None:
                 return
         done = self.at_work[message.envelope.id] = asyncio.get_running_loop().create_future()
         try:

@@ -12,14 +12,22 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from bus_schema.delegation import is_operator_by, targets_of
 from bus_schema.messages import Command
 from mindbus.bus.connection import open_broker
-from mindbus.bus.permissions import Permissions, definitions_of, merged, of_client, of_worker, user_definition
+from mindbus.bus.permissions import (
+    Permissions,
+    definitions_of,
+    merged,
+    of_client,
+    of_worker,
+    topology_definitions,
+    user_definition,
+)
 from mindbus.bus.topology import Topology, backbone, of_service, rungs_of
 from mindbus.bus.transport import Transport
 from mindbus.bus.worker import Worker
 from mindbus.errors import BusUnavailable
 from mindbus.files.disk import write_private
 from mindbus.logs import logger
-from mindbus.management import Management, ManagementUnavailable, management_url
+from mindbus.management import Management, ManagementUnavailable, management_url, open_management
 from mindbus.run_dir import broker_file, user_file
 from mindbus.settings import Settings
 
@@ -77,27 +85,54 @@ class Administrator:
 
     async def provide(self, found: Sequence[Worker], settings: Settings) -> None:
         """Make the exchanges and queues of workers, and let each have what the template gives it, no more."""
-        rungs = rungs_of(settings.retry_rungs)
+        shared = backbone(rungs_of(settings.retry_rungs))
         transport = open_broker(self.amqp_url, "mindbus administrator", settings.publish_timeout_s)
         at_once = asyncio.Semaphore(_AT_ONCE)
 
         async def declare(topology: Topology) -> None:
             async with at_once:
-                try:
-                    await transport.declare(topology)
-                except BusUnavailable as error:
-                    if "PRECONDITION_FAILED" not in str(error):
-                        raise
-                    await _declare_the_rest(transport, topology)
+                await self._declare(transport, topology)
 
         try:
-            await declare(backbone(rungs))
+            # Before the queues: none is to be without its policy.
+            policies = topology_definitions(Topology(policies=shared.policies), self.management.vhost)
+            await self.management.import_definitions({"policies": policies["policies"]})
+            await declare(shared)
             await asyncio.gather(*(declare(queues_of(worker)) for worker in found))
         finally:
             await transport.close()
         vhost = self.management.vhost
         granted = [definitions_of(worker.name, permissions_of(worker, settings), vhost) for worker in found]
         await self.management.import_definitions(merged(granted))
+
+    async def _declare(self, transport: Transport, topology: Topology) -> None:
+        """Declare it; queues that another version has made are made anew, with their messages."""
+        try:
+            await transport.declare(topology)
+        except BusUnavailable as error:
+            if "PRECONDITION_FAILED" not in str(error):
+                raise
+            # Imported here: the library that it needs is for administration alone.
+            from mindbus.bus.queue_moves import StillInUse
+            from mindbus.bus.topology_admin import migrate
+
+            older = await _declare_the_rest(transport, topology)
+            try:
+                moved = await migrate(self.amqp_url, self.management, topology)
+            except StillInUse as in_use:
+                logger().warning("made by another version, used as it is", queues=older, reason=str(in_use))
+            else:
+                logger().info("brought up to date with their messages", queues=moved)
+
+
+async def limit_deliveries(settings: Settings) -> None:
+    """Set the policy that bounds deliveries where participants share a login, which may or may not be allowed to."""
+    management = open_management(settings, settings.amqp_url or "")
+    for policy in backbone(()).policies:
+        try:
+            await management.put_policy(policy.name, policy.as_json())
+        except ManagementUnavailable as error:
+            logger().info("policy not set; `mindbus topology apply` does it", policy=policy.name, reason=str(error))
 
 
 async def when_up(work: Callable[[], Awaitable[T]]) -> T:
@@ -116,8 +151,9 @@ async def when_up(work: Callable[[], Awaitable[T]]) -> T:
             await asyncio.sleep(_AGAIN_S)
 
 
-async def _declare_the_rest(transport: Transport, topology: Topology) -> None:
-    """Declare each part for itself; a queue that was made with other arguments serves as it is."""
+async def _declare_the_rest(transport: Transport, topology: Topology) -> list[str]:
+    """Declare each part for itself; names of the parts that were made with other arguments."""
+    older = []
     parts = [
         *(Topology(exchanges=(each,)) for each in topology.exchanges),
         *(Topology(queues=(each,)) for each in topology.queues),
@@ -129,7 +165,8 @@ async def _declare_the_rest(transport: Transport, topology: Topology) -> None:
         except BusUnavailable as error:
             if "PRECONDITION_FAILED" not in str(error):
                 raise
-            logger().warning("made by another version; `mindbus topology migrate` brings it up to date", why=str(error))
+            older += [*(each.name for each in part.exchanges), *(each.name for each in part.queues)]
+    return older
 
 
 def queues_of(worker: Worker) -> Topology:

@@ -19,8 +19,8 @@ from mindbus.files.store import open_files
 from mindbus.logs import logger
 from mindbus.middleware.pipeline import Authorisation
 from mindbus.runtime.processor import Mailboxes, Processor, Work
-from mindbus.runtime.provision import Administrator, queues_of, when_up
-from mindbus.runtime.worker_tasks import WorkerTasks
+from mindbus.runtime.provision import Administrator, limit_deliveries, queues_of, when_up
+from mindbus.runtime.worker_tasks import CrashReplay, WorkerTasks
 from mindbus.settings import Settings, parse_partitions
 from mindbus.tasks import Supervised, end
 from mindbus.version import __version__
@@ -49,7 +49,8 @@ class Service:
         self._asking, self._report = client, report
         self._consumers: list[Consumer] = []
         self._at_work_tasks: set[asyncio.Task[None]] = set()
-        self._tasks = WorkerTasks(worker, sender, transport)
+        replay = CrashReplay(worker, transport, rungs_of(settings.retry_rungs)[0])
+        self._tasks = WorkerTasks(worker, sender, transport, replay)
         self._mailboxes: list[Mailboxes] = []
         self._presence: list[asyncio.Task[None]] = []
         self._at_work: dict[str, asyncio.Future[int]] = {}
@@ -84,6 +85,11 @@ class Service:
     def at_work(self) -> int:
         """Number of messages that are being handled."""
         return len(self._at_work_tasks)
+
+    @property
+    def makes_queues(self) -> bool:
+        """Whether it makes its queues itself, as participants do that share a login of RabbitMQ."""
+        return self._transport.shares_user
 
     async def require(self) -> None:
         """Check that its queues have been made, where it does not make them itself. Raises TopologyMissing."""
@@ -280,13 +286,15 @@ def topology_of(worker: Worker, settings: Settings) -> Topology:
 
 
 async def provide(services: Sequence[Service], settings: Settings) -> None:
-    """Have the exchanges and queues of services, before they start.
+    """Have the exchanges and queues of services, before they start; those that share a login make theirs later.
 
-    On the private node its owner, who runs them, makes these. Raises TopologyMissing where somebody else has to.
+    On the private node its owner makes these. Raises TopologyMissing where somebody else has to.
     """
     admin = Administrator.of_private_node(settings)
     if admin is not None:
         workers = [service.worker for service in services]
         await when_up(lambda: admin.provide(workers, settings))
+    elif services and services[0].makes_queues:
+        await limit_deliveries(settings)
     for service in services:
         await service.require()

@@ -22,18 +22,28 @@ from bus_schema.kem_query import KemQuery
 from bus_schema.kps import Chunking, ProcessedData, ProcessRawData
 from bus_schema.messages import Command, Link
 from bus_schema.replies import Code
-from bus_schema.swm import LoadKemsFromGlm, PublishKems, QuerySwm
+from bus_schema.swm import DropKem, LoadKemsFromGlm, PublishKems, QuerySwm
 from mindbus.errors import ReplyError
 from mindbus.sdk.errors import MemoryAway
 from mindbus.sdk.memory_link import SdkPart, mint_id
 
+# Whoever reads can do without.
+READ_WITHIN_S = 3.0
+
 KemSource = type[QuerySwm] | type[RetrieveKems]
 
 
-class KemReader(SdkPart):
-    """Reads units; what is found is kept in local memory."""
+# Of the time of a read, what working memory may take, which is only a shortcut.
+_SHORTCUT_SHARE = 1 / 3
 
-    async def get_kem(self, kem_id: str, *, force_remote: bool = False) -> Kem | None:
+
+class KemReader(SdkPart):
+    """Reads units; what is found is kept in local memory.
+
+    `timeout_s` is the time of a call with all the requests that it takes, repeated ones included.
+    """
+
+    async def get_kem(self, kem_id: str, *, force_remote: bool = False, timeout_s: float = READ_WITHIN_S) -> Kem | None:
         """A unit from local, else working, else global memory; `force_remote` asks the global one at once.
 
         None where the agent may read none. Raises MemoryAway.
@@ -41,35 +51,54 @@ class KemReader(SdkPart):
         if not force_remote and (cached := self.local_memory.get(kem_id)) is not None:
             return cached
         query = KemQuery(ids=(kem_id,))
-        kems = await (self._from_glm(query) if force_remote else self._from_nearest(query))
+        with self.link.within(timeout_s):
+            kems = await (self._from_glm(query) if force_remote else self._from_nearest(query, timeout_s))
         return kems[0] if kems else None
 
     def query_local_memory(self, query: KemQuery | None = None) -> list[Kem]:
         """As LocalAgentMemory.query: no request is sent. Raises RankedQueryUnsupported."""
         return self.local_memory.query(query)
 
-    async def query_swm(self, query: KemQuery, *, cursor: str | None = None, page_size: int = 50) -> KemPage:
+    async def query_swm(
+        self, query: KemQuery, *, cursor: str | None = None, page_size: int = 50, timeout_s: float = READ_WITHIN_S
+    ) -> KemPage:
         """A page of the units in working memory. Raises MemoryAway."""
-        return await self._page(QuerySwm(query=query, cursor=cursor, page_size=page_size))
+        with self.link.within(timeout_s):
+            return await self._page(QuerySwm(query=query, cursor=cursor, page_size=page_size))
 
     async def retrieve_kems(
-        self, query: KemQuery, *, cursor: str | None = None, page_size: int = 50, explain: bool = False
+        self,
+        query: KemQuery,
+        *,
+        cursor: str | None = None,
+        page_size: int = 50,
+        explain: bool = False,
+        timeout_s: float = READ_WITHIN_S,
     ) -> KemPage:
         """A page of all units, nearest first where the query has a text or a vector.
 
         Raises MemoryAway.
         """
-        return await self._page(RetrieveKems(query=query, cursor=cursor, page_size=page_size, explain=explain))
+        question = RetrieveKems(query=query, cursor=cursor, page_size=page_size, explain=explain)
+        with self.link.within(timeout_s):
+            return await self._page(question)
 
-    async def load_kems_to_lpa_from_swm(self, query: KemQuery, limit: int = 50) -> list[Kem]:
+    async def load_kems_to_lpa_from_swm(
+        self, query: KemQuery, limit: int = 50, *, timeout_s: float = READ_WITHIN_S
+    ) -> list[Kem]:
         """Load units from working memory into local memory. Raises MemoryAway."""
-        return await self._fetch_and_cache(lambda: self._all(QuerySwm, query, limit))
+        with self.link.within(timeout_s):
+            return await self._fetch_and_cache(lambda: self._all(QuerySwm, query, limit))
 
-    async def prefetch(self, query: KemQuery, limit: int = 50) -> list[Kem]:
+    async def prefetch(self, query: KemQuery, limit: int = 50, *, timeout_s: float = READ_WITHIN_S) -> list[Kem]:
         """Load what the global memory finds into working and local memory, at most 200 units.
 
         Without working memory, into local memory alone. Raises MemoryAway.
         """
+        with self.link.within(timeout_s):
+            return await self._prefetch(query, limit)
+
+    async def _prefetch(self, query: KemQuery, limit: int) -> list[Kem]:
         command = LoadKemsFromGlm(query=query, limit=limit)
 
         async def load() -> list[Kem]:
@@ -85,13 +114,12 @@ class KemReader(SdkPart):
 
         return await self._fetch_and_cache(load)
 
-    async def _from_nearest(self, query: KemQuery) -> list[Kem]:
+    async def _from_nearest(self, query: KemQuery, timeout_s: float) -> list[Kem]:
         try:
-            at_hand = await self.load_kems_to_lpa_from_swm(query, 1)
+            at_hand = await self.load_kems_to_lpa_from_swm(query, 1, timeout_s=timeout_s * _SHORTCUT_SHARE)
         except MemoryAway:
-            # Working memory is only a shortcut.
             return await self._from_glm(query)
-        return at_hand or await self.prefetch(query, 1)
+        return at_hand or await self._prefetch(query, 1)
 
     async def _from_glm(self, query: KemQuery) -> list[Kem]:
         return await self._fetch_and_cache(lambda: self._all(RetrieveKems, query, 1), query.ids)
@@ -129,6 +157,8 @@ class KemReader(SdkPart):
             self.local_memory.drop(missing_id)
 
 
+# A batch of a thousand units with all their notifications takes some seconds.
+WRITE_WITHIN_S = 30.0
 # A document is parsed, split and embedded before the reply.
 _PROCESSING_S = 120.0
 
@@ -149,39 +179,67 @@ class RawData(TypedDict, total=False):
 class KemWriter(KemReader):
     """Writes units; what has been written is kept in local memory as it was stored."""
 
-    async def store_kems(self, drafts: Iterable[KemDraft]) -> BatchReport:
+    async def store_kems(self, drafts: Iterable[KemDraft], *, timeout_s: float = WRITE_WITHIN_S) -> BatchReport:
         """Store units in the global memory, with a report of each. Raises MemoryAway where no batch got a reply."""
-        return await self._send(RetrieveKems, drafts, lambda some: BatchStoreKems(kems=some))
+        with self.link.within(timeout_s):
+            return await self._send(RetrieveKems, drafts, lambda some: BatchStoreKems(kems=some))
 
     async def publish_kems_to_swm_batch(
-        self, drafts: Iterable[KemDraft], *, persist_to_glm_if_new_or_updated: bool = False
+        self,
+        drafts: Iterable[KemDraft],
+        *,
+        persist_to_glm_if_new_or_updated: bool = False,
+        timeout_s: float = WRITE_WITHIN_S,
     ) -> BatchReport:
         """Store units in working memory; those that are to persist reach the global memory later, for certain.
 
         Raises MemoryAway where no batch got a reply.
         """
         persist = persist_to_glm_if_new_or_updated
-        return await self._send(
-            QuerySwm, drafts, lambda some: PublishKems(kems=some, persist_to_glm_if_new_or_updated=persist)
-        )
+        with self.link.within(timeout_s):
+            return await self._send(
+                QuerySwm, drafts, lambda some: PublishKems(kems=some, persist_to_glm_if_new_or_updated=persist)
+            )
 
-    async def update_kem(self, kem_id: str, changes: KemChanges, *, expected_version: int | None = None) -> Kem:
+    async def update_kem(
+        self,
+        kem_id: str,
+        changes: KemChanges,
+        *,
+        expected_version: int | None = None,
+        timeout_s: float = WRITE_WITHIN_S,
+    ) -> Kem:
         """Change fields of a unit of the global memory.
 
         Raises MemoryAway, ReplyError: `conflict` where somebody else has changed the version expected.
         """
         moment = self.local_memory.moment()
         command = UpdateKem(kem_id=kem_id, changes=changes, expected_version=expected_version)
-        with self._dropping_stale(kem_id):
+        with self._dropping_stale(kem_id), self.link.within(timeout_s):
             kem = await self.link.ask(command)
         self.local_memory.keep(kem, moment)
         return kem
 
-    async def delete_kem(self, kem_id: str) -> None:
-        """Delete a unit from every memory. Raises MemoryAway, ReplyError."""
-        with self._dropping_stale(kem_id):
-            await self.link.ask(DeleteKem(kem_id=kem_id))
+    async def delete_kem(self, kem_id: str, *, timeout_s: float = WRITE_WITHIN_S) -> None:
+        """Delete a unit from every memory, and what waits to be stored of it. Raises MemoryAway, ReplyError."""
+        with self._dropping_stale(kem_id), self.link.within(timeout_s):
+            was_shared = await self._drop_shared(kem_id)
+            try:
+                await self.link.ask(DeleteKem(kem_id=kem_id))
+            except ReplyError as error:
+                if error.code is not Code.NOT_FOUND or not was_shared:
+                    raise
         self.local_memory.drop(kem_id)
+
+    async def _drop_shared(self, kem_id: str) -> bool:
+        """Delete it from working memory first: from there it would come back. Whether it was there."""
+        try:
+            await self.link.ask(DropKem(kem_id=kem_id))
+        except ReplyError as error:
+            if error.code is not Code.NOT_FOUND:
+                raise
+            return False
+        return True
 
     async def process_raw_data(self, source: str | ArtifactRef, **about: Unpack[RawData]) -> ProcessedData:
         """Make units of a short text or of an artifact; repeated with the same settings it makes none.
@@ -236,6 +294,6 @@ class KemWriter(KemReader):
 
 def _batches(drafts: Iterable[KemDraft]) -> Iterator[Batch]:
     """Batches of drafts; each draft has its id before it is sent, so that it is stored once."""
-    named = [draft if draft.id else draft.model_copy(update={"id": mint_id("kem")}) for draft in drafts]
+    named = [draft if draft.id else draft.model_copy(update={"id": mint_id("kem"), "is_new": True}) for draft in drafts]
     for start in range(0, len(named), MAX_BATCH):
         yield tuple(named[start : start + MAX_BATCH])

@@ -1,9 +1,12 @@
 """Requests of the SDK to memory, with retries and circuit breakers."""
 
 import asyncio
+import math
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -21,6 +24,14 @@ from mindbus.tasks import end
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 _UNAVAILABLE = (Code.UNAVAILABLE, Code.EXPIRED)
+
+
+# Time of the event loop by which the current call has to be over.
+_ends_at: ContextVar[float] = ContextVar("_ends_at", default=math.inf)
+
+
+def _left_s() -> float:
+    return _ends_at.get() - asyncio.get_running_loop().time()
 
 
 class MemoryLink:
@@ -41,6 +52,16 @@ class MemoryLink:
         self._kinds = defaultdict[str, CircuitBreaker](lambda: breaker(MemoryFailed))
         self._background: set[asyncio.Task[None]] = set()
 
+    @contextmanager
+    def within(self, timeout_s: float) -> Iterator[None]:
+        """Give all requests of the block together so much time; what an outer block has left is the most."""
+        ends_at = min(asyncio.get_running_loop().time() + timeout_s, _ends_at.get())
+        token = _ends_at.set(ends_at)
+        try:
+            yield
+        finally:
+            _ends_at.reset(token)
+
     async def ask(
         self, command: Command[ResultT], *, timeout_s: float | None = None, trace: str | None = None
     ) -> ResultT:
@@ -49,10 +70,11 @@ class MemoryLink:
 
         async def once() -> ResultT:
             nonlocal message_id
+            limit_s = min(timeout_s or self.timeout_s, _left_s())
+            if limit_s <= 0:
+                raise MemorySilent("no time is left for this request")
             try:
-                return await self.bus.request(
-                    command, timeout_s=timeout_s or self.timeout_s, trace=trace, message_id=message_id
-                )
+                return await self.bus.request(command, timeout_s=limit_s, trace=trace, message_id=message_id)
             except (BusUnavailable, NoReply) as error:
                 # It may have been carried out: under the same id the reply is the same.
                 raise MemorySilent(str(error)) from error
@@ -68,7 +90,7 @@ class MemoryLink:
             with self._services[wire.service].guard(), self._kinds[wire.type].guard():
                 return await once()
 
-        return await self._retries.run(guarded, MemoryFailed)
+        return await self._retries.run(guarded, MemoryFailed, _left_s())
 
     def run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

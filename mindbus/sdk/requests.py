@@ -1,6 +1,7 @@
 """Requests to other services: message ids of their own within a handler, retries with back-off, a circuit breaker."""
 
 import asyncio
+import math
 import secrets
 import time
 from collections import Counter
@@ -10,7 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+from tenacity import (
+    AsyncRetrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_before_delay,
+    wait_random_exponential,
+)
 
 from bus_schema.messages import Command, Page, Query
 from mindbus.bus.client import Client
@@ -78,11 +85,14 @@ class RetryPolicy:
     longest_wait_s: float = 4.0
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep)
 
-    async def run(self, work: Callable[[], Awaitable[T]], failure: type[Exception]) -> T:
-        """Result of the work, tried again after `failure`; raises it after the last attempt, anything else at once."""
+    async def run(self, work: Callable[[], Awaitable[T]], failure: type[Exception], within_s: float = math.inf) -> T:
+        """Result of the work, tried again after `failure`; raises it after the last attempt, anything else at once.
+
+        No attempt begins after `within_s` seconds.
+        """
         retrying = AsyncRetrying(
             sleep=self.sleep,
-            stop=stop_after_attempt(self.attempts),
+            stop=stop_after_attempt(self.attempts) | stop_before_delay(within_s),
             wait=wait_random_exponential(multiplier=self.first_wait_s, max=self.longest_wait_s),
             retry=retry_if_exception_type(failure),
             reraise=True,
@@ -102,7 +112,7 @@ class CircuitBreaker:
         opens_after: int = 5,
         opens_for_s: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
-        counts: type[MemoryFailed] = MemoryFailed,
+        counts: type[Exception] = MemoryFailed,
     ) -> None:
         self._opens_after, self._opens_for_s, self._clock, self._counts = opens_after, opens_for_s, clock, counts
         self._failures = 0

@@ -21,6 +21,7 @@ from mindbus.tasks import Supervised, end
 
 # Longer than any retry, dead letter or claim check lives (storage spec: 30 days).
 KEPT = timedelta(days=30)
+_PRUNE_EVERY_S = 86_400.0
 _LOOK_EVERY_S, _SHARE_OF_LOOKS = 20.0, 0.005
 
 
@@ -51,7 +52,7 @@ class SqlInbox:
         self.outbox = OutboxRelay(database, tables)
         self.damage = ""
         self._looks = Supervised(f"look at {database.schema}", self._look, _LOOK_EVERY_S)
-        self._watch: asyncio.Task[None] | None = None
+        self._watches: list[asyncio.Task[None]] = []
 
     async def outcomes_of(self, consumer: str, message_ids: Sequence[str]) -> Outcomes:
         """Outcomes of those of the messages that have been handled. Raises DatabaseAway."""
@@ -99,12 +100,12 @@ class SqlInbox:
         """Publish what an earlier process has left, then the new rows of the outbox."""
         await self._forget_old()
         self.outbox.start(transport)
-        self._watch = asyncio.create_task(self._looks.run(), name=self._looks.name)
+        pruning = Supervised(f"pruning of the inbox of {self.database.schema}", self._forget_old, _PRUNE_EVERY_S)
+        self._watches = [asyncio.create_task(each.run(), name=each.name) for each in (self._looks, pruning)]
 
     async def stop(self) -> None:
         """Stop publishing; what is left stays in the tables."""
-        if self._watch is not None:
-            await end(self._watch)
+        await end(*self._watches)
         await self.outbox.stop()
 
     async def relay(self, transport: Transport) -> None:

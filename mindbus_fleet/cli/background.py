@@ -21,13 +21,12 @@ from mindbus.cli.options import Json
 from mindbus.files.disk import keep_private
 from mindbus.health import Health, HealthFolder, is_alive
 from mindbus.running_fleets import where_to_look
-from mindbus_fleet.supervision.children import Group, tail
+from mindbus_fleet.supervision.children import Group, rotate_logs, tail
 from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState
 from mindbus_fleet.supervision.supervisor import PlainSettings, Plan
 
 _POLL_S = 0.05
 _LINES_SHOWN = 25
-_LARGE_LOG_BYTES = 10 * 1024**2
 
 # Draining workers, then a broker that closes its files.
 _MARGIN_S = 60.0
@@ -99,7 +98,7 @@ def start_detached(
     keep_private(folder.data_dir)
     folder.logs.mkdir(exist_ok=True)
     log = folder.logs / "up.log"
-    _put_aside_large_logs(folder.logs)
+    rotate_logs(folder.logs)
     began_at = log.stat().st_size if log.exists() else 0
     plan = Plan(
         PlainSettings.of(settings), tuple(groups), broken, str(folder.logs), settings.log_level, settings.log_format
@@ -149,12 +148,6 @@ def _until_ready(
     raise CommandError(
         f"MindBus did not come up. The end of {log}:\n{tail(log, _LINES_SHOWN, log_from)}", Code.UNAVAILABLE
     )
-
-
-def _put_aside_large_logs(logs: Path) -> None:
-    for log in logs.glob("*.log"):
-        if log.stat().st_size > _LARGE_LOG_BYTES:
-            log.replace(log.with_suffix(".log.1"))
 
 
 def end_fleet(settings: FleetSettings, *, is_silent: bool) -> bool:

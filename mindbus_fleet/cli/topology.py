@@ -60,8 +60,9 @@ def apply(
         _show_users(run(_apply_workers(workers)), as_json=as_json)
         return
 
-    async def declare(amqp_url: str, _management: Management, wanted: Topology) -> int:
+    async def declare(amqp_url: str, management: Management, wanted: Topology) -> int:
         await topology_admin.apply(amqp_url, wanted)
+        await topology_admin.apply_policies(management, wanted)
         return len({queue.name for queue in wanted.queues})
 
     count = run(_on_broker(declare))
@@ -180,7 +181,10 @@ async def _on_broker(work: Work[T]) -> T:
     settings = read_settings(FleetSettings)
     amqp_url = find_broker(settings)
     await require_reachable(amqp_url)
-    return await work(amqp_url, open_management(settings, amqp_url), _required_topology(settings))
+    is_private = settings.amqp_url is None
+    # The address that `mindbus up` leaves for RabbitMQ's UI is that of a user who can only look.
+    management = Administrator.at(amqp_url, settings).management if is_private else open_management(settings, amqp_url)
+    return await work(amqp_url, management, _required_topology(settings))
 
 
 def _required_topology(settings: FleetSettings) -> Topology:

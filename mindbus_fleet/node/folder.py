@@ -17,6 +17,8 @@ PLUGINS = "[rabbitmq_management,rabbitmq_prometheus]."
 HEARTBEAT_S = 20
 CONSUMER_TIMEOUT_MS = 3 * 60 * 60 * 1000
 MEMORY_LIMIT_BYTES = 1024**3
+# Four times the largest body that a worker accepts; artifacts and claims travel beside the broker.
+MAX_MESSAGE_BYTES = 1024**2
 MEMORY_SHARE = 0.4
 WAL_BYTES = 64 * 1024**2
 LINES_SHOWN = 15
@@ -145,6 +147,7 @@ def _configuration(address: NodeAddress) -> str:
         "consumer_timeout": CONSUMER_TIMEOUT_MS,
         "vm_memory_high_watermark.absolute": min(MEMORY_LIMIT_BYTES, int(memory * MEMORY_SHARE)),
         "raft.wal_max_size_bytes": WAL_BYTES,
+        "max_message_size": MAX_MESSAGE_BYTES,
         "collect_statistics_interval": 1000,
         "log.file.rotation.size": 10 * 1024**2,
         "log.file.rotation.count": 3,

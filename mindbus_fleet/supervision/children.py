@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 import time
@@ -19,6 +20,8 @@ LONGEST_DELAY_S = 30.0
 # Who has lived that long has recovered from whatever killed the one before.
 STABLE_AFTER_S = 60.0
 _TAIL_BYTES = 64 * 1024
+_LINES_SHOWN = 15
+_LARGE_LOG_BYTES = 10 * 1024**2
 
 
 @dataclass(frozen=True)
@@ -95,8 +98,10 @@ class Child:
         self._sign = self.pid, sign
         return self._silent_s
 
-    def last_words(self, lines: int = 15) -> str:
-        return tail(self._launch.log, lines) if self._launch.log is not None else ""
+    def complaint(self, what: str) -> str:
+        """Sentence on its workers, with the end of its log."""
+        words = tail(self._launch.log, _LINES_SHOWN) if self._launch.log is not None else ""
+        return f"{', '.join(self.group.workers)} {what}." + (f" The end of its log:\n{words}" if words else "")
 
     async def _keep_alive(self) -> None:
         while not self._stopping:
@@ -149,6 +154,15 @@ class Child:
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.send_signal(number)
+
+
+def rotate_logs(folder: Path) -> None:
+    """Put logs that have grown large aside, also those that somebody writes to; the ones before go. Raises OSError."""
+    for log in folder.glob("*.log"):
+        if log.stat().st_size > _LARGE_LOG_BYTES:
+            # Whoever appends to a file goes on at its new end. What comes between the two calls is lost.
+            shutil.copyfile(log, log.with_suffix(".log.1"))
+            os.truncate(log, 0)
 
 
 def tail(file: Path, lines: int, since: int = 0) -> str:

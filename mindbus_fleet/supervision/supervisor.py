@@ -27,7 +27,7 @@ from mindbus.run_dir import RunSettings, broker_file, management_file, user_file
 from mindbus.tasks import Supervised, end, run_until_stopped
 from mindbus_fleet.node.address import VIEWER
 from mindbus_fleet.node.private import PrivateNode
-from mindbus_fleet.supervision.children import Child, Group, Launch
+from mindbus_fleet.supervision.children import Child, Group, Launch, rotate_logs
 from mindbus_fleet.supervision.run_folder import RunFolder, UpState, WorkerProcess
 
 READY_WITHIN_S = 120.0
@@ -35,6 +35,7 @@ READY_WITHIN_S = 120.0
 _STOP_MARGIN_S = 10.0
 _POLL_S = 0.1
 _LOOK_S = 1.0
+_ROTATE_S = 60.0
 _TRIES_TO_START = 3
 
 
@@ -82,6 +83,8 @@ class Supervisor:
             self._publish_address(self._node)
             self._keep("broker", partial(self._keep_broker, self._node), _POLL_S)
         self._keep("workers", self._end_frozen_workers, _LOOK_S)
+        if self._logs is not None:
+            self._keep("logs", partial(asyncio.to_thread, rotate_logs, self._logs), _ROTATE_S)
         await self._until_ready()
         self.is_ready = True
         return self._write_state()
@@ -161,7 +164,7 @@ class Supervisor:
             hopeless = [c for c in waiting if c.deaths >= _TRIES_TO_START]
             for child in hopeless:
                 if not child.group.is_third_party:
-                    raise WorkersDidNotStart(_complaint(child, f"died {child.deaths} times while starting"))
+                    raise WorkersDidNotStart(child.complaint(f"died {child.deaths} times while starting"))
             if len(hopeless) == len(waiting):
                 for child in hopeless:
                     # Somebody else's worker must not keep ours from working; it is still being restarted.
@@ -170,7 +173,7 @@ class Supervisor:
                 return
             if time.monotonic() > deadline:
                 complaint = f"was not ready within {READY_WITHIN_S:g} s"
-                raise WorkersDidNotStart("\n".join(_complaint(child, complaint) for child in waiting))
+                raise WorkersDidNotStart("\n".join(child.complaint(complaint) for child in waiting))
             await asyncio.sleep(_POLL_S)
 
     def _child_is_ready(self, child: Child) -> bool:
@@ -213,11 +216,6 @@ async def fleet_up(supervisor: Supervisor) -> AsyncIterator[UpState]:
             with suppress(asyncio.CancelledError):
                 await asyncio.shield(stopping)
         stopping.result()
-
-
-def _complaint(child: Child, what: str) -> str:
-    words = child.last_words()
-    return f"{', '.join(child.group.workers)} {what}." + (f" The end of its log:\n{words}" if words else "")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from bus_schema.artifacts import retention_policy
 from bus_schema.storage_maintenance import Example, OrphanReason, Tally
 from config.settings import FleetSettings
 from mindbus.files.keys import OBJECTS
+from mindbus.sql.inbox import KEPT as INBOX_KEPT
 from storage_service.blobs import ORPHANS, STAGING, Blobs, StoredFile, content_of, pages_of
 from storage_service.maintenance.manifest_copies import (
     CLAIMS,
@@ -36,8 +37,9 @@ class MaintenanceRules:
 
     `retention` is by artifact type. A garbage collection of more than `max_objects` objects, or more than `max_percent`
     of all, is rejected; up to `few` objects are always collected. `interval` is the time between runs, `audit_within`
-    the time for an audit of all artifacts; None: never by itself. `orphans` is a folder outside the store. With
-    `must_write_once`, storage does not start on a store that overwrites objects.
+    the time for an audit of all artifacts; None: never by itself. Events leave the timeline after `timeline_kept`;
+    None: never. `orphans` is a folder outside the store. With `must_write_once`, storage does not start on a store that
+    overwrites objects.
     """
 
     retention: Mapping[str, timedelta] = field(default_factory=dict)
@@ -48,6 +50,19 @@ class MaintenanceRules:
     audit_within: timedelta | None = timedelta(days=7)
     orphans: Path | None = None
     must_write_once: bool = False
+    timeline_kept: timedelta | None = timedelta(days=365)
+
+    @property
+    def kept_days(self) -> dict[str, float | None]:
+        """Days for which each kind of thing is kept, None for ever."""
+        kept = {
+            **{f"artifacts of type {name}": period for name, period in self.retention.items()},
+            "events in the timeline": self.timeline_kept,
+            "claims": CLAIMS_KEPT,
+            "orphans": ORPHANS_KEPT,
+            "messages that were handled": INBOX_KEPT,
+        }
+        return {name: None if period is None else period / timedelta(days=1) for name, period in kept.items()}
 
 
 def rules_of(settings: FleetSettings) -> MaintenanceRules:
@@ -59,6 +74,7 @@ def rules_of(settings: FleetSettings) -> MaintenanceRules:
         audit_within=timedelta(days=settings.audit_days) or None,
         orphans=settings.orphans_dir,
         must_write_once=settings.artifacts_write_once == "required",
+        timeline_kept=timedelta(days=settings.timeline_days) or None,
     )
 
 

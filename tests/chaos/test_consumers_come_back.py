@@ -12,7 +12,7 @@ import pytest
 
 from config.settings import FleetSettings
 from mindbus import BusUnavailable
-from mindbus.bus.deadletters import DeadLetters
+from mindbus.bus.deadletters import DeadLetter, DeadLetters
 from mindbus.testing.wait import until
 from mindbus_fleet.node.private import PrivateNode
 from tests.brokers import registered
@@ -143,6 +143,22 @@ async def test_what_was_confirmed_survives_the_death_of_the_broker(own_node: Pri
         )
 
 
+async def test_a_request_outlives_the_death_of_the_broker(own_node: PrivateNode, tmp_path: Path) -> None:
+    """Its reply queue dies with the broker, so that the reply that was on its way has nowhere to go."""
+    settings = settings_for(own_node.amqp_url, tmp_path)
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        await registered(own_node, "mb.q.greeter")
+        asking = asyncio.create_task(fleet.bus.request(Hold(), timeout_s=120))
+        await until(lambda: fleet[Greeter].held)
+        await own_node.kill()
+        fleet[Greeter].gate.set()
+        await own_node.start()
+
+        async with asyncio.timeout(45):
+            await asking
+        assert fleet[Greeter].held == 1
+
+
 CRASHER = """
 import asyncio, os, signal, sys
 from pathlib import Path
@@ -172,8 +188,10 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("concurrency", [1, 32])
 async def test_a_message_that_kills_its_worker_ends_among_the_dead_alone(
-    vhost_url: str, settings: FleetSettings, concurrency: int
+    vhost: str, vhost_url: str, settings: FleetSettings, management: Management, concurrency: int
 ) -> None:
+    """The broker gives it up, the worker tries it once more, the broker gives it up for good."""
+    await management.limit_deliveries(2, vhost)
     async with fleet_of(Greeter, settings=settings):
         pass
     async with raw_publisher(vhost_url) as raw:
@@ -181,13 +199,13 @@ async def test_a_message_that_kills_its_worker_ends_among_the_dead_alone(
             await raw.envelope(an_envelope(data={"name": name}))
 
     dead, deaths = DeadLetters(vhost_url), 0
-    while not (letters := await dead.look("greeter")):
+    while not (letters := await _given_up(dead)):
         arguments = (CRASHER, vhost_url, str(settings.data_dir), str(concurrency))
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-c", *arguments, env={**os.environ, "PYTHONPATH": "."}
         )
         exited = asyncio.create_task(process.wait())
-        buried = asyncio.create_task(until(lambda: dead.look("greeter"), 60, "a dead letter"))
+        buried = asyncio.create_task(until(lambda: _given_up(dead), 60, "a dead letter"))
         await asyncio.wait({exited, buried}, return_when=asyncio.FIRST_COMPLETED)
         if buried.done():
             process.terminate()
@@ -198,9 +216,14 @@ async def test_a_message_that_kills_its_worker_ends_among_the_dead_alone(
             assert process.returncode == -signal.SIGKILL
 
     assert deaths == 6
-    assert len(letters) == 1
+    assert len(letters) == len(await dead.look("greeter")) == 1
     assert "the worker died on it again and again" in letters[0].reason
     assert letters[0].origin == "mb.q.greeter"
+
+
+async def _given_up(dead: DeadLetters) -> list[DeadLetter]:
+    """Dead letters that have been replayed before."""
+    return [letter for letter in await dead.look("greeter") if letter.replayed_by]
 
 
 class Patient(Greeter):

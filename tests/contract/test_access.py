@@ -114,6 +114,7 @@ ADMITTED: Mapping[str, str] = {
     "subagent.cancel_task": _OPERATORS,
     "subagent.execute_task": _OPERATORS,
     "swm.acquire_lock": _ALL,
+    "swm.drop_kem": _ALL,
     "swm.get_counter": _ALL,
     "swm.get_lock_info": _ALL,
     "swm.increment_counter": _ALL,

@@ -76,8 +76,8 @@ class Lives:
 
     def _begin(self, world: MemoryWorld, storage: Storage) -> bool:
         """Start the first thing there is to do; whether there is anything."""
-        if world.broker.waiting:
-            delivery = world.broker.deliver(world.broker.waiting[0], storage.process)
+        if world.broker.pending:
+            delivery = world.broker.deliver(world.broker.pending[0], storage.process)
             world.gates.start("register", storage.process, storage.carry(delivery))
         elif turned_away := world.invariants.turned_away:
             world.stage(turned_away.pop().again())

@@ -1,6 +1,6 @@
 """The command queue in memory, with whatever was published beside it."""
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,9 +76,11 @@ class Delivery:
 class MemoryBroker:
     """What outlives every process: a queue that keeps a message until it is acknowledged."""
 
+    shares_user = False
+
     def __init__(self, gates: Gates) -> None:
         self.gates = gates
-        self.waiting: list[Message] = []
+        self.pending: list[Message] = []
         self.unsettled: list[Delivery] = []
         self.dead: list[RawCopy] = []
         self.hear: Callable[[Outgoing], None] = lambda _message: None
@@ -86,7 +88,7 @@ class MemoryBroker:
 
     def deliver(self, message: Message, process: Process) -> Delivery:
         """Hand a waiting message to a process."""
-        self.waiting.remove(message)
+        self.pending.remove(message)
         delivery = Delivery(self, message, process)
         self.unsettled.append(delivery)
         return delivery
@@ -100,7 +102,7 @@ class MemoryBroker:
         """The message waits for another consumer, unless one has it already."""
         if delivery in self.unsettled:
             self.unsettled.remove(delivery)
-            self.waiting.append(delivery.message)
+            self.pending.append(delivery.message)
 
     def lose(self, process: Process) -> None:
         """The connection of a process is lost: what it has not settled is delivered again, or dropped."""
@@ -124,6 +126,12 @@ class MemoryBroker:
     async def require(self, topology: Topology) -> None:
         """As in Transport: everything is there."""
 
+    async def waiting(self, queue: str) -> AsyncGenerator[Incoming]:
+        """As in Transport: nobody here looks at dead letters."""
+        none: tuple[Incoming, ...] = ()
+        for incoming in none:
+            yield incoming
+
     async def remove(self, queue: str) -> None:
         """As in Transport: nobody here has a queue to be removed."""
 
@@ -145,4 +153,4 @@ class MemoryBroker:
         if copy.exchange == DEAD_LETTERS:
             self.dead.append(copy)
         else:
-            self.waiting.append(Message(copy.body, copy.properties, REQUEUE, copy.routing_key, copy.headers))
+            self.pending.append(Message(copy.body, copy.properties, REQUEUE, copy.routing_key, copy.headers))

@@ -96,7 +96,7 @@ class MemoryWorld:
         for part in upload.parts:
             self.bucket.write(part.key, part.content)
         self.invariants.asked[upload.message_id] = upload
-        self.broker.waiting.append(upload.message)
+        self.broker.pending.append(upload.message)
 
     def start(self, name: str) -> Storage:
         """As in World."""
@@ -131,7 +131,7 @@ class MemoryWorld:
         """Have the invariants look for leftovers."""
         tables = self.database.committed
         left: dict[str, Collection[Any]] = {
-            "messages": [*self.broker.waiting, *self.broker.unsettled],
+            "messages": [*self.broker.pending, *self.broker.unsettled],
             "dead letters": self.broker.dead,
             "unpublished messages": [*self.database.committed.outbox, *self.database.committed.unpublished],
             "spent uploads": self.database.committed.spent,

@@ -66,7 +66,7 @@ class RealWorld:
         for part in upload.parts:
             self.files.put(part.key, part.content)
         self.invariants.asked[upload.message_id] = upload
-        self.broker.waiting.append(upload.message)
+        self.broker.pending.append(upload.message)
 
     def start(self, name: str) -> Storage:
         """As in World."""
@@ -95,7 +95,7 @@ class RealWorld:
         await self._look()
         found = {folder: [each.key async for each in self.blobs.listing(folder)] for folder in _FOLDERS}
         left: dict[str, Any] = {
-            "messages": [*self.broker.waiting, *self.broker.unsettled],
+            "messages": [*self.broker.pending, *self.broker.unsettled],
             "dead letters": self.broker.dead,
             **{f"rows for {name}": [rows] * rows for name, rows in self._waiting.items()},
             **{folder: found[folder] for folder in ("staging", "objects/.tmp", "orphans")},

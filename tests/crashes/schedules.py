@@ -131,7 +131,7 @@ class Schedule:
 
         def vanish() -> None:
             self._kill(gate)
-            world.broker.waiting.clear()
+            world.broker.pending.clear()
             world.invariants.asked.clear()
             world.clock.now += _JUMP
             self._ghost = None
@@ -229,7 +229,7 @@ class Schedule:
         turned_away = self.world.invariants.turned_away
         moves += [partial(self._stage_again, each) for each in turned_away]
         for storage in self.storages:
-            moves += [partial(self._deliver, message, storage) for message in self.world.broker.waiting]
+            moves += [partial(self._deliver, message, storage) for message in self.world.broker.pending]
             # Each kind of work once at a time, as in Service.
             moves += [
                 partial(self._begin, storage, name, work)

@@ -152,10 +152,10 @@ async def test_only_the_owner_can_read_the_password(node: PrivateNode) -> None:
 
 async def test_the_broker_is_set_up_for_long_work(node: PrivateNode) -> None:
     heard = await node.ctl(
-        "eval", "[element(2, application:get_env(rabbit, K)) || K <- [heartbeat, consumer_timeout]]."
+        "eval", "[element(2, application:get_env(rabbit, K)) || K <- [heartbeat, consumer_timeout, max_message_size]]."
     )
 
-    assert heard.strip() == "[20,10800000]"
+    assert heard.strip() == "[20,10800000,1048576]"
 
 
 @needs_proc

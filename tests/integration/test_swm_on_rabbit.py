@@ -30,6 +30,7 @@ from bus_schema.swm import (
 )
 from config.settings import FleetSettings
 from mindbus import Client, ReplyError
+from mindbus.sdk.agent import AgentSDK
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.installed import FLEET
@@ -110,6 +111,33 @@ async def test_what_one_publishes_another_hears(alice: Client, bob: Client) -> N
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.3):
                 await anext(aiter(hearing))
+
+
+async def test_what_is_deleted_right_after_it_was_published_stays_deleted(alice: Client) -> None:
+    async with AgentSDK(bus=alice) as memory:
+        for number in range(20):
+            draft = a_draft(id=f"kem_fleeting_{number}")
+            await memory.publish_kems_to_swm_batch([draft], persist_to_glm_if_new_or_updated=True)
+            await memory.delete_kem(f"kem_fleeting_{number}")
+        # Stored after all of them.
+        await memory.publish_kems_to_swm_batch([a_draft(id="kem_last")], persist_to_glm_if_new_or_updated=True)
+        await until(lambda: in_glm(alice, ids=["kem_last"]))
+        # Never to be stored, so at hand alone.
+        await memory.publish_kems_to_swm_batch([a_draft(id="kem_shared")])
+        await memory.delete_kem("kem_shared")
+
+    ids = [*(f"kem_fleeting_{number}" for number in range(20)), "kem_shared"]
+    assert await in_glm(alice, ids=ids) == await at_hand(alice, ids=ids) == []
+
+
+async def test_what_is_said_of_rights_is_heard_though_it_is_the_default(alice: Client, bob: Client) -> None:
+    async with AgentSDK(bus=alice) as memory:
+        await memory.store_kems([a_draft(id="kem_1", visibility="private")])
+        await memory.store_kems([a_draft(id="kem_1")])
+        assert await in_glm(bob, ids=["kem_1"]) == []
+        await memory.store_kems([a_draft(id="kem_1", visibility="public")])
+
+    assert await in_glm(bob, ids=["kem_1"]) == ["kem_1"]
 
 
 async def test_what_has_no_room_is_heard_as_evicted(settings: FleetSettings) -> None:

@@ -8,7 +8,6 @@ import pytest
 from config.settings import FleetSettings
 from mindbus.bus.queue_moves import StillInUse
 from mindbus.bus.topology import (
-    DELIVERY_LIMIT,
     Exchange,
     Queue,
     Topology,
@@ -17,14 +16,16 @@ from mindbus.bus.topology import (
     of_subscriber,
     rungs_of,
 )
-from mindbus.bus.topology_admin import apply, compare, migrate, prune
+from mindbus.bus.topology_admin import apply, apply_policies, compare, migrate, prune
 from mindbus.management import Management
 from mindbus.testing.wait import until
 from tests.brokers import Broker
 from tests.fleets import fleet_of, settings_for
 from tests.greetings import Greet, Greeter
 
-WANTED = backbone(rungs_of("50ms,100ms,300ms")) + of_service("greeter", takes_commands=True, event_keys=())
+SHARED = backbone(rungs_of("50ms,100ms,300ms"))
+WANTED = SHARED + of_service("greeter", takes_commands=True, event_keys=())
+IN_ORDER = SHARED + of_service("greeter", takes_commands=True, event_keys=(), is_ordered=True)
 
 
 @pytest.fixture
@@ -34,8 +35,8 @@ def api(broker: Broker, vhost: str) -> Management:
 
 
 @pytest.fixture
-def settings(vhost_url: str, tmp_path: Path) -> FleetSettings:
-    return settings_for(vhost_url, tmp_path)
+def settings(broker: Broker, vhost_url: str, tmp_path: Path) -> FleetSettings:
+    return settings_for(vhost_url, tmp_path, management_url=broker.management_login_url)
 
 
 async def test_a_running_worker_leaves_nothing_to_apply(settings: FleetSettings, api: Management) -> None:
@@ -51,9 +52,11 @@ async def test_what_is_missing_is_named_and_applied(vhost_url: str, api: Managem
         "missing queue",
         "missing exchange",
         "missing binding",
+        "missing policy",
     }
 
     await apply(vhost_url, WANTED)
+    await apply_policies(api, WANTED)
 
     assert await compare(api, WANTED) == []
 
@@ -64,6 +67,7 @@ async def test_only_unknown_empty_queues_are_pruned(vhost_url: str, api: Managem
     # Retries went through an exchange of the name of their queue.
     others += Topology(exchanges=(Exchange("mb.retry.50ms", "fanout"),))
     await apply(vhost_url, WANTED + others)
+    await apply_policies(api, WANTED)
     async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
         await channel.default_exchange.publish(aio_pika.Message(b"precious"), "mb.q.retired")
     await until(lambda: _depth(api, "mb.q.retired", 1))
@@ -74,23 +78,35 @@ async def test_only_unknown_empty_queues_are_pruned(vhost_url: str, api: Managem
     assert [found.name for found in await compare(api, WANTED)] == ["mb.q.retired"]
 
 
+@pytest.mark.parametrize("wanted", [WANTED, IN_ORDER], ids=["side by side", "in order"])
 async def test_a_queue_with_other_arguments_is_migrated_with_its_messages(
+    vhost_url: str, api: Management, wanted: Topology
+) -> None:
+    await _apply_older(vhost_url, wanted)
+    async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
+        for number in range(450):
+            await channel.default_exchange.publish(aio_pika.Message(f"{number}".encode()), "mb.q.greeter")
+    different = [found for found in await compare(api, wanted) if found.kind.startswith("different")]
+    assert [found.detail for found in different] == ["x-delivery-limit: 3 → None"]
+
+    assert await migrate(vhost_url, api, wanted) == ["mb.q.greeter"]
+
+    assert await compare(api, wanted) == []
+    async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
+        queue = await channel.get_queue("mb.q.greeter")
+        async with queue.iterator(no_ack=True) as messages:
+            bodies = [(await anext(messages)).body for _ in range(450)]
+    assert bodies == [f"{number}".encode() for number in range(450)]
+
+
+async def test_a_queue_that_an_earlier_version_has_made_serves_as_it_is(
     vhost_url: str, api: Management, settings: FleetSettings
 ) -> None:
     await _apply_older(vhost_url)
-    async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
-        for number in range(20):
-            await channel.default_exchange.publish(aio_pika.Message(f"{number}".encode()), "mb.q.greeter")
-    different = [found for found in await compare(api, WANTED) if found.kind == "different queue"]
-    assert [found.detail for found in different] == [f"x-delivery-limit: 3 → {DELIVERY_LIMIT}"]
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        await fleet.bus.request(Greet(name="x"))
 
-    assert await migrate(vhost_url, api, WANTED) == ["mb.q.greeter"]
-
-    assert await compare(api, WANTED) == []
-    async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
-        queue = await channel.get_queue("mb.q.greeter")
-        bodies = [(await queue.get(no_ack=True)).body for _ in range(20)]
-    assert bodies == [f"{number}".encode() for number in range(20)]
+    assert {found.kind for found in await compare(api, WANTED)} == {"different queue"}
 
 
 async def test_a_migration_that_was_cut_short_is_finished(vhost_url: str, api: Management) -> None:
@@ -117,12 +133,12 @@ async def test_a_queue_in_use_is_not_migrated(vhost_url: str, api: Management) -
 MOVING = Queue("mb.q.greeter.moving", {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000})
 
 
-async def _apply_older(vhost_url: str) -> None:
+async def _apply_older(vhost_url: str, wanted: Topology = WANTED) -> None:
     older = tuple(
         Queue(queue.name, queue.arguments | {"x-delivery-limit": 3}) if queue.name == "mb.q.greeter" else queue
-        for queue in WANTED.queues
+        for queue in wanted.queues
     )
-    await apply(vhost_url, Topology(WANTED.exchanges, older, WANTED.bindings))
+    await apply(vhost_url, Topology(wanted.exchanges, older, wanted.bindings))
 
 
 async def _depth(api: Management, name: str, depth: int) -> bool:

@@ -22,7 +22,7 @@ from mindbus.bus.sender import NotDelegated
 from mindbus.bus.topology import DEAD, REQUEUE, Queue, Topology, backbone, of_service, rungs_of
 from mindbus.bus.topology_admin import migrate
 from mindbus.bus.transport import USER
-from mindbus.management import Management
+from mindbus.runtime.provision import Administrator
 from mindbus.testing.wait import until
 from mindbus_fleet.node.private import PrivateNode
 from tests.fleets import Fleet, fleet_of
@@ -344,7 +344,7 @@ async def test_what_waits_in_a_queue_that_is_migrated_is_handled_as_its_senders(
         await bus.send(Greet(name="Eve"))
     # A queue of other arguments with what waits: migrated to these first, then back.
     others = _with_limit(wanted, 3)
-    management = Management(node.address.viewer_url)
+    management = Administrator.at(node.amqp_url, settings).management
 
     assert await migrate(node.amqp_url, management, others) == [QUEUE]
     assert await migrate(node.amqp_url, management, wanted) == [QUEUE]
@@ -353,6 +353,21 @@ async def test_what_waits_in_a_queue_that_is_migrated_is_handled_as_its_senders(
         await until(lambda: fleet[Greeter].greeted == ["Ann"])
         await until(lambda: _reasons(DeadLetters(node.amqp_url), "intruder may not speak for svc.dialogue"))
         assert (await fleet.bus.request(Count(name="Eve"))).times_seen == 0
+
+
+async def test_queues_that_an_earlier_version_has_made_are_rebuilt_when_their_worker_starts(
+    node: PrivateNode, settings: FleetSettings
+) -> None:
+    wanted = backbone(rungs_of(settings.retry_rungs)) + of_service("greeter", takes_commands=True, event_keys=())
+    management = Administrator.at(node.amqp_url, settings).management
+    await migrate(node.amqp_url, management, _with_limit(wanted, 5))
+    async with client_of("critic", node, settings, "agent.critic", "critic") as bus:
+        await bus.send(Greet(name="Zoe"))
+
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        await until(lambda: fleet[Greeter].greeted == ["Zoe"])
+
+    assert "x-delivery-limit" not in next(q for q in await management.queues(QUEUE) if q.name == QUEUE).arguments
 
 
 async def _reasons(dead: DeadLetters, reason: str, times: int = 1) -> bool:

@@ -1,5 +1,7 @@
 """Maintenance of the store: garbage, audit, rebuild, statistics, erasure."""
 
+from datetime import timedelta
+
 from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.dialogue import conversation_trace
 from bus_schema.process import ProcessCancelled, ProcessCompleted, ProcessFailed
@@ -15,9 +17,15 @@ from bus_schema.storage_maintenance import (
 )
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, every, on_command, on_event, time_limit
+from mindbus.bus.topology import DEAD_LETTERS_KEPT, EVENTS_KEPT
 from mindbus.sql.inbox import SqlInbox
 from storage_service.service import StorageService
 from workers.storage.artifacts import principal_of
+
+_KEPT_BY_THE_BROKER = {
+    "events that no worker takes": EVENTS_KEPT / timedelta(days=1),
+    "dead letters": DEAD_LETTERS_KEPT / timedelta(days=1),
+}
 
 
 class StorageMaintenance:
@@ -41,7 +49,8 @@ class StorageMaintenance:
 
     @on_command
     async def stats(self, _query: GetStorageStats, context: MessageContext) -> StorageStats:
-        return await self._storage.maintenance.stats(principal_of(context))
+        stats = await self._storage.stats(principal_of(context))
+        return stats.model_copy(update={"kept_days": stats.kept_days | _KEPT_BY_THE_BROKER})
 
     @on_event
     async def close_completed(self, event: ProcessCompleted) -> None:
@@ -63,6 +72,10 @@ class StorageMaintenance:
     @every(seconds=2)
     async def clean(self) -> None:
         await self._storage.clean()
+
+    @every(seconds=3600)
+    async def prune_timeline(self) -> None:
+        await self._storage.prune_timeline()
 
     @every(seconds=60)
     async def maintain(self) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Collection, Iterable, Sequence
+from typing import Any
 
 from bus_schema.glm import (
     MAX_PAGE,
@@ -18,9 +19,10 @@ from bus_schema.identities import Principal, worker_of
 from bus_schema.ids import derived
 from bus_schema.kem import Kem, KemDraft, KemNotice
 from bus_schema.kem_query import KemQuery
-from bus_schema.messages import Event
+from bus_schema.messages import Command, Event
 from bus_schema.replies import Code
 from bus_schema.swm import (
+    DropKem,
     KemEvicted,
     KemPublished,
     LoadedKems,
@@ -41,6 +43,8 @@ from mindbus.bus.handlers import PublishTo, background, on_command, on_event
 from mindbus.bus.permissions import subscription_mark
 from mindbus.errors import BusUnavailable, Rejected, ReplyError
 from mindbus.logs import logger
+from mindbus.sdk.errors import CircuitOpen
+from mindbus.sdk.requests import CircuitBreaker
 from workers.kem_drafts import DraftReader
 
 Notification = Event | PublishTo
@@ -86,6 +90,11 @@ class SharedKemHandlers:
     async def load(self, command: LoadKemsFromGlm, context: MessageContext) -> tuple[LoadedKems | Notification, ...]:
         kem_ids, events = await self._memory.load(command.query, Principal(context.requester), command.limit)
         return (LoadedKems(kem_ids=tuple(kem_ids)), *await notifications_of(events, self._subscriptions))
+
+    @on_command
+    async def drop(self, command: DropKem, context: MessageContext) -> list[Notification]:
+        events = await self._sync.remove(command.kem_id, Principal(context.requester))
+        return await notifications_of(events, self._subscriptions)
 
     @on_event
     async def on_stored(self, event: KemStored) -> list[Notification]:
@@ -184,7 +193,9 @@ def _item(kem_id: str, outcome: KemEvent | Rejected) -> BatchItem:
     return BatchItem.model_validate({"kem_id": kem_id, "status": status, **times})
 
 
-_WITHIN_S = 10.0
+_STORED_WITHIN_S = 10.0
+# Whoever reads waits for it, and does without.
+_READ_WITHIN_S = 2.0
 
 
 class GlmLink:
@@ -192,18 +203,19 @@ class GlmLink:
 
     def __init__(self, bus: Client) -> None:
         self._bus = bus
+        self._breaker = CircuitBreaker(opens_after=2, counts=GlmAway)
 
     async def fetch(self, kem_ids: Collection[str]) -> list[Kem]:
         ids = sorted(kem_ids)
         kems: list[Kem] = []
         for first in range(0, len(ids), MAX_PAGE):
             query = RetrieveKems(query=KemQuery(ids=tuple(ids[first : first + MAX_PAGE])), page_size=MAX_PAGE)
-            kems += [item.kem for item in (await _answer(self._bus.request(query, timeout_s=_WITHIN_S))).items]
+            kems += [item.kem for item in (await self._ask(self._bus, query, timeout_s=_READ_WITHIN_S)).items]
         return kems
 
     async def page(self, query: KemQuery, principal: str, cursor: str | None, page_size: int) -> KemPage:
         retrieval = RetrieveKems(query=query, cursor=cursor, page_size=page_size)
-        return await _answer(self._bus.acting_as(principal).request(retrieval, timeout_s=_WITHIN_S))
+        return await self._ask(self._bus.acting_as(principal), retrieval, timeout_s=_READ_WITHIN_S)
 
     async def store(self, drafts: Sequence[KemDraft], publisher: str, message_id: str) -> BatchReport:
         """Store a batch; one that is rejected as a whole, or that made the global memory fail, is stored unit by unit.
@@ -212,20 +224,34 @@ class GlmLink:
         """
         batch = BatchStoreKems(kems=tuple(drafts))
         try:
-            asking = self._bus.acting_as(publisher).request(batch, timeout_s=_WITHIN_S, message_id=message_id)
-            return await _answer(asking, passing=(Code.UNAVAILABLE,))
+            bus, where = self._bus.acting_as(publisher), {"timeout_s": _STORED_WITHIN_S, "message_id": message_id}
+            return await self._ask(bus, batch, passing=(Code.UNAVAILABLE,), **where)
         except Rejected as error:
             if len(drafts) == 1:
                 item = BatchItem(kem_id=str(drafts[0].id), status="refused", code=error.code, error=str(error))
                 return BatchReport(items=(item,))
         reports = [
-            await self.store([draft], publisher, derived(message_id, place)) for place, draft in enumerate(drafts)
+            await self.store([draft], publisher, derived(message_id, str(draft.id), place))
+            for place, draft in enumerate(drafts)
         ]
         return BatchReport(items=tuple(item for report in reports for item in report.items))
 
+    async def _ask(
+        self,
+        bus: Client,
+        command: Command[ResultT],
+        passing: Collection[Code] = (Code.UNAVAILABLE, Code.INTERNAL),
+        **where: Any,
+    ) -> ResultT:
+        """Raises Rejected, GlmAway; `passing` are the codes of failures that may pass."""
+        try:
+            with self._breaker.guard():
+                return await _answer(bus.request(command, **where), passing)
+        except CircuitOpen as error:
+            raise GlmAway(str(error)) from error
 
-async def _answer(asked: Awaitable[ResultT], passing: Collection[Code] = (Code.UNAVAILABLE, Code.INTERNAL)) -> ResultT:
-    """Raises Rejected, GlmAway; `passing` are the codes of failures that may pass."""
+
+async def _answer(asked: Awaitable[ResultT], passing: Collection[Code]) -> ResultT:
     try:
         return await asked
     except BusUnavailable as error:

@@ -128,9 +128,10 @@ _BATCH = 2000
 
 @dataclass(slots=True)
 class _Entry:
-    """An index of the log's first `next_position` turns, with vectors that are yet to be put into it."""
+    """An index of the log's first `next_position` turns, with vectors of `model` that are yet to be put into it."""
 
     index: ChatIndex
+    model: str | None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     next_position: int = 0
     is_stale: bool = True
@@ -168,10 +169,17 @@ class ChatIndexCache(LogListener):
 
     @asynccontextmanager
     async def index(self, chat_id: str, model: str | None) -> AsyncIterator[ChatIndex]:
-        """Lock a chat's index, up to date and with the vectors of this model. Raises DatabaseAway."""
-        entry = self._entries.setdefault(chat_id, _Entry(ChatIndex(self.gap)))
+        """Lock a chat's index, up to date and with the vectors of this model. Raises DatabaseAway.
+
+        Without a model, as before the embedder is open, one that has vectors keeps them.
+        """
+        entry = self._entries.setdefault(chat_id, _Entry(ChatIndex(self.gap), model))
         self._entries.move_to_end(chat_id)
         async with entry.lock:
+            if model is not None and entry.model != model:
+                # It was built without vectors, or with others: those of turns long embedded would never come.
+                entry.index, entry.model, entry.next_position = ChatIndex(self.gap), model, 0
+                entry.is_stale, entry.vectors = True, {}
             if entry.is_stale:
                 await self._update(chat_id, entry, model)
             if entry.vectors:

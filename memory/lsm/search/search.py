@@ -47,6 +47,9 @@ _MIB = 1 << 20
 # Priority decides between episodes of nearly the same score.
 _PRIORITY_SHARE = 0.1
 
+# The last turns of a chat are embedded when nobody talks; fewer vectors than this is a search by words.
+_COVERED_SHARE = 0.5
+
 # A hit with the row of its turn and episode.
 HitRow = tuple[TurnHit, Any]
 
@@ -118,6 +121,7 @@ class EpisodeFinder:
             matches = await asyncio.to_thread(match_query, index, query, at, allowed)
             vector = await embedding
             result = await asyncio.to_thread(search_turns, index, query, matches, vector, weights)
+            is_covered = vector is not None and index.vectors.count >= _COVERED_SHARE * len(index)
         if result.confidence == "nothing" and query.doubtful_words is not None:
             words = min(query.budget_words, query.doubtful_words)
             query = query.model_copy(update={"budget_words": words})
@@ -134,7 +138,7 @@ class EpisodeFinder:
             unpacked=any(each.turns and each.layer is not Layer.HOT for each in episodes),
             words=sum(_words_of(each) for each in episodes),
             episodes=tuple(episodes),
-            is_degraded=vector is None,
+            is_degraded=not is_covered,
         )
         logged = [
             {"raw_log_id": turn.raw_log_id, "layer": each.layer.value} for each in episodes for turn in each.turns

@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
-from memory.errors import KemIdTaken, NotYoursToShare, SharedMemoryAway
+from memory.errors import KemIdTaken, NoSuchKem, NotYoursToShare, NotYoursToWrite, SharedMemoryAway
 from memory.swm.cache import CacheAway, EmbeddedCache
 from memory.swm.subscriptions import KemEvent
 from memory.swm.tables import WriteRow
@@ -249,6 +249,61 @@ async def test_what_is_deleted_goes_from_cache_and_queue(desk: Desk) -> None:
     assert [each.event_type for each in happened] == ["KEM_DELETED"]
     assert await desk.found() == []
     assert desk.glm.stored == []
+
+
+async def test_new_units_are_public_while_the_global_memory_is_away(desk: Desk) -> None:
+    desk.glm.is_away = True
+    await desk.publish(id="kem_said", visibility="public")
+    await desk.publish(id="kem_minted", is_new=True)
+
+    assert sorted(await desk.found(CRITIC)) == ["kem_minted", "kem_said"]
+
+
+async def test_what_was_held_private_for_want_of_an_answer_is_shared_once_there_is_one(desk: Desk) -> None:
+    desk.glm.is_away = True
+    await desk.publish(id="kem_1", persist=True)
+    assert await desk.found(CRITIC) == []
+    desk.glm.is_away = False
+    happened = await desk.carry()
+
+    assert await desk.found(CRITIC) == ["kem_1"]
+    assert [(each.event_type, each.kem and each.kem.visibility) for each in happened] == [("KEM_PUBLISHED", "public")]
+
+
+async def test_a_deleted_unit_is_neither_at_hand_nor_stored_later(desk: Desk) -> None:
+    desk.glm.is_away = True
+    await desk.publish(id="kem_1", visibility="public", persist=True)
+    with pytest.raises(NotYoursToWrite):
+        await desk.cache_sync.remove("kem_1", CRITIC)
+    happened = await desk.cache_sync.remove("kem_1", RESEARCHER)
+    desk.glm.is_away = False
+    await desk.carry()
+
+    assert [each.event_type for each in happened] == ["KEM_DELETED"]
+    assert await desk.found() == desk.glm.stored == []
+    with pytest.raises(NoSuchKem):
+        await desk.cache_sync.remove("kem_1", RESEARCHER)
+
+
+async def test_a_unit_whose_storing_may_be_under_way_is_not_said_to_be_deleted(desk: Desk) -> None:
+    desk.glm.loses_answers = True
+    await desk.publish(id="kem_1", persist=True)
+    await desk.carry()
+
+    with pytest.raises(SharedMemoryAway):
+        await desk.cache_sync.remove("kem_1", RESEARCHER)
+
+
+async def test_what_was_sent_before_a_crash_is_sent_again_as_it_was(desk: Desk) -> None:
+    desk.glm.loses_answers = True
+    await desk.publish(id="kem_1", persist=True)
+    await desk.carry()
+    await desk.publish(id="kem_2", persist=True)
+    again = another(desk)
+    await again.carry()
+
+    assert again.glm.asked[0] == desk.glm.asked[0]
+    assert [ids for _, ids in again.glm.asked] == [["kem_1"], ["kem_2"]]
 
 
 async def test_what_has_no_room_is_told_as_evicted(desk: Desk) -> None:

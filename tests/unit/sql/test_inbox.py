@@ -231,6 +231,23 @@ async def test_what_is_old_is_forgotten_at_a_start(open_inbox: OpenInbox) -> Non
     assert await outcome_of(instance, "msg_new") is not None
 
 
+async def test_what_grows_old_meanwhile_is_forgotten_daily(
+    open_inbox: OpenInbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mindbus.sql.inbox._PRUNE_EVERY_S", 0.05)
+    instance = open_inbox()
+    await instance.start(Post())  # type: ignore[arg-type]  # it only publishes
+    await handle(instance, "msg_old")
+    async with instance.database.transaction() as session:
+        await session.execute(update(inbox_tables.inbox).values(handled_at=datetime.now(UTC) - KEPT))
+
+    await until(lambda: _is_forgotten(instance, "msg_old"))
+
+
+async def _is_forgotten(instance: SqlInbox, message_id: str) -> bool:
+    return await outcome_of(instance, message_id) is None
+
+
 @pytest.mark.parametrize(
     ("names", "emptied"), [(("anna", "conv_anna"), {"msg_a", "msg_b"}), ((), {"msg_a", "msg_b", "msg_c"})]
 )

@@ -67,6 +67,15 @@ async def test_events_are_read_whole_in_the_order_in_which_they_were_recorded(ti
     assert [event.name for event in page.items] == ["message_received", "weather.rain"]
 
 
+async def test_events_leave_once_their_time_is_over(timeline: Timeline) -> None:
+    await record(timeline, *(an_event(minute) for minute in range(2100)), last := an_event(3000))
+
+    assert await timeline.prune(NOON + timedelta(minutes=2500)) == 2100
+
+    assert await timeline.extent() == (1, last.time)
+    assert await ids(timeline) == [last.event_id]
+
+
 async def test_an_id_may_be_as_long_as_the_wire_allows(timeline: Timeline) -> None:
     event = an_event(1).model_copy(update={"event_id": "e" * 128})
 

@@ -7,7 +7,7 @@ import structlog
 
 from mindbus.health import is_alive
 from mindbus.testing.wait import until
-from mindbus_fleet.supervision.children import Child, Group, Launch, tail
+from mindbus_fleet.supervision.children import Child, Group, Launch, rotate_logs, tail
 
 Start = Callable[[str], Child]
 
@@ -82,6 +82,18 @@ async def test_silence_is_counted_look_by_look_until_the_next_sign(start: Start)
 
     assert [child.silent_s(sign, 1.0) for sign in (0, 0, 0, 7.5, 7.5, 8, 8)] == [0, 1, 2, 0, 1, 0, 1]
     await child.stop(5)
+
+
+def test_a_log_that_has_grown_large_begins_anew_under_whoever_writes_to_it(tmp_path: Path) -> None:
+    log = tmp_path / "worker.log"
+    with log.open("ab") as writer:
+        writer.write(b"early\n" * 2_000_000)
+        writer.flush()
+        rotate_logs(tmp_path)
+        writer.write(b"late\n")
+
+    assert log.read_bytes() == b"late\n"
+    assert tail(tmp_path / "worker.log.1", 1) == "early"
 
 
 def test_a_tail_has_the_last_lines_of_the_part_that_counts(tmp_path: Path) -> None:

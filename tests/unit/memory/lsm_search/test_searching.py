@@ -237,6 +237,22 @@ async def test_while_the_embedder_is_away_words_are_compared(library: Library) -
     assert texts(found) == ["My dog Rex is ill, he does not eat."]
 
 
+async def test_a_chat_that_was_searched_before_the_embedder_was_open_gets_its_vectors(library: Library) -> None:
+    await library.fill()
+    embedder, library.search.embeddings.embedder = library.search.embeddings.embedder, None
+    library.search.indexes.on_erased(None)
+    assert (await library.found("which dog is ill")).is_degraded
+
+    library.search.embeddings.embedder = embedder
+    # A turn that comes now must not bring the index up to date without the others' vectors.
+    await library.record(said("The spare key is under the blue pot.", NOON + 50 * DAY))
+    found = await library.found("which dog was ill")
+
+    assert not found.is_degraded
+    async with library.search.indexes.index(ANNA, library.search.embeddings.model) as index:
+        assert index.vectors.count == len(index) - 1
+
+
 async def test_a_turn_is_found_by_its_words_before_it_has_a_vector(library: Library) -> None:
     await library.fill()
     await library.found("anything")
