@@ -1,9 +1,10 @@
 """Settings of the whole fleet: the library's, and those of its services and agents."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from bus_schema.artifacts import retention_policy
 from bus_schema.history import DEFAULT_CONTEXT_TOKENS, MAX_CONTEXT_TOKENS
@@ -259,6 +260,19 @@ class FleetSettings(Settings):
         default=200, ge=1, description="How many streams of events the HTTP gateway keeps open at once."
     )
 
+    oidc_issuer: str | None = Field(
+        default=None,
+        description="OpenID provider by which people sign in to the web app, besides tokens: its https:// issuer URL.",
+    )
+    oidc_client_id: str | None = Field(default=None, description="Id by which the provider knows the gateway.")
+    oidc_client_secret: str | None = Field(
+        default=None, repr=False, description="Secret of that client; default: a public client, which has none."
+    )
+    oidc_scope: str = Field(default="openid profile email", description="What the provider is asked for.")
+    oidc_claim: str = Field(
+        default="preferred_username",
+        description="Claim that has the name of the account; email counts if the provider has verified it.",
+    )
     gateway_trusted_proxies: str = Field(
         default="",
         description="Addresses or networks, by commas, of proxies whose X-Forwarded-For and -Proto are believed.",
@@ -272,6 +286,20 @@ class FleetSettings(Settings):
         description="How many tokens of models a person's messages may cost in a day (UTC), of operators' any number; "
         "0: any number.",
     )
+
+    @field_validator("oidc_issuer")
+    @classmethod
+    def _is_trustworthy(cls, issuer: str | None) -> str | None:
+        parts = urlsplit(issuer or "https:")
+        if parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1"):
+            raise ValueError("is no https:// URL: whoever sits in between could sign in as anybody")
+        return issuer
+
+    @model_validator(mode="after")
+    def _knows_its_client(self) -> Self:
+        if self.oidc_issuer and not self.oidc_client_id:
+            raise ValueError("MINDBUS_OIDC_ISSUER needs MINDBUS_OIDC_CLIENT_ID")
+        return self
 
     @field_validator("retention")
     @classmethod

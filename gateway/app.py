@@ -17,6 +17,7 @@ from gateway.api import artifacts, dialogues, episodes, fleet, memory, runs, sim
 from gateway.backend import Backend
 from gateway.event_streams import EventStreams
 from gateway.login import login_routes
+from gateway.openid import openid_routes
 from gateway.problems import EXPECTED, Problem, field_errors, problem_for, problem_response, respond
 from gateway.token_budget import BudgetSpent
 from mindbus.logs import logger
@@ -50,7 +51,10 @@ def create_app(backend: Backend, keys: AccessKeys, streams: EventStreams) -> Fas
     bound_to = backend.settings.gateway_host
     app.add_middleware(AccessControl, keys=keys, throttle=throttle, rate=rate, bound_to=bound_to)
     _add_error_handlers(app)
-    app.include_router(login_routes(keys, throttle))
+    has_provider = backend.settings.oidc_issuer is not None and not keys.is_open
+    app.include_router(login_routes(keys, throttle, has_provider=has_provider))
+    if has_provider:
+        app.include_router(openid_routes(backend.settings, keys, backend.clock))
     bearer = Security(HTTPBearer(auto_error=False, description="The token of the gateway, if it has one."))
     for resource in _RESOURCES:
         app.include_router(
