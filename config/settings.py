@@ -260,6 +260,12 @@ class FleetSettings(Settings):
         default=200, ge=1, description="How many streams of events the HTTP gateway keeps open at once."
     )
 
+    gateway_tls_cert: Path | None = Field(
+        default=None, description="Certificate chain (PEM) with which the HTTP gateway speaks TLS; default: plain HTTP."
+    )
+    gateway_tls_key: Path | None = Field(
+        default=None, description="Private key of that certificate; default: it is in the same file."
+    )
     oidc_issuer: str | None = Field(
         default=None,
         description="OpenID provider by which people sign in to the web app, besides tokens: its https:// issuer URL.",

@@ -34,11 +34,11 @@ def bound_socket(settings: "FleetSettings") -> socket.socket:
     return _bound(settings.gateway_host, 0)
 
 
-def url_of(bound: socket.socket) -> str:
+def url_of(bound: socket.socket, scheme: str = "http") -> str:
     """The URL to open in a browser on this machine."""
     host, port = bound.getsockname()[:2]
     host = _LOOPBACK_OF.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def url_file(settings: RunSettings) -> Path:

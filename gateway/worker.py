@@ -59,14 +59,14 @@ class GatewayWorker(Worker):
         if token is not None and token.is_new:
             logger().info("gateway token made", file=str(token_file(settings)))
         bound = bound_socket(settings)
-        self.url = url_of(bound)
+        self.url = url_of(bound, "https" if settings.gateway_tls_cert else "http")
         keys = AccessKeys(token.text if token else None, self._context.clock, accounts_of(settings))
         app = create_app(self.backend, keys, self.streams)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.backend.running())
             if self._has_screens:
                 stack.push_async_callback(_mount_screens(app, self.backend).close)
-            await stack.enter_async_context(_serving(app, bound, settings.gateway_trusted_proxies))
+            await stack.enter_async_context(_serving(app, bound, settings))
             self._running = stack.pop_all()
         write_private(url_file(settings), self.url)
         logger().info("gateway serves", url=self.url, asks_for_token=token is not None)
@@ -121,7 +121,7 @@ def open_gateway(context: WorkerContext) -> GatewayWorker:
 
 
 @asynccontextmanager
-async def _serving(app: ASGIApp, bound: socket.socket, trusted_proxies: str) -> AsyncIterator[None]:
+async def _serving(app: ASGIApp, bound: socket.socket, settings: FleetSettings) -> AsyncIterator[None]:
     """Uvicorn for one app on one bound socket; at the end open requests finish within the drain time."""
     config = uvicorn.Config(
         app,
@@ -129,8 +129,10 @@ async def _serving(app: ASGIApp, bound: socket.socket, trusted_proxies: str) -> 
         access_log=False,
         server_header=False,
         # Of others a header that names the client is a lie that would get around the limit of wrong tokens.
-        proxy_headers=bool(trusted_proxies),
-        forwarded_allow_ips=trusted_proxies,
+        proxy_headers=bool(settings.gateway_trusted_proxies),
+        forwarded_allow_ips=settings.gateway_trusted_proxies,
+        ssl_certfile=settings.gateway_tls_cert,
+        ssl_keyfile=settings.gateway_tls_key,
         limit_concurrency=_MAX_CONNECTIONS,
         timeout_graceful_shutdown=_DRAIN_S,
     )
