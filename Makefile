@@ -6,7 +6,7 @@ BRIEF ?=
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-to-run setup-tests demo test check check-code check-tests up down compose-smoke proof chaos floors bench profile docs docs-serve dist
+.PHONY: help setup setup-to-run setup-tests demo test check check-code check-tests up down compose-smoke proof chaos floors bench profile docs docs-serve dist audit
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ docs: setup ## Build the documentation as a site in site/: make docs, or make do
 
 docs-serve: setup
 	@$(BIN)/zensical serve
+
+audit: setup-tests ## Known vulnerabilities of what the lock names, where a database of them can be reached
+	@$(BIN)/python -m tests.audit
 
 dist: setup ## Build both wheels into dist/, without a network
 	rm -rf dist

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -32,6 +33,7 @@ from mindbus.registry import installed_workers
 from mindbus.running_fleets import where_to_look
 from mindbus.sql.database import Database
 from mindbus.version import __version__
+from mindbus_fleet.cli.security_checks import security
 from mindbus_fleet.cli.service_checks import CheckResult, Status, dialogue_files, dialogue_queues, vectors_of_glm
 from mindbus_fleet.node.installation import RabbitMQMissing, find_rabbitmq
 from mindbus_fleet.supervision.run_folder import RunFolder
@@ -46,14 +48,22 @@ _DATABASES = ("storage", "orchestrator", "glm", "swm", "lsm", "history")
 
 
 @app.command()
-def doctor(as_json: Json = False) -> None:
+def doctor(
+    only_security: Annotated[
+        bool, typer.Option("--security", help="Only what is open to whom: files, users, connections.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Check this machine and what runs on it; exit 1 on a failure, 0 on mere warnings.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
     mindbus doctor
+
+    mindbus doctor --security
     """
-    found = run(_examine_visibly(read_settings(FleetSettings)))
+    settings = read_settings(FleetSettings)
+    found = list(security(settings)) if only_security else run(_examine_visibly(settings))
     findings = [replace(finding, detail=without_secrets(finding.detail)) for finding in found]
     counts = Counter(finding.status for finding in findings)
     if as_json:
