@@ -87,7 +87,7 @@ def _gateway(settings: FleetSettings) -> CheckResult:
 
 
 def _transport(settings: FleetSettings) -> CheckResult:
-    """What leaves this machine in clear."""
+    """Connections by which something leaves this machine in clear."""
     names = ("amqp_url", "management_url", "s3_endpoint_url", "redis_url", "cache_redis_url", "qdrant_url")
     named = [(name, getattr(settings, name)) for name in (*names, "llm_base_url", "embedding_base_url")]
     clear = [
@@ -115,7 +115,7 @@ def _provider(settings: FleetSettings) -> CheckResult:
 
 
 def _people(settings: FleetSettings) -> CheckResult:
-    """Who may do all."""
+    """People who may do all, and workers that may ask all."""
     accounts = accounts_of(settings).all()
     named = {name.strip() for name in settings.operators.split(",") if name.strip()}
     operators = sorted(named | {each.name for each in accounts if each.is_operator})
