@@ -43,7 +43,7 @@ class GatewaySettings(Settings):
     gateway_tls_cert: Path | None = Field(
         default=None, description="Certificate chain (PEM) with which the HTTP gateway speaks TLS; default: plain HTTP."
     )
-    gateway_tls_key: Path | None = Field(
+    gateway_tls_key_file: Path | None = Field(
         default=None, description="Private key of that certificate; default: it is in the same file."
     )
     oidc_issuer: str | None = Field(

@@ -132,7 +132,7 @@ async def _serving(app: ASGIApp, bound: socket.socket, settings: FleetSettings) 
         proxy_headers=bool(settings.gateway_trusted_proxies),
         forwarded_allow_ips=settings.gateway_trusted_proxies,
         ssl_certfile=settings.gateway_tls_cert,
-        ssl_keyfile=settings.gateway_tls_key,
+        ssl_keyfile=settings.gateway_tls_key_file,
         limit_concurrency=_MAX_CONNECTIONS,
         timeout_graceful_shutdown=_DRAIN_S,
     )

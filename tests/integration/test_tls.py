@@ -89,7 +89,7 @@ async def test_workers_clients_and_commands_speak_amqps_to_whom_their_authority_
 async def test_the_gateway_speaks_https_alone_and_its_cookies_are_secure(
     broker: Broker, vhost_url: str, migrated_folder: Path, authority: Authority
 ) -> None:
-    options = {"gateway_tls_cert": authority.cert, "gateway_tls_key": authority.key, "gateway_access": "token"}
+    options = {"gateway_tls_cert": authority.cert, "gateway_tls_key_file": authority.key, "gateway_access": "token"}
     settings = gateway_settings(broker, vhost_url, migrated_folder, gateway_host="localhost", **options)
     async with fleet_of(GatewayWorker, settings=settings) as fleet:
         url = fleet[GatewayWorker].url.replace("127.0.0.1", "localhost")
