@@ -17,8 +17,10 @@ from bus_schema.process import GetProcess, Run
 from bus_schema.timeline import GetTimeline, GetTimelineBuckets, TimelineBuckets, TimelinePage
 from config.settings import FleetSettings
 from gateway.access_tokens import OWNER
+from gateway.display_names import DisplayNames
 from gateway.event_feed import EventFeed
 from gateway.shared_memory import MemoryChangeListener, SharedMemories, SharedMemory
+from gateway.sim_teams import simulated_names
 from gateway.timeline_tail import TimelineTail
 from gateway.token_budget import BudgetSpent, TokenBudget
 from gateway.visibility import EventScope, ForOperators, NotYours, VisibleFeed, VisibleTimeline
@@ -55,6 +57,7 @@ class Backend:
         self._memories = SharedMemories(bus)
         self._budget = TokenBudget(self._events, accounts_of(settings), clock)
         self._memory_listener = MemoryChangeListener(self._events, self._memories.changes)
+        self.names = DisplayNames(self.bus, simulated_names())
         self._look_as(OWNER)
 
     def of(self, account: Account) -> Self:

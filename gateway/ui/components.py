@@ -25,6 +25,11 @@ def box(classes: str = "", tag: str = "div") -> Element:
     return ui.element(tag).classes(classes)
 
 
+def scroller(classes: str = "", tag: str = "div") -> Element:
+    """A place that scrolls, for the keyboard too."""
+    return attributes(box(f"mb-scroll {classes}", tag), tabindex="0")
+
+
 def text(content: str, classes: str = "", tag: str = "span") -> TextElement:
     """An element with text; markup in it is not interpreted."""
     return TextElement(tag=tag, text=content).classes(classes)

@@ -1,10 +1,13 @@
 """Dialogs: confirmation of what cannot be undone, prompts for a user, a date, a task."""
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from functools import partial
 
 from gateway.ui.components import attributes, box, button, field, popup, text
 from gateway.ui.i18n import Localizer
+from gateway.ui.page_session import PageSession
+from gateway.ui.sections import EXPECTED_ERRORS, error_text
 
 
 async def confirm(i18n: Localizer, title: str, explanation: str, action: str, number: int) -> bool:
@@ -30,26 +33,81 @@ async def confirm(i18n: Localizer, title: str, explanation: str, action: str, nu
 
 
 def prompt_user(
-    i18n: Localizer,
+    session: PageSession,
     key: str,
     user_id: str,
-    on_submit: Callable[[str], str | None] | Callable[[str], None],
+    on_submit: Callable[[str], object],
+    *,
     action: str = "timeline.show",
+    may_be_new: bool = False,
 ) -> None:
-    """Ask for a user id; `on_submit` acts on it or returns what is wrong with it. Messages: `key`, `key_hint`."""
-    typed = {"user": user_id}
+    """Ask for a user by id or name, in any script; `on_submit` takes their id. Messages: `key`, `key_hint`.
 
-    def go() -> None:
-        problem.set_text(on_submit(typed["user"].strip()) or "")
+    With `may_be_new` a name of nobody yet becomes a user, and there must be one; without, nothing typed means all.
+    """
+    i18n, names = session.i18n, session.backend.names
+    typed = {"user": names.of(user_id) if user_id else ""}
 
-    with popup(i18n(key)):
+    async def go() -> None:
+        name = typed["user"].strip()
+        try:
+            chosen = (
+                await names.introduce(name, session.backend.bus)
+                if may_be_new and name
+                else names.resolve(name)
+                if name
+                else ""
+            )
+        except EXPECTED_ERRORS as error:
+            problem.set_text(error_text(i18n, error))
+            return
+        if chosen is None or (may_be_new and not chosen):
+            problem.set_text(i18n("chat.nobody", name=name) if name else i18n("chat.no_name"))
+            return
+        dialog.close()
+        on_submit(chosen)
+
+    with popup(i18n(key)) as dialog:
         text(i18n(key), "", "h2")
         text(i18n(f"{key}_hint"), "", "p")
-        line = field(i18n("chat.user"), user_id, lambda value: typed.update(user=value), placeholder="alice")
-        attributes(line, autofocus=True).on("keydown.enter", go)
+        line = field(i18n("chat.user"), typed["user"], lambda value: typed.update(user=value), placeholder="Алия")
+        attributes(line, autofocus=True, maxlength=100).on("keydown.enter", go)
         problem = text("", "mb-err mb-meta")
+        attributes(problem, role="alert")
         with box("mb-actions"):
+            button(i18n("cancel"), dialog.close, "mb-quiet")
             button(i18n(action), go, "mb-primary")
+
+
+def ask_for_range(
+    i18n: Localizer, since: datetime, until: datetime, on_submit: Callable[[datetime, datetime], object]
+) -> None:
+    """Ask between which two moments, in the zone of the viewer."""
+    form = {
+        key: at.astimezone(i18n.zone).replace(tzinfo=None, second=0, microsecond=0).isoformat()
+        for key, at in (("from", since), ("to", until))
+    }
+
+    def go() -> None:
+        try:
+            start, end = (datetime.fromisoformat(form[key]).replace(tzinfo=i18n.zone) for key in ("from", "to"))
+        except ValueError:
+            problem.set_text(i18n("range.no_date"))
+            return
+        problem.set_text("" if start < end else i18n("range.backwards"))
+        if start < end:
+            on_submit(start, end)
+
+    with popup(i18n("range.custom")):
+        text(i18n("range.custom"), "", "h2")
+        for key in ("from", "to"):
+            text(i18n(f"range.{key}"), "mb-label")
+            line = field(i18n(f"range.{key}"), form[key], partial(form.__setitem__, key), type="datetime-local")
+            line.on("keydown.enter", go)
+        problem = text("", "mb-err mb-meta")
+        attributes(problem, role="alert")
+        with box("mb-actions"):
+            button(i18n("timeline.show"), go, "mb-primary")
 
 
 def ask_for_date(i18n: Localizer, task: str, submit: Callable[[str], Awaitable[str | None]]) -> None:

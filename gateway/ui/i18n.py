@@ -42,6 +42,11 @@ class Localizer:
         assert isinstance(phrase, str), f"{key} is a plural"
         return phrase.format(**values) if values else phrase
 
+    def named(self, kind: str, name: str) -> str:
+        """The message of a name that may be of somebody else's making: without one, the name in words."""
+        phrase = self._messages.get(f"{kind}.{name}")
+        return phrase if isinstance(phrase, str) else name.replace("_", " ")
+
     def count(self, key: str, number: int, **values: object) -> str:
         forms = self._messages[key]
         assert isinstance(forms, list), f"{key} is no plural"

@@ -31,7 +31,7 @@ class Layout:
             self._rail()
             self._top()
         attributes(box("mb-toasts"), role="status", aria_live="polite")
-        ui.run_javascript(f"mbKnow({json.dumps([i18n(key) for key in _BROWSER_MESSAGES])})")
+        ui.run_javascript(f"mbKnow({json.dumps({name: i18n(key) for name, key in _BROWSER_MESSAGES.items()})})")
 
     def show_health(self, health: BusHealth) -> None:
         i18n = self.i18n
@@ -119,7 +119,7 @@ class Layout:
                 icon("search", "mb-i14")
                 text(i18n("find"), "mb-find-text")
                 self.find_keys = text("", "mb-kbd")
-            find.on("click", js_handler=_press("palette"))
+            find.on("click", js_handler="() => mbOpenPalette()")
             with anchor("/fleet", classes="mb-health") as self._health:
                 self._dot = box("mb-dot mb-t3", "i")
                 self._sentence = text(i18n("health.unknown"))
@@ -133,7 +133,15 @@ def _press(key: str) -> str:
 
 _LEAVE = "() => fetch('/logout', {method: 'POST'}).then(() => { location.href = '/login'; })"
 # What the browser says by itself, without the gateway or before it has answered.
-_BROWSER_MESSAGES = ("copied", "not_copied", "lost.gateway", "lost.again")
+_BROWSER_MESSAGES = {
+    "copied": "copied",
+    "notCopied": "not_copied",
+    "lostGateway": "lost.gateway",
+    "lostAgain": "lost.again",
+    "lostRetry": "lost.retry",
+    "lostTrying": "lost.trying",
+    "lostShort": "lost.short",
+}
 # BusHealth is never told by colour alone.
 _SHAPES = {"ok": "", "warn": "mb-ring", "err": "mb-square", "t3": ""}
 

@@ -1,5 +1,6 @@
 """One open page: client information, keyboard, timers, subscriptions, address and notices."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, aclosing
@@ -20,7 +21,8 @@ from gateway.event_feed import Listener, MissedEvents
 from gateway.timeline_tail import sequence_of
 from gateway.ui.activity import ActivityMonitor
 from gateway.ui.command_palette import CommandPalette
-from gateway.ui.components import attributes, box, button, text, toggle, update
+from gateway.ui.components import attributes, box, button, refill, text, toggle, update
+from gateway.ui.error_pages import draw_failure
 from gateway.ui.i18n import Localizer, language_of
 from gateway.ui.layout import Layout, skeleton
 from gateway.ui.sections import EXPECTED_ERRORS, error_text
@@ -84,10 +86,12 @@ class PageSession:
         self.client = ClientInfo(self.i18n)
         self._on_key: dict[str, Callable[[], Any]] = {}
         self.row: str | None = None
+        self._is_drawn = False
         self._timers: list[ui.timer] = []
         self._events: Listener[Envelope] = Listener()
         self._followed: set[tuple[object, ...]] = set()
         self._client = ui.context.client
+        self._client.on_exception(self._fail)
         place = _PLACES.get(name, name)
         ui.page_title(f"{self.i18n(f'nav.{place}')} · MindBus")
         self.layout = Layout(self.i18n, place, can_leave=COOKIE in request.cookies)
@@ -98,11 +102,13 @@ class PageSession:
 
     async def open(self) -> None:
         """Wait for the browser and its facts, then be ready to draw."""
+        reading = asyncio.create_task(self.backend.names.refresh(), name="names")
         self.client = await client_info(self.i18n)
+        await reading
         self.i18n = self.layout.i18n = self.client.i18n
         self.layout.find_keys.set_text(self.client.find_keys)
-        palette = CommandPalette(self.i18n, self.backend)
-        self.on_keys({"palette": palette.open, "?": palette.show_keys})
+        self.palette = CommandPalette(self.i18n, self.backend)
+        self.on_keys({"palette": self.palette.open, "?": self.palette.show_keys})
         ui.on("mb_key", self._press)
         ui.on("mb_visible", lambda event: self._set_visible(is_visible=bool(event.args["visible"])))
         self._skeleton.delete()
@@ -110,11 +116,21 @@ class PageSession:
 
     def finish(self) -> None:
         """Mark the page as drawn, for tests."""
+        self._is_drawn = True
         update(self.main, data_drawn=self.name)
 
     def end(self) -> None:
         """Leave the page, whose account has been revoked; it takes no more."""
         self._client.delete()
+
+    def _fail(self, error: Exception) -> None:
+        """Tell of an error that nobody had foreseen: in the place of a screen not drawn yet, else as a notice."""
+        logger().error("screen failed", screen=self.name, error=type(error).__name__, reason=str(error))
+        if self._is_drawn:
+            self.say(self.i18n("error.handler"), is_error=True)
+            return
+        with refill(self.main):
+            draw_failure(self.i18n)
 
     def subtitle(self, content: str) -> None:
         self.layout.subtitle.set_text(content)
@@ -203,7 +219,9 @@ class PageSession:
             return
         self._banner.clear()
         self._banner.classes(replace="mb-banner" if is_lost else "mb-hidden")
-        toggle(self.main, "mb-dimmed", is_on=is_lost)
+        # One cause, one banner: sections that the bus fails say nothing of their own.
+        for name in ("mb-dimmed", "mb-bus-lost"):
+            toggle(self.main, name, is_on=is_lost)
         if is_lost:
             with self._banner:
                 icon("alert")

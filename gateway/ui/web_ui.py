@@ -4,15 +4,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request
-from nicegui import ui
+from nicegui import Client, background_tasks, ui
+from nicegui import app as nicegui_app
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from bus_schema.replies import Code
 from gateway.backend import Backend
+from gateway.problems import problem_response
 from gateway.ui.activity import ActivityMonitor
 from gateway.ui.chat.screen import ChatScreen
-from gateway.ui.components import text
+from gateway.ui.components import refill, text
 from gateway.ui.episodes.screen import EpisodesScreen
+from gateway.ui.error_pages import draw_failure, draw_not_found
 from gateway.ui.fleet.screen import FleetScreen
 from gateway.ui.memory.screen import MemoryScreen
 from gateway.ui.page_session import PageSession
@@ -52,6 +57,8 @@ class WebUI:
         async def artifact_page(request: Request, artifact_id: str) -> None:
             await self._show("artifact", request, lambda session: ArtifactScreen.draw(session, artifact_id))
 
+        nicegui_app.exception_handler(404)(self._not_found)
+        nicegui_app.exception_handler(Exception)(self._failed)
         ui.run_with(
             app,
             title="MindBus",
@@ -70,10 +77,40 @@ class WebUI:
         async def page(request: Request) -> None:
             await self._show(name, request, draw)
 
-    async def _show(self, name: str, request: Request, draw: Draw) -> None:
+    async def _not_found(self, request: Request, error: Exception) -> Response:
+        """The page of an address that leads nowhere; a path of a script or a picture gets a plain answer."""
+        if request.method != "GET" or "text/html" not in request.headers.get("accept", ""):
+            return problem_response(Code.NOT_FOUND, f"there is no {request.url.path}")
+
+        with Client(ui.page(""), request=request) as client:
+            session = self._begin("missing", request)
+
+            async def finish() -> None:
+                with client:
+                    await session.open()
+                    with session.main:
+                        draw_not_found(session.i18n, session.palette.open)
+                    session.finish()
+
+            background_tasks.create(finish(), name="page not found")
+            return client.build_response(request, 404)
+
+    async def _failed(self, request: Request, _error: Exception) -> Response:
+        """The page of a screen that failed before it was sent."""
+        with Client(ui.page(""), request=request) as client:
+            session = self._begin("failed", request)
+            with refill(session.main):
+                draw_failure(session.i18n)
+            return client.build_response(request, 500)
+
+    def _begin(self, name: str, request: Request) -> PageSession:
+        """The layout of a page, to be sent at once."""
         ui.add_head_html(_HEAD + (_CHARTS if name in _WITH_CHARTS else ""))
-        backend = self._backend.of(request.state.account)
-        session = PageSession(backend, self._activity, name, request)
+        return PageSession(self._backend.of(request.state.account), self._activity, name, request)
+
+    async def _show(self, name: str, request: Request, draw: Draw) -> None:
+        session = self._begin(name, request)
+        backend = session.backend
         await session.open()
         session.every(_LOOK_AT_ACCOUNT_EVERY_S, lambda: None if backend.is_current() else session.end())
         with session.main:

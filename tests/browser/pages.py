@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ SCREENSHOTS = Path("build/screenshots")
 ZONE = "Asia/Almaty"
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
+_AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 # What a screen may not say to its developers while somebody uses it.
 _LOUD = ("error", "warning")
 
@@ -85,6 +87,18 @@ def keep(page: Page, name: str, looks: Looks) -> Path:
     path = SCREENSHOTS / f"{re.sub(r'[^a-z0-9]+', '-', name)}-{looks}.png"
     page.screenshot(path=path)
     return path
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core calls serious or critical, with the elements."""
+    page.evaluate(_AXE)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    return [
+        f"{one['id']}: {node['html'][:200]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
 
 
 def low_contrasts(page: Page) -> list[dict[str, Any]]:

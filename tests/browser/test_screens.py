@@ -19,7 +19,7 @@ from config.settings import FleetSettings
 from mindbus.bus.connection import connect
 from tests.browser.conftest import App
 from tests.browser.letters import CONTENT, TRACE, send_a_dead_letter
-from tests.browser.pages import Looks, keep, looking, low_contrasts, overflow
+from tests.browser.pages import Looks, keep, looking, low_contrasts, overflow, violations
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -441,6 +441,7 @@ def test_every_screen_fits_and_can_be_read(app: App, browser: Browser, run_id: s
             expect(page.locator(f"[data-drawn='{screen}']")).to_have_count(1)
             assert overflow(page) <= 0, screen
             assert page.locator("html").get_attribute("lang") == looks.language
+            assert not violations(page), screen
             for theme in ("dark", "light"):
                 page.evaluate(f"mbSetTheme('{theme}')")
                 keep(page, screen, replace(looks, theme=theme))

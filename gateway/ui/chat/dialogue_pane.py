@@ -23,7 +23,7 @@ from gateway.api.dialogues import end as end_dialogue
 from gateway.ui.chat.delegations import DelegationList
 from gateway.ui.chat.message_views import NotificationView, StreamingAnswer, show_message
 from gateway.ui.chat.user_profile import TOPICS, UserProfile
-from gateway.ui.components import anchor, attributes, box, button, icon_button, icon_link, person, text
+from gateway.ui.components import anchor, attributes, box, button, icon_button, icon_link, person, scroller, text
 from gateway.ui.page_session import PageSession
 from gateway.ui.sections import EXPECTED_ERRORS, ScreenSection, error_text
 from gateway.ui.svg import icon
@@ -206,13 +206,14 @@ class DialoguePane:
 
     def __init__(self, session: PageSession, user_id: str, on_close: Callable[[str], None] | None) -> None:
         self.session, self.user_id = session, user_id
+        self._name = session.backend.names.of(user_id)
         self.profile = UserProfile(user_id)
-        with attributes(box("mb-pane", "section"), aria_label=user_id):
+        with attributes(box("mb-pane", "section"), aria_label=self._name):
             self._head(on_close)
-            with attributes(box("mb-scroll mb-talk"), role="log", aria_live="polite") as scroller:
+            with attributes(scroller("mb-talk"), role="log", aria_live="polite") as talk:
                 column = box("mb-column")
             self.part = ScreenSection(session.i18n, column)
-            self.conversation = ConversationView(session, user_id, self.profile, column, scroller)
+            self.conversation = ConversationView(session, user_id, self.profile, column, talk)
             self._composer()
 
     async def open(self) -> None:
@@ -258,9 +259,9 @@ class DialoguePane:
         with box("mb-pane-head"):
             with attributes(anchor("/chat", classes="mb-ib mb-back"), aria_label=i18n("back")):
                 icon("left")
-            person(user, user)
+            person(user, self._name)
             with box("mb-stack mb-grow"):
-                text(user, "mb-pane-name mb-ell", "h2")
+                attributes(text(self._name, "mb-pane-name mb-ell", "h2"), title=user)
                 self._state = text("", "mb-meta mb-ell")
             icon_link("timeline", i18n("chat.on_timeline"), f"/timeline?user={quote(user)}")
             button(i18n("chat.end"), self._end, "mb-end")
@@ -268,13 +269,13 @@ class DialoguePane:
                 icon_button("close", i18n("close"), lambda: on_close(user))
 
     async def _end(self) -> None:
-        done = self.session.i18n("chat.ended", user=self.user_id)
+        done = self.session.i18n("chat.ended", user=self._name)
         await self.session.attempt(end_dialogue(self.user_id, self.session.backend), done)
 
     def _composer(self) -> None:
         i18n = self.session.i18n
         with box("mb-composer-place"), box("mb-composer"):
-            label = i18n("chat.message_for", user=self.user_id)
+            label = i18n("chat.message_for", user=self._name)
             area = attributes(box("", "textarea"), rows=1, placeholder=label, aria_label=label)
             attributes(area, maxlength=MAX_MESSAGE_CHARS, data_composer=self.user_id)
             area.on("input", js_handler="(event) => mbGrow(event.target)")

@@ -16,11 +16,11 @@ from bus_schema.conversations import MessageStored
 from bus_schema.dialogue import MAX_PREVIEW_CHARS, DialogueMessage, MessageKind
 from bus_schema.envelope import Envelope
 from bus_schema.facts import ListFacts
-from bus_schema.identities import is_user_id
 from bus_schema.processing import ContextUpdated, TaskStatus
 from bus_schema.tasks import ListTasks
 from gateway.api.dialogues import history
 from gateway.api.tasks import read_facts, read_tasks
+from gateway.display_names import DisplayNames
 from gateway.ui.chat.dialogue_pane import DialoguePane
 from gateway.ui.chat.user_profile import MAX_ROWS, ProfilePanel
 from gateway.ui.components import anchor, attributes, box, button, icon_button, person, search, show_if, text, toggle
@@ -37,6 +37,7 @@ class DialogueItem:
     """One dialogue as the list shows it."""
 
     user_id: str
+    name: str
     last_at: datetime | None = None
     last: str = ""
     unread: int = 0
@@ -48,7 +49,15 @@ class DialogueItem:
 class DialogueList:
     """A list of dialogues, the latest first, grouped by active and earlier."""
 
-    def __init__(self, i18n: Localizer, place: Element, on_beside: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        i18n: Localizer,
+        names: DisplayNames,
+        place: Element,
+        on_beside: Callable[[str], None],
+        on_new: Callable[[], object],
+    ) -> None:
+        self._names = names
         self._items: dict[str, DialogueItem] = {}
         self._filter = ""
         with place:
@@ -57,6 +66,9 @@ class DialogueList:
                 self.add = icon_button("plus", i18n("chat.new"))
             with attributes(box("mb-scroll mb-people-list", "nav"), aria_label=i18n("chat.dialogues")):
                 self._groups = [_Group(i18n, key, on_beside) for key in ("chat.active", "chat.earlier")]
+                # On a phone there is no pane beside the list to say so.
+                with box("mb-phone-only"):
+                    self.nothing = EmptyState(i18n, "chat", _COMMAND, on_new, "chat.none")
 
     @property
     def active(self) -> int:
@@ -66,13 +78,13 @@ class DialogueList:
         return list(self._items)
 
     def meet(self, user_id: str, **facts: object) -> None:
-        item = self._items.get(user_id, DialogueItem(user_id))
+        item = self._items.get(user_id, DialogueItem(user_id, self._names.of(user_id)))
         self._items[user_id] = replace(item, **facts)  # type: ignore[arg-type]  # its own fields, by name
 
     def receive(self, message: DialogueMessage) -> None:
         if message.kind is MessageKind.HIDDEN:
             return
-        item = self._items.get(message.user_id, DialogueItem(message.user_id))
+        item = self._items.get(message.user_id, DialogueItem(message.user_id, self._names.of(message.user_id)))
         unread = 0 if item.is_open else item.unread + (message.role == "assistant")
         last = (message.content or "…")[:MAX_PREVIEW_CHARS]
         is_answering = message.role == "user"
@@ -81,14 +93,15 @@ class DialogueList:
         )
 
     def show(self) -> None:
-        shown = [item for item in self._items.values() if self._filter in item.user_id.lower()]
+        shown = [item for item in self._items.values() if self._names.matches(item.user_id, self._filter)]
         shown.sort(key=lambda item: item.last_at or datetime.min.replace(tzinfo=UTC), reverse=True)
         active, earlier = self._groups
-        active.show([item for item in shown if item.is_active or item.is_open])
-        earlier.show([item for item in shown if not (item.is_active or item.is_open)])
+        active.show([item for item in shown if item.is_active])
+        earlier.show([item for item in shown if not item.is_active])
+        self.nothing.show(is_empty=not self._items)
 
     def _find(self, name: str) -> None:
-        self._filter = name.strip().lower()
+        self._filter = name.strip()
         self.show()
 
 
@@ -114,10 +127,10 @@ class _Row:
                 anchor(f"/chat?with={quote(item.user_id)}", classes="mb-person-link"), data_row=item.user_id
             )
             with self._link:
-                person(item.user_id, item.user_id, "mb-big")
+                person(item.user_id, item.name, "mb-big")
                 with box("mb-stack mb-grow"):
                     with box("mb-line-x"):
-                        text(item.user_id, "mb-person-name mb-ell mb-grow")
+                        attributes(text(item.name, "mb-person-name mb-ell mb-grow"), title=item.user_id)
                         self._at = text("", "mb-cap mb-t3 mb-num")
                     with box("mb-line-x"):
                         self._last = text("", "mb-ell mb-grow mb-person-last")
@@ -147,17 +160,19 @@ class ChatScreen:
 
     def __init__(self, session: PageSession) -> None:
         self.session = session
-        chosen = [user for user in session.query.get("with", "").split(",") if is_user_id(user)][:_MAX_PANES]
+        names = session.backend.names
+        asked = [user for name in session.query.get("with", "").split(",") if (user := names.resolve(name))]
+        chosen = list(dict.fromkeys(asked))[:_MAX_PANES]
         with box("mb-chat" + (" mb-chat-open" if chosen else "")):
             people = box("mb-people", "aside")
-            self.people = DialogueList(session.i18n, people, self._beside)
+            new = partial(button, session.i18n("chat.new"), self._prompt_user, "mb-primary", "plus")
+            self.people = DialogueList(session.i18n, names, people, self._beside, new)
             self.people.add.on("click", self._prompt_user)
             self._part = ScreenSection(session.i18n, people)
             with box("mb-panes"):
                 on_close = self._close if len(chosen) > 1 else None
                 self.panes = [DialoguePane(session, user, on_close) for user in chosen]
                 if not chosen:
-                    new = partial(button, session.i18n("chat.new"), self._prompt_user, "mb-primary", "plus")
                     EmptyState(session.i18n, "chat", _COMMAND, new, "chat.empty").show(is_empty=True)
             self._is_profile_stale = False
             self.aside = None
@@ -258,12 +273,4 @@ class ChatScreen:
         self._open([pane.user_id for pane in self.panes if pane.user_id != user])
 
     def _prompt_user(self) -> None:
-        i18n = self.session.i18n
-
-        def open_dialogue(user: str) -> str | None:
-            if not is_user_id(user):
-                return i18n("chat.bad_user")
-            self._open([user])
-            return None
-
-        prompt_user(i18n, "chat.new", "", open_dialogue, "chat.open")
+        prompt_user(self.session, "chat.new", "", lambda user: self._open([user]), action="chat.open", may_be_new=True)

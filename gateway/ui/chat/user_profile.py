@@ -17,6 +17,7 @@ from bus_schema.notification import NotificationDeferred, NotificationGenerated,
 from bus_schema.processing import ContextUpdated, Fact, Mood, MoodAssessed, Task
 from gateway.ui.components import anchor, box, head, refill, text
 from gateway.ui.i18n import Localizer
+from gateway.ui.reasons import decision_reason
 from gateway.ui.svg import area, icon
 from gateway.ui.tasks.rows import due_text
 
@@ -162,7 +163,11 @@ class ProfilePanel:
                 for waiting in list(deferred.values())[:MAX_ROWS]:
                     wish = profile.wishes.get(waiting.notification_id)
                     deadline = i18n("aside.until", when=i18n.when(waiting.until, now))
-                    self._row(wish.message if wish else waiting.notification_id, deadline, waiting.reason)
+                    self._row(
+                        wish.message if wish else waiting.notification_id,
+                        deadline,
+                        decision_reason(i18n, waiting.reason),
+                    )
 
     @contextmanager
     def _section(self, icon_name: str, title: str, note: str = "", looks: str = "mb-meta mb-num") -> Iterator[None]:

@@ -222,7 +222,7 @@ def chat_button(session: PageSession, chat_id: str | None) -> None:
     """The chat whose episodes are shown; a click changes it."""
 
     def switch(chat: str) -> None:
-        ui.navigate.to("/episodes" + (f"?{urlencode({'chat': chat})}" if is_user_id(chat) else ""))
+        ui.navigate.to("/episodes" + (f"?{urlencode({'chat': chat})}" if chat else ""))
 
-    label = session.i18n("episodes.of_all") if chat_id is None else chat_id
-    button(label, lambda: prompt_user(session.i18n, "episodes.chat", chat_id or "", switch), "", "user")
+    label = session.i18n("episodes.of_all") if chat_id is None else session.backend.names.of(chat_id)
+    button(label, lambda: prompt_user(session, "episodes.chat", chat_id or "", switch), "", "user")

@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 from nicegui import ui
 
 from bus_schema.glm import FoundKem
-from bus_schema.identities import is_user_id
 from bus_schema.kem_query import KemQuery
 from gateway.api.memory import facets_of
 from gateway.event_feed import MissedEvents
@@ -195,8 +194,10 @@ def user_button(session: PageSession, user_id: str | None) -> None:
     """The user whose access rights apply; a click changes it."""
 
     def switch(user: str) -> None:
-        session.remember(user=user if is_user_id(user) else None, kem=None)
+        session.remember(user=user or None, kem=None)
         ui.run_javascript("location.reload()")
 
-    label = session.i18n("memory.as", user=f"user.{user_id}" if user_id else session.backend.account.identity)
-    button(label, lambda: prompt_user(session.i18n, "memory.as_user", user_id or "", switch), "mb-not-phone", "user")
+    label = session.i18n(
+        "memory.as", user=session.backend.names.of(user_id) if user_id else session.backend.account.identity
+    )
+    button(label, lambda: prompt_user(session, "memory.as_user", user_id or "", switch), "mb-not-phone", "user")

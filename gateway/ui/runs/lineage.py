@@ -94,7 +94,7 @@ def drawing_of(graph: Graph, selected: str | None, label: str) -> str:
     )
     boxes = "".join(_node(node, places[node.id], is_selected=node.id == selected) for node in graph.nodes)
     return (
-        f'<svg class="mb-graph" width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{escape(label)}">'
+        f'<svg class="mb-graph" width="{width:.0f}" height="{height:.0f}" role="group" aria-label="{escape(label)}">'
         '<defs><marker id="mb-tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         f'<path d="M0 1L7 4L0 7z" fill="var(--t3)"/></marker></defs>{lines}{boxes}</svg>'
     )

@@ -3,73 +3,18 @@
 from collections.abc import Sequence
 from urllib.parse import quote
 
-import yaml
 from nicegui import ui
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
-from pydantic import BaseModel, ConfigDict
 
 from bus_schema.envelope import Envelope
-from bus_schema.identities import UserId
-from config.shipped import shipped_file, shipped_names
-from gateway.ui.components import anchor, attributes, box, head, moment, person, refill, show_if, text, toggle
+from gateway.sim_teams import ShippedScenario, ShippedTeam, TeamMember
+from gateway.ui.components import anchor, attributes, box, head, moment, person, refill, scroller, show_if, text, toggle
 from gateway.ui.i18n import Localizer
 from gateway.ui.rows import RedrawnRow, Rows
 from gateway.ui.sim.statistics import SimCheck
 from gateway.ui.svg import icon
 from gateway.ui.timeline.marks import summary_of
-
-_TEAMS, _SCENARIOS = "sim/profiles", "sim/scenarios"
-
-
-class TeamMember(BaseModel):
-    """A simulated person."""
-
-    model_config = ConfigDict(frozen=True)
-    user_id: UserId
-    name: str
-    role: str
-    character: str
-    responsibility: tuple[str, ...]
-
-
-class ShippedTeam(BaseModel):
-    """Simulated people with the name of their scenario."""
-
-    model_config = ConfigDict(frozen=True)
-    name: str
-    scenario: str
-    people: tuple[TeamMember, ...]
-
-    def responsible_for(self, areas: Sequence[str]) -> list[TeamMember]:
-        """People with at least one of these responsibilities."""
-        return [person for person in self.people if set(person.responsibility) & set(areas)]
-
-
-class ScenarioEvent(BaseModel):
-    """An event of the outside world; the people responsible for its areas talk about it."""
-
-    model_config = ConfigDict(frozen=True)
-    id: str
-    areas: tuple[str, ...]
-
-
-class ShippedScenario(BaseModel):
-    """The events of a simulation."""
-
-    model_config = ConfigDict(frozen=True)
-    triggers: tuple[ScenarioEvent, ...]
-
-
-def shipped_team(name: str) -> ShippedTeam:
-    """The team of this name, else the first one."""
-    names = shipped_names(_TEAMS)
-    return ShippedTeam.model_validate(yaml.safe_load(shipped_file(_TEAMS, name if name in names else names[0])))
-
-
-def shipped_scenario(name: str) -> ShippedScenario:
-    """Raises FileNotFoundError."""
-    return ShippedScenario.model_validate(yaml.safe_load(shipped_file(_SCENARIOS, name)))
 
 
 class PeoplePanel:
@@ -100,7 +45,10 @@ class PeoplePanel:
             with box("mb-stack mb-grow"):
                 text(one.name, "mb-medium mb-ell")
                 text(f"{one.role}, {one.character}", "mb-cap mb-t3 mb-ell")
-            text(", ".join(one.responsibility), "mb-meta mb-ell mb-sim-about")
+            text(
+                ", ".join(self.i18n.named("sim.area", area) for area in one.responsibility),
+                "mb-meta mb-ell mb-sim-about",
+            )
             with box("mb-bar mb-sim-bar"):
                 bar = box("", "i").style("width: 0")
             return text("0", "mb-num mb-sim-sent"), bar
@@ -114,7 +62,7 @@ class ScenarioPanel:
         with place:
             with head(i18n("sim.scenario")):
                 self._name = text("", "mb-meta mb-ell")
-            self._list = box("mb-scroll mb-grow mb-pad")
+            self._list = scroller("mb-grow mb-pad")
 
     def show(self, scenario: ShippedScenario, team: ShippedTeam) -> None:
         self._name.set_text(self.i18n.count("sim.triggers", len(scenario.triggers)))
@@ -123,7 +71,7 @@ class ScenarioPanel:
             names = [one.name for one in team.responsible_for(trigger.areas)]
             with self._list, box("mb-sim-trigger"):
                 box("mb-dot mb-ring mb-t3", "i")
-                text(trigger.id.replace("_", " "), "mb-ell mb-grow")
+                text(self.i18n.named("sim.trigger", trigger.id), "mb-ell mb-grow")
                 text(", ".join(names[:3]), "mb-cap mb-t3 mb-ell")
 
 
@@ -136,7 +84,7 @@ class NewsPanel:
             with head(i18n("sim.news")):
                 box("mb-grow")
                 anchor("/timeline", i18n("sim.open_timeline"))
-            with box("mb-scroll mb-grow mb-pad"):
+            with scroller("mb-grow mb-pad"):
                 self._nothing = text(i18n("sim.no_news"), "mb-meta", "p")
                 self._rows: Rows[Envelope] = Rows(box(), lambda _: RedrawnRow(box("mb-sim-news mb-new"), self._draw))
 

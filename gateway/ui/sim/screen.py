@@ -3,7 +3,7 @@
 import math
 import secrets
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from nicegui.element import Element
@@ -12,6 +12,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.sim import MAX_SIM_MESSAGES, GetSimStatus, SimState, StartSim, StopSim
 from bus_schema.timeline import GetTimeline
 from gateway.api.sim import team_names
+from gateway.sim_teams import shipped_scenario, shipped_team
 from gateway.ui.activity import count_dead
 from gateway.ui.components import (
     VALUE,
@@ -92,7 +93,9 @@ class SimControls:
         show_if(self._stop, state.is_running)
         if state.is_running and state.started_at is not None:
             passed = (datetime.now(UTC) - state.started_at) * (state.speed or 1)
-            self._clock.set_text(_clock(passed))
+            begin = state.starts_at or state.started_at
+            self._clock.set_text(self.session.i18n.time(begin + passed))
+            self._day.set_text(self.session.i18n("sim.simulated_day", n=passed.days + 1))
 
     def _state_of_it(self) -> None:
         i18n = self.session.i18n
@@ -102,7 +105,7 @@ class SimControls:
                 self._state_text = text(i18n("sim.idle"))
             with box("mb-stack"):
                 self._clock = text("–", "mb-kpi-value mb-num")
-                text(i18n("sim.simulated"), "mb-label")
+                self._day = text(i18n("sim.simulated"), "mb-label")
 
     def _seed_and_limit(self) -> None:
         i18n = self.session.i18n
@@ -163,11 +166,6 @@ def _step_of(speed: float) -> int:
     return round(math.log(speed) / math.log(_FASTEST) * _STEPS)
 
 
-def _clock(passed: timedelta) -> str:
-    seconds = int(passed.total_seconds())
-    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-
-
 _PAGE = 500
 _MAX_PAGES = 20
 # Figures with the colours of their sparklines.
@@ -206,6 +204,7 @@ class SimScreen:
     async def draw(cls, session: PageSession) -> None:
         screen = cls(session)
         session.receive(0.25, screen.receive)
+        await screen.refresh()
         screen.tick()
         session.every(1.0, screen.tick)
         session.every(2.0, screen.refresh)
@@ -256,6 +255,6 @@ class SimScreen:
             self._show_team()
 
     def _show_team(self) -> None:
-        team = panels.shipped_team(self.controls.team)
+        team = shipped_team(self.controls.team)
         self.people.show_team(team)
-        self.scenario.show(panels.shipped_scenario(team.scenario), team)
+        self.scenario.show(shipped_scenario(team.scenario), team)

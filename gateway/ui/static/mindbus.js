@@ -46,10 +46,64 @@ async function mbCopy(text) {
   mbSay(document.body.dataset[done ? "copied" : "notCopied"] || "Copied");
 }
 
-function mbKnow([copied, notCopied, lost, again]) {
-  Object.assign(document.body.dataset, { copied, notCopied });
-  document.querySelectorAll("#popup span").forEach((place, at) => { place.textContent = [lost, again][at]; });
+function mbKnow(words) {
+  Object.assign(document.body.dataset, words);
+  if (!window.mbLink) window.mbLink = new MbLink(words);
 }
+
+// The connection to the gateway: without it the last known state is dimmed, and nothing claims to be well.
+const MB_RETRY_S = 5, MB_LOST_AFTER_MS = 700;
+class MbLink {
+  constructor(words) {
+    this.words = words;
+    setInterval(() => this.look(), 250);
+  }
+  look() {
+    if (!window.socket || window.mbLeaving) return;
+    if (window.socket.connected && window.did_handshake) return this.end();
+    this.since ||= Date.now();
+    if (Date.now() - this.since < MB_LOST_AFTER_MS) return;
+    if (!this.banner) this.begin();
+    const left = Math.max(0, Math.ceil((this.next - Date.now()) / 1000));
+    if (Date.now() >= this.next) this.retry();
+    this.button.textContent = left ? this.words.lostRetry.replace("{n}", left) : this.words.lostTrying;
+  }
+  begin() {
+    const place = document.createElement("div");
+    place.className = "mb-banner mb-lost-banner";
+    place.setAttribute("role", "alert");
+    const text = document.createElement("div");
+    text.className = "mb-stack mb-grow";
+    const since = new Date(this.since).toLocaleTimeString(document.documentElement.lang, { hour12: false });
+    for (const [content, look] of [[this.words.lostGateway.replace("{time}", since), "mb-medium"], [this.words.lostAgain, "mb-meta"]])
+      text.append(Object.assign(document.createElement("span"), { textContent: content, className: look }));
+    this.button = Object.assign(document.createElement("button"), { className: "mb-btn", type: "button" });
+    this.button.addEventListener("click", () => { this.next = Date.now(); });
+    place.append(text, this.button);
+    this.banner = place;
+    this.next = Date.now() + MB_RETRY_S * 1000;
+    document.querySelector(".mb-main")?.before(place);
+    document.documentElement.classList.add("mb-lost");
+    const health = document.querySelector(".mb-health > span");
+    if (health) health.textContent = this.words.lostShort;
+  }
+  retry() {
+    this.next = Date.now() + MB_RETRY_S * 1000;
+    fetch("/healthz", { cache: "no-store" }).then((answer) => {
+      // A gateway that was away for long, or has been started anew, does not know this page.
+      if (answer.ok) window.socket.connected || Date.now() - this.since > 25000 ? window.location.reload() : window.socket.connect();
+    }).catch(() => {});
+  }
+  end() {
+    this.since = 0;
+    if (!this.banner) return;
+    this.banner.remove();
+    this.banner = null;
+    document.documentElement.classList.remove("mb-lost");
+  }
+}
+window.addEventListener("beforeunload", () => { window.mbLeaving = true; });
+window.addEventListener("pageshow", () => { window.mbLeaving = false; });
 
 // An error stays long enough to be read and copied; a click removes it.
 function mbSay(text, isError = false) {
@@ -86,7 +140,7 @@ function mbMove(step) {
 document.addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "k") {
     event.preventDefault();
-    if (!document.querySelector(".mb-palette")) emitEvent("mb_key", { key: "palette" });
+    if (!document.querySelector(".mb-palette")) mbOpenPalette();
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -104,7 +158,7 @@ document.addEventListener("keydown", (event) => {
   } else if (key === "/") {
     const place = [...document.querySelectorAll("[data-search]")].find((one) => one.offsetParent !== null);
     event.preventDefault();
-    place ? place.focus() : emitEvent("mb_key", { key: "palette" });
+    place ? place.focus() : mbOpenPalette();
   } else if (["j", "k", "ArrowDown", "ArrowUp"].includes(key)) {
     if (mbMove(key === "j" || key === "ArrowDown" ? 1 : -1)) event.preventDefault();
   } else if (key === "Enter" || key === " ") {
@@ -163,6 +217,36 @@ function mbTake(area, emit) {
   emit(text);
 }
 
+// A quick typist is ahead of the palette: what is typed before it is there is kept for it.
+let mbAhead = null;
+function mbOpenPalette() {
+  if (mbAhead !== null) return;
+  mbAhead = "";
+  document.addEventListener("keydown", mbTypeAhead, true);
+  setTimeout(() => mbFocusPalette(0), 3000);
+  emitEvent("mb_key", { key: "palette" });
+}
+function mbTypeAhead(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key.length === 1) mbAhead += event.key;
+  else if (event.key === "Backspace") mbAhead = mbAhead.slice(0, -1);
+  else return;
+  event.preventDefault();
+  event.stopPropagation();
+}
+// The dialog takes the focus to itself while it opens.
+function mbFocusPalette(id, tries = 60) {
+  const line = getHtmlElement(id);
+  if (line && document.activeElement !== line) line.focus();
+  if (tries && line && document.activeElement !== line) return setTimeout(() => mbFocusPalette(id, tries - 1), 16);
+  document.removeEventListener("keydown", mbTypeAhead, true);
+  if (line && mbAhead) {
+    line.value = mbAhead;
+    line.dispatchEvent(new Event("input"));
+  }
+  mbAhead = null;
+}
+
 // The command palette: moves the choice and takes it without asking the server.
 function mbPaletteKey(event) {
   const rows = [...document.querySelectorAll(".mb-palette a")];
@@ -177,7 +261,7 @@ function mbPaletteKey(event) {
     // A quick typist is ahead of the list.
     const list = document.querySelector(".mb-palette [role=listbox]");
     const take = (tries) => {
-      const wanted = event.target.value.trim().toLowerCase();
+      const wanted = event.target.value.trim();
       if (tries && list.dataset.wanted !== wanted) setTimeout(() => take(tries - 1), 30);
       else list.querySelector("a[aria-selected=true]")?.click();
     };

@@ -2,7 +2,7 @@
 "use strict";
 
 const MB_TOPICS = ["raw", "processed", "notification", "artifact", "process", "dialogue", "fleet", "sim", "kem", "episode", "subagent"];
-const MB_TOP = 84, MB_FOOT = 36, MB_PLOT = 40, MB_MOST = 2000, MB_KEPT = 6000;
+const MB_TOP = 84, MB_PLOT = 40, MB_MOST = 2000, MB_KEPT = 6000;
 const MB_ASK = 1, MB_WORK = 2, MB_FAIL = 3;
 
 class MbTimeline {
@@ -60,18 +60,33 @@ class MbTimeline {
     this.draw();
     if (!this.asked && !this.isCovered()) this.tell();
   }
-  // At first no more is in sight than can be told apart, and nothing that would have to be read.
+  // At first all that there is fills the view, and goes on filling it until somebody zooms.
   begin() {
     this.zoomed = true;
-    const [from, to] = this.range, [start, end] = this.words.zoom || [];
-    if (end > start) {
-      this.zoom = [start, end];
-      return;
+    const [start, end] = this.words.zoom || [];
+    this.fitted = !(end > start);
+    if (!this.fitted) this.zoom = [start, end];
+  }
+  fit() {
+    const [from, to] = this.range, { start, width, rows } = this.counts;
+    let first = to - 30000, last = from;
+    for (const [slot] of rows.values()) [first, last] = [Math.min(first, start + slot * width), Math.max(last, start + (slot + 1) * width)];
+    if (this.isCovered()) {
+      // To the event, where each is known.
+      const shown = this.marks.filter((mark) => mark.end >= from);
+      first = Math.min(to - 30000, ...shown.map((mark) => mark.t));
+      last = Math.max(from, ...shown.map((mark) => mark.end));
     }
-    const times = this.marks.map((mark) => mark.t).sort((a, b) => b - a);
-    const first = Math.min(to - 30000, times[Math.min(times.length, 80) - 1] ?? from);
-    const left = Math.max(from, this.covered[0][0], first - (to - first) * 0.03);
-    this.zoom = [((left - from) / (to - from)) * 100, 100];
+    const room = Math.max(15000, (last - first) * 0.04), percent = 100 / (to - from);
+    this.zoom = [Math.max(0, (first - room - from) * percent), last > from ? Math.min(100, (last + room * 3 - from) * percent) : 100];
+  }
+  centre(first, last) {
+    const [from, to] = this.range, percent = 100 / (to - from);
+    const half = Math.max((last - first) * 0.65, Math.min(30000, (to - from) / 4)), middle = (first + last) / 2;
+    this.fitted = false;
+    this.zoom = [Math.max(0, (middle - half - from) * percent), Math.min(100, (middle + half - from) * percent)];
+    this.draw();
+    this.tell();
   }
   add(marks, to) {
     const known = new Set(this.marks.map((mark) => mark.id));
@@ -107,6 +122,7 @@ class MbTimeline {
     const middle = at ?? (start + end) / 2;
     const half = factor ? Math.max(0.5, ((end - start) / 2) * factor) : 50;
     const chosen = factor ? [Math.max(0, middle - half), Math.min(100, middle + half)] : [0, 100];
+    this.isFitting = !factor;
     this.chart?.dispatchAction({ type: "dataZoom", start: chosen[0], end: chosen[1] });
   }
   window() {
@@ -133,6 +149,7 @@ class MbTimeline {
       return;
     }
     if (!this.listening) this.listen(chart);
+    if (this.fitted) this.fit();
     chart.setOption(this.option(), { replaceMerge: ["series"], lazyUpdate: true });
   }
   listen(chart) {
@@ -140,6 +157,8 @@ class MbTimeline {
     chart.on("datazoom", () => {
       const zoom = chart.getOption().dataZoom[0];
       this.zoom = [zoom.start, zoom.end];
+      this.fitted = zoom.start < 0.01 && zoom.end > 99.99 && this.isFitting;
+      this.isFitting = false;
       clearTimeout(this.telling);
       this.telling = setTimeout(() => {
         this.tell();
@@ -153,14 +172,35 @@ class MbTimeline {
         this.step(0.25, ((event.value[0] + this.grid().width / 2 - from) / (to - from)) * 100);
       }
     });
+    chart.on("rendered", () => this.ticks(chart));
     chart.getZr().on("click", (event) => { if (!event.target) emitEvent("mb_mark", { id: null }); });
+  }
+  // The scale stands still below the lanes, whichever of them are scrolled to.
+  ticks(chart) {
+    const place = getHtmlElement(Number(this.words.axis.slice(1)));
+    const axis = chart.getModel().getComponent("xAxis", 1)?.axis;
+    if (!place || !axis) return;
+    const [from, to] = this.window(), times = axis.scale.getTicks().map((tick) => tick.value).filter((at) => at >= from && at <= to);
+    const step = times.length > 2 ? times[2] - times[1] : to - from;
+    const look = step >= 86400000 ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit", hour12: false };
+    if (step < 60000) look.second = "2-digit";
+    if (to - from > 86400000 && step < 86400000) Object.assign(look, { day: "numeric", month: "short" });
+    const form = new Intl.DateTimeFormat(this.words.language, look), room = to - from > 86400000 ? 110 : 64;
+    let taken = -room;
+    const marks = times.map((at) => [axis.toGlobalCoord(axis.dataToCoord(at)), form.format(at)]).filter(([x]) => x - taken >= room && (taken = x, true));
+    place.replaceChildren(...marks.map(([x, text]) => {
+      const tick = Object.assign(document.createElement("span"), { textContent: text });
+      tick.style.left = `${x}px`;
+      return tick;
+    }));
   }
   tell() {
     const [from, to] = this.window();
     this.asked = true;
-    emitEvent("mb_zoom", { start: this.zoom[0], end: this.zoom[1], from, to });
+    emitEvent("mb_zoom", { start: this.zoom[0], end: this.zoom[1], from, to, fitted: Boolean(this.fitted) });
   }
   isCrowded(marks) {
+    if (this.words.traces) return false;
     if (!this.isCovered()) return true;
     const [from, to] = this.window();
     let seen = 0;
@@ -173,8 +213,11 @@ class MbTimeline {
     const marks = this.shown();
     this.crowded = this.isCrowded(marks);
     const height = MB_TOP + this.lanes.length * this.lane;
-    const label = { color: this.colour("t3"), fontSize: 11, fontFamily: this.font, hideOverlap: true };
-    const time = { type: "time", min: from, max: to, axisTick: { show: false }, axisLabel: { ...label, formatter: this.words.axis } };
+    const days = to - from > 86400000 * 1.5;
+    const look = days ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit", hour12: false };
+    const form = new Intl.DateTimeFormat(this.words.language, look);
+    const label = { color: this.colour("t3"), fontSize: 11, fontFamily: this.font, hideOverlap: true, formatter: (at) => form.format(at) };
+    const time = { type: "time", min: from, max: to, axisTick: { show: false }, axisLabel: label };
     this.drawn = this.crowded ? marks.filter((mark) => mark.shape === MB_FAIL || this.chain.has(mark.id)) : marks;
     return {
       animation: false,
@@ -182,7 +225,7 @@ class MbTimeline {
       grid: [{ left: 0, right: 12, top: 10, height: MB_PLOT }, { left: 0, right: 12, top: MB_TOP, height: height - MB_TOP }],
       xAxis: [
         { ...time, gridIndex: 0, axisLine: { show: false }, splitLine: { show: false } },
-        { ...time, gridIndex: 1, axisLine: { show: false }, splitLine: { show: true, lineStyle: { color: this.colour("line"), opacity: 0.7 } } },
+        { ...time, gridIndex: 1, axisLabel: { show: false }, axisLine: { show: false }, splitLine: { show: true, lineStyle: { color: this.colour("line"), opacity: 0.7 } } },
       ],
       yAxis: [
         { type: "value", gridIndex: 0, show: false },
@@ -233,7 +276,7 @@ class MbTimeline {
     const found = new Map();
     for (const [slot, lane, topic, number] of rows.values()) {
       const at = start + slot * width;
-      if (at + width < from || at > to || this.hidden.has(MB_TOPICS[topic])) continue;
+      if (lane < 0 || at + width < from || at > to || this.hidden.has(MB_TOPICS[topic])) continue;
       const key = slot * 1000 + lane;
       const cell = found.get(key) || [at, lane, 0, topic, 0];
       cell[2] += number;
@@ -343,7 +386,7 @@ class MbCounts {
 const mbTimelines = new Map();
 function mbTimeline(id, words) {
   if (!mbTimelines.has(id)) {
-    mbTimelines.set(id, new MbTimeline(id, { s: "s", cell: "{n}", axis: undefined, ...words }));
+    mbTimelines.set(id, new MbTimeline(id, { s: "s", cell: "{n}", axis: "c0", ...words }));
     window.mbTimelineOfPage = mbTimelines.get(id);
   }
   return mbTimelines.get(id);

@@ -62,6 +62,8 @@ class TasksScreen:
         session.receive(0.5, screen.receive)
         await screen.refresh()
         session.every(1.0, screen.tick)
+        if session.query.get("new"):
+            screen._add()
 
     def receive(self, envelopes: list[Envelope], has_missed: bool) -> None:
         self._is_stale |= has_missed or any(envelope.type in TASK_EVENTS for envelope in envelopes)
@@ -175,10 +177,11 @@ class TasksScreen:
 
     def _add(self) -> None:
         async def add(user_id: str, words: str, owner: str, when: str) -> str | None:
-            if not is_user_id(user_id):
-                return self.session.i18n("chat.bad_user")
-            command = AddTask(user_id=user_id, text=words, owner=owner or None, when=when or None)
+            if not user_id:
+                return self.session.i18n("chat.no_name")
             try:
+                user_id = await self.session.backend.names.introduce(user_id, self.session.backend.bus)
+                command = AddTask(user_id=user_id, text=words, owner=owner or None, when=when or None)
                 await request_task(self.session.backend, user_id, command)
             except EXPECTED_ERRORS as error:
                 return error_text(self.session.i18n, error)

@@ -71,7 +71,7 @@ class _Row:
             moment(i18n, event.time, i18n.time(event.time), "mb-num mb-t3 mb-event-time")
 
     def show(self, shown: _Shown) -> None:
-        update(self.element, aria_selected=shown.is_selected)
+        update(self.element, aria_pressed=shown.is_selected)
 
 
 def threads_of(shown: Sequence[_Shown], links: Sequence[tuple[str, str]]) -> str:

@@ -10,7 +10,8 @@ from bus_schema.timeline import GetTimeline, GetTimelineBuckets, TimelineEvent, 
 from gateway.timeline_tail import sequence_of
 from gateway.ui.page_session import PageSession
 from gateway.ui.timeline.filters import TimelineFilters
-from gateway.ui.timeline.marks import EventMark, TimelineMarks, lane_order, topic_number
+from gateway.ui.timeline.marks import FOLDED, EventMark, TimelineMarks, lane_order, topic_number
+from gateway.ui.timeline.ranges import TimelineRange
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
@@ -103,7 +104,7 @@ class TimelineCounts:
     def drawn(self, lanes: Mapping[str, int]) -> dict[str, Any]:
         """The counts as the chart's script takes them: rows of slot after the first, lane, topic, number."""
         rows = [
-            (slot - self._first, lanes[service], topic_number(topic), number)
+            (slot - self._first, lanes.get(service, FOLDED), topic_number(topic), number)
             for (slot, service, topic), number in self._numbers.items()
         ]
         return {"start": (self.since - _EPOCH) / _MS, "width": self.width / _MS, "slots": self.slots, "rows": rows}
@@ -118,11 +119,10 @@ class TimelineCounts:
 class TimelineEvents:
     """Marks of the newest events, which grow with every event heard, of failures, and of the window looked at."""
 
-    def __init__(self, session: PageSession, filters: TimelineFilters, span: timedelta, slots: int) -> None:
-        self._session, self._filters, self._span, self._slots = session, filters, span, slots
-        self.newest, self.failures, self.window, self.around = (TimelineMarks() for _ in range(4))
-        now = datetime.now(UTC)
-        self.counts = TimelineCounts(now - span, now, slots)
+    def __init__(self, session: PageSession, filters: TimelineFilters, shown: TimelineRange, slots: int) -> None:
+        self._session, self._filters, self.range, self._slots = session, filters, shown, slots
+        self.newest, self.failures, self.window, self.around = (TimelineMarks(filters.group) for _ in range(4))
+        self.counts = TimelineCounts(shown.start, shown.end, slots)
         # In finer slots, those of a window with more events than can be shown as marks.
         self.detail: TimelineCounts | None = None
         # The times of which every shown event is a mark: `newest` from then on, `window` between these.
@@ -132,9 +132,10 @@ class TimelineEvents:
 
     async def read(self) -> None:
         """Read numbers of the whole range and its newest events. Raises ReplyError, BusUnavailable."""
-        now = datetime.now(UTC)
-        counts = TimelineCounts(now - self._span, now, self._slots)
-        newest = GetTimeline(since=counts.since, limit=_NEWEST, newest_first=True, **self._conditions)
+        counts = TimelineCounts(self.range.start, self.range.end, self._slots)
+        newest = GetTimeline(
+            since=counts.since, until=self.range.until, limit=_NEWEST, newest_first=True, **self._conditions
+        )
         events, is_all = await self._session.read_timeline(newest, 1)
         # Those recorded later are heard, and counted then.
         await self._count(counts, through=sequence_of(events[-1]) if events else 0)
@@ -169,14 +170,19 @@ class TimelineEvents:
         """Read the events of a window, or their numbers where they are many; False if nothing new is known."""
         self._looks += 1
         look, number = self._looks, self.counts.between(since, until, self._filters.hidden)
-        is_shown = until - since >= self._span * _NEARLY_ALL if number > MOST_MARKS else self._is_complete(since, until)
+        is_shown = (
+            until - since >= self.range.span * _NEARLY_ALL if number > MOST_MARKS else self._is_complete(since, until)
+        )
         if is_shown:
             return False
         if number <= MOST_MARKS:
             query = self._range_query().model_copy(update={"since": since, "until": until})
             events, is_all = await self._read(query, MOST_MARKS // _PAGE)
             if look == self._looks:
-                self.window, self.window_span = TimelineMarks(), (since if is_all else events[0].time, until)
+                self.window, self.window_span = (
+                    TimelineMarks(self._filters.group),
+                    (since if is_all else events[0].time, until),
+                )
                 self.window.read(events)
         else:
             detail = TimelineCounts(since, until, _CELLS)
@@ -216,7 +222,7 @@ class TimelineEvents:
 
     def forget(self) -> None:
         """Drop what has left the range."""
-        before = datetime.now(UTC) - self._span - _KEPT_BEYOND
+        before = self.range.start - _KEPT_BEYOND
         self.newest.forget(before)
         self.counts.forget(before)
         if oldest := self.newest.trim(_MOST_KEPT):
@@ -227,8 +233,16 @@ class TimelineEvents:
         return iter((self.window.marks | self.failures.marks | self.newest.marks).values())
 
     def lanes(self) -> list[str]:
-        """Services in the order of the work's flow."""
+        """Services in the order of the work's flow; traces, the latest first."""
+        if self._filters.group == "trace":
+            latest = {mark.lane: mark for mark in sorted(self.marks(), key=lambda mark: mark.event.time)}
+            return sorted(latest, key=lambda lane: latest[lane].event.time, reverse=True)
         return sorted(self.counts.by_service().keys() | {mark.lane for mark in self.marks()}, key=lane_order)
+
+    def sizes(self) -> Counter[str]:
+        """Numbers of events by lane: of services all, of traces those that are marks."""
+        is_service = self._filters.group == "service"
+        return self.counts.by_service() if is_service else Counter(mark.lane for mark in self.marks())
 
     def covered(self) -> list[tuple[float, float | None]]:
         """Times of which every event is a mark, in milliseconds since 1970; None: up to now."""
@@ -245,7 +259,9 @@ class TimelineEvents:
     def _range_query(self) -> GetTimeline:
         shown = tuple(topic for topic in self.counts.by_topic() if topic not in self._filters.hidden)
         topics = shown if self._filters.hidden and len(shown) <= _MOST_TOPICS else ()
-        query = GetTimeline(since=self.counts.since, limit=_PAGE, newest_first=True, **self._conditions)
+        query = GetTimeline(
+            since=self.counts.since, until=self.range.until, limit=_PAGE, newest_first=True, **self._conditions
+        )
         return query.model_copy(update={"topics": topics})
 
     def _is_complete(self, since: datetime, until: datetime) -> bool:

@@ -9,8 +9,7 @@ from nicegui import ui
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
-from bus_schema.identities import is_user_id
-from gateway.ui.components import box, button, clickable, field, icon_button, popup, text, update
+from gateway.ui.components import SegmentedControl, box, button, clickable, field, icon_button, popup, text, update
 from gateway.ui.page_session import PageSession
 from gateway.ui.svg import icon
 from gateway.ui.timeline.marks import TOPICS, EventMark
@@ -21,19 +20,22 @@ class TimelineFilters:
 
     def __init__(self, session: PageSession, place: Element, on_topics: Callable[[], Any]) -> None:
         self.session, self._on_topics = session, on_topics
-        user = session.query.get("user")
-        self.user = user if is_user_id(user) else None
+        self.user = session.backend.names.resolve(session.query.get("user", ""))
         self.trace = session.query.get("trace")
+        self.group = "trace" if session.query.get("group") == "trace" else "service"
         topics = session.query.get("topics")
         self.hidden = {topic for topic in TOPICS if topics and topic not in topics.split(",")}
         self._chips: dict[str, tuple[Element, TextElement]] = {}
         with place:
             if self.user:
-                self._chosen("user", self.user, "user")
+                self._chosen("user", session.backend.names.of(self.user), "user")
             if self.trace:
                 self._chosen("link", self.trace, "trace")
             icon_button("plus", session.i18n("timeline.add_filter"), self._ask, "mb-framed")
             self._topics = box("mb-chips mb-scroll")
+            with box("mb-not-phone"):
+                groups = [(key, session.i18n(f"timeline.by_{key}")) for key in ("service", "trace")]
+                SegmentedControl(groups, self.group, lambda group: self.go(group=group if group == "trace" else None))
 
     def shows(self, mark: EventMark) -> bool:
         return mark.event.topic not in self.hidden
@@ -76,8 +78,7 @@ class TimelineFilters:
         form = {"user": self.user or "", "trace": self.trace or ""}
 
         def go() -> None:
-            user = form["user"].strip()
-            self.go(user=user if is_user_id(user) else None, trace=form["trace"].strip() or None)
+            self.go(user=self.session.backend.names.resolve(form["user"]), trace=form["trace"].strip() or None)
 
         with popup(i18n("timeline.add_filter")):
             text(i18n("timeline.add_filter"), "", "h2")
@@ -97,9 +98,9 @@ class LiveToggle:
 
     def __init__(self, session: PageSession, on_toggle: Callable[[], Any]) -> None:
         self.session = session
-        self.is_on = session.query.get("live") != "0"
+        self.is_on = session.query.get("live") != "0" and "to" not in session.query
         self._waiting: list[EventMark] = []
-        with clickable("mb-live", on_toggle) as self._button:
+        with clickable("mb-live", on_toggle) as self.element:
             box("mb-dot", "i")
             self._label = text("")
         self._update()
@@ -123,4 +124,4 @@ class LiveToggle:
         if self._waiting:
             label = i18n("paused_with", n=i18n.number(len(self._waiting)))
         self._label.set_text(label)
-        update(self._button, aria_pressed=self.is_on)
+        update(self.element, aria_pressed=self.is_on)

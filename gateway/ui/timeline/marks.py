@@ -13,6 +13,7 @@ from bus_schema.sim import SimStarted
 from bus_schema.subagent import SubagentCompletion, SubagentDelegation
 from bus_schema.timeline import TimelineEvent, is_failure
 from gateway.ui.i18n import Localizer
+from gateway.ui.reasons import event_reason
 
 _MAX_CHARACTERS: Final = 160
 # The first of these that an event has says most about it.
@@ -29,14 +30,15 @@ def name_of(envelope: Envelope) -> str:
 def summary_of(i18n: Localizer, envelope: Envelope) -> str:
     data = envelope.data or {}
     owner = next((str(data[name]) for name in _OWNERS if data.get(name)), "")
-    return " · ".join(part for part in (owner, _content(i18n, data)) if part)[:_MAX_CHARACTERS]
+    return " · ".join(part for part in (owner, _content(i18n, envelope, data)) if part)[:_MAX_CHARACTERS]
 
 
-def _content(i18n: Localizer, data: dict[str, Any]) -> str:
+def _content(i18n: Localizer, envelope: Envelope, data: dict[str, Any]) -> str:
     for key in _TEXT_FIELDS:
         value = data.get(key)
         if isinstance(value, str) and value.strip():
-            return " ".join(value.split())
+            line = " ".join(value.split())
+            return event_reason(i18n, envelope, line) if key == "reason" else line
     match data:
         case {"items": [_, *_] as items}:
             return i18n.count("summary.items", len(items))
@@ -53,6 +55,8 @@ TOPICS: Final = (
     "subagent",
 )  # fmt: skip
 DOT, ASK, WORK, FAILURE = range(4)
+# The lane of what is counted in a lane that is not drawn, and that of what has no trace.
+FOLDED, NO_TRACE = -1, "–"
 _ASKS: Final = {
     kind.wire.type
     for kind in (MessageReceived, ProcessStarted, StepStarted, SimStarted, AgentActivityStarted, SubagentDelegation)
@@ -94,7 +98,7 @@ class EventMark:
             "shape": self.shape,
             "topic": topic_number(self.event.topic),
             "name": name_of(envelope),
-            "label": self.label,
+            "label": i18n.named("outcome", self.label) if self.shape == WORK else self.label,
             "about": summary_of(i18n, envelope),
             "clock": i18n.time(self.event.time),
         }
@@ -102,8 +106,9 @@ class EventMark:
 
 @dataclass
 class TimelineMarks:
-    """Turns events into marks and pairs starts with ends."""
+    """Turns events into marks, in lanes by service or by trace, and pairs starts with ends."""
 
+    group: str = "service"
     marks: dict[str, EventMark] = field(default_factory=dict)
     _begun: dict[tuple[str, ...], datetime] = field(default_factory=dict)
 
@@ -141,7 +146,8 @@ class TimelineMarks:
             shape = WORK
         elif envelope.type in _ASKS:
             shape = ASK
-        return EventMark(event, envelope.service, shape, start if shape == WORK else event.time, label)
+        lane = envelope.service if self.group == "service" else event.trace_id or NO_TRACE
+        return EventMark(event, lane, shape, start if shape == WORK else event.time, label)
 
     def _beginning(self, envelope: Envelope, data: dict[str, Any]) -> tuple[datetime, str]:
         """Start and label of the work that an event ends; of another event its own time and name."""

@@ -1,6 +1,6 @@
 """The timeline screen: events on the bus by service."""
 
-from datetime import timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -8,18 +8,18 @@ from nicegui import ui
 
 from bus_schema.envelope import Envelope
 from bus_schema.timeline import GetTimeline, TimelineEvent
-from gateway.ui.components import SegmentedControl, anchor, attributes, box, icon_button
+from gateway.ui.components import SegmentedControl, anchor, attributes, box, icon_button, show_if
+from gateway.ui.dialogs import ask_for_range
 from gateway.ui.page_session import PageSession
-from gateway.ui.sections import EmptyState, ScreenSection
+from gateway.ui.sections import EXPECTED_ERRORS, EmptyState, ScreenSection
 from gateway.ui.timeline.chart import ShownWindow, TimelineView
 from gateway.ui.timeline.event_drawer import EventDrawer, causation_roots, chain_of
 from gateway.ui.timeline.events import TimelineEvents
 from gateway.ui.timeline.filters import LiveToggle, TimelineFilters
 from gateway.ui.timeline.marks import EventMark
+from gateway.ui.timeline.ranges import RANGES, TimelineRange
 
-RANGES = {"5m": 300, "15m": 900, "1h": 3600, "6h": 21600, "24h": 86400}
 _COMMAND = "mindbus sim start --speed 60"
-_DEFAULT_RANGE = "15m"
 # Bars of the overview, which is narrow on a phone.
 _SLOTS, _PHONE_SLOTS = 110, 60
 
@@ -27,12 +27,10 @@ _SLOTS, _PHONE_SLOTS = 110, 60
 class TimelineScreen:
     """Live mode follows the right edge; panning, zooming or selecting pauses it."""
 
-    def __init__(self, session: PageSession) -> None:
-        self.session = session
-        self.range = session.query.get("range", "")
-        if self.range not in RANGES:
-            self.range = _DEFAULT_RANGE
+    def __init__(self, session: PageSession, shown: TimelineRange) -> None:
+        self.session, self.range = session, shown
         self._links: list[tuple[str, str]] = []
+        self.chain: list[str] = []
         self._controls()
         with box("mb-timeline"):
             with box("mb-timeline-left"):
@@ -43,13 +41,13 @@ class TimelineScreen:
                 self.empty_state = EmptyState(session.i18n, "timeline", _COMMAND, self._empty_buttons, "timeline.empty")
             drawer = attributes(box("mb-drawer mb-sheet mb-hidden", "aside"))
             self.drawer = EventDrawer(session.i18n, drawer, self.choose)
-        span, slots = timedelta(seconds=RANGES[self.range]), _PHONE_SLOTS if session.client.is_phone else _SLOTS
-        self.events = TimelineEvents(session, self.filters, span, slots)
-        self.view = TimelineView(session, place, RANGES[self.range], self.choose, self.see)
+        slots = _PHONE_SLOTS if session.client.is_phone else _SLOTS
+        self.events = TimelineEvents(session, self.filters, shown, slots)
+        self.view = TimelineView(session, self.filters, place, self.choose, self.see)
 
     @classmethod
     async def draw(cls, session: PageSession) -> None:
-        screen = cls(session)
+        screen = cls(session, TimelineRange.of_address(session.query) or await range_of(session))
         session.receive(0.25, screen.receive)
         session.every(1.0, screen.tick)
         screen.listen_to_keys()
@@ -57,6 +55,7 @@ class TimelineScreen:
         await screen.part.attempt(screen.load)
         if event_id := session.query.get("event"):
             await screen.choose(event_id)
+            screen.view.centre(screen.events, event_id, screen.chain)
 
     def listen_to_keys(self) -> None:
         zooms = {key: partial(self.zoom, factor) for key, factor in (("+", 0.5), ("=", 0.5), ("-", 2), ("0", 0))}
@@ -80,6 +79,9 @@ class TimelineScreen:
         self.redraw()
 
     def receive(self, envelopes: list[Envelope], has_missed: bool) -> Any:
+        if self.range.until is not None:
+            # What happens now is not in a range that is over.
+            return None
         if has_missed:
             return self.part.attempt(self.load)
         fresh = self.events.hear(event for event in map(TimelineEvent.of, envelopes) if self._fits(event))
@@ -107,9 +109,8 @@ class TimelineScreen:
             chain, self._links = chain_of(roots, mark.event.event_id)
             self.drawer.show(mark, [root for root in roots if root.leads_to(mark.event.event_id)])
         self.session.remember(event=self.drawer.selected)
-        self.view.select(
-            self.events, self.filters, self.drawer.selected, [event.event_id for event in chain], self._links
-        )
+        self.chain = [event.event_id for event in chain]
+        self.view.select(self.events, self.filters, self.drawer.selected, self.chain, self._links)
 
     async def see(self, window: ShownWindow) -> None:
         """Go on from what the chart shows now: read what is missing of it."""
@@ -122,7 +123,7 @@ class TimelineScreen:
         chart = self.view.chart
         if not await self.events.look(window.since, window.until) or chart is None:
             return
-        if chart.lanes == self.events.lanes():
+        if chart.known_lanes == self.events.lanes():
             chart.show_window(self.events)
         else:
             self.redraw()
@@ -152,8 +153,9 @@ class TimelineScreen:
         self._count()
 
     def _empty_buttons(self) -> None:
-        anchor("/sim", self.session.i18n("sim.start"), "mb-btn mb-primary")
-        anchor("/chat", self.session.i18n("timeline.open_chat"), "mb-btn")
+        anchor("/chat?new=1", self.session.i18n("chat.new"), "mb-btn mb-primary")
+        anchor("/sim", self.session.i18n("sim.start"), "mb-btn")
+        anchor("/runs?new=1", self.session.i18n("palette.start_run"), "mb-btn")
 
     def _fits(self, event: TimelineEvent) -> bool:
         return self.filters.user in (None, event.user_id) and self.filters.trace in (None, event.trace_id)
@@ -173,11 +175,37 @@ class TimelineScreen:
     def _controls(self) -> None:
         i18n = self.session.i18n
         with self.session.controls:
-            with box("mb-not-phone"):
-                SegmentedControl([(key, i18n(f"range.{key}")) for key in RANGES], self.range, self._choose_range)
+            with box("mb-line-x mb-not-phone"):
+                SegmentedControl([(key, i18n(f"range.{key}")) for key in RANGES], self.range.key, self._choose_range)
+                classes = "mb-framed" + ("" if self.range.key else " mb-on")
+                icon_button("clock", i18n("range.custom"), self._ask_for_range, classes)
             icon_button("table", i18n("timeline.as_table"), self.toggle_table, "mb-not-phone")
             self.live = LiveToggle(self.session, self.toggle_live)
+            show_if(self.live.element, self.range.until is None)
 
     def _choose_range(self, chosen: str) -> None:
-        self.session.remember(range=chosen if chosen != _DEFAULT_RANGE else None, event=None, zoom=None)
+        self._go(range=chosen)
+
+    def _ask_for_range(self) -> None:
+        def go(since: datetime, until: datetime) -> None:
+            self._go(**{"from": since.isoformat(), "to": until.isoformat()})
+
+        ask_for_range(self.session.i18n, self.range.start, self.range.end, go)
+
+    def _go(self, **shown: str) -> None:
+        anew = {"range": None, "from": None, "to": None, "event": None, "zoom": None}
+        self.session.remember(**(anew | shown))
         ui.run_javascript("location.reload()")
+
+
+async def range_of(session: PageSession) -> TimelineRange:
+    """The range that has the linked event, else the latest ones: a timeline with events never looks empty."""
+    query = {"event_id": session.query.get("event"), "trace_id": session.query.get("trace")}
+    user = session.backend.names.resolve(session.query.get("user", ""))
+    latest = GetTimeline.model_validate({**query, "user_id": user, "limit": 1, "newest_first": True})
+    try:
+        events = (await session.backend.query(latest)).items
+    except EXPECTED_ERRORS:
+        # The screen says so itself, and goes on trying.
+        events = ()
+    return TimelineRange.that_has(events[0].time if events else None)
