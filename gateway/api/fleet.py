@@ -76,6 +76,13 @@ class DeadLetterSelection(BaseModel):
         return self.ids is None or letter.message_id in self.ids
 
 
+class EditedDeadLetter(BaseModel):
+    """The data that a dead letter should have had."""
+
+    model_config = ConfigDict(extra="forbid")
+    data: dict[str, Any]
+
+
 class SettledDeadLetters(BaseModel):
     """Ids of the messages that were replayed or dropped."""
 
@@ -118,6 +125,19 @@ async def replay(service: ServiceName, chosen: DeadLetterSelection, backend: Ope
     """Send them back to the queues where they failed, as first attempts."""
     letters = await _dead_letters(backend, service)
     return _settlement(await letters.replay(service, chosen.has, backend.account.identity))
+
+
+@router.post("/dead-letters/{service}/{message_id}/replay")
+async def replay_edited(
+    service: ServiceName, message_id: str, edited: EditedDeadLetter, backend: BackendDependency
+) -> SettledDeadLetters:
+    """Send one back with other data, under its id; what it is and who asked stay."""
+    letters = await _dead_letters(backend, service)
+    for letter in await letters.look(service, _MAX_LETTERS):
+        if letter.message_id == message_id:
+            envelope = from_wire(letter.body).model_copy(update={"data": edited.data})
+            return _settlement(await letters.replay_edited(service, message_id, envelope.to_wire(), LOCAL_USER))
+    raise NoSuchDeadLetter
 
 
 @router.post("/dead-letters/{service}/drop")

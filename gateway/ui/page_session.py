@@ -22,10 +22,9 @@ from gateway.timeline_tail import sequence_of
 from gateway.ui.activity import ActivityMonitor
 from gateway.ui.command_palette import CommandPalette
 from gateway.ui.components import attributes, box, button, refill, text, toggle, update
-from gateway.ui.error_pages import draw_failure
 from gateway.ui.i18n import Localizer, language_of
 from gateway.ui.layout import Layout, skeleton
-from gateway.ui.sections import EXPECTED_ERRORS, error_text
+from gateway.ui.sections import EXPECTED_ERRORS, draw_failure, error_text
 from gateway.ui.svg import icon
 from mindbus.logs import logger
 

@@ -92,7 +92,7 @@ def fixed_entries(i18n: Localizer) -> list[PaletteEntry]:
 
 
 def searches_for(i18n: Localizer, typed: str) -> list[PaletteEntry]:
-    """What can be done with any words: they are somebody, a trace, a question to memory."""
+    """Searches for any words: in memory, as somebody, as a trace."""
     targets = (
         ("memory", "palette.in_memory", "/memory?q="),
         ("chat", "palette.talk_to", "/chat?with="),

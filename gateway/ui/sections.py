@@ -1,4 +1,4 @@
-"""Sections of a screen, which fail independently of each other: their errors and their empty state."""
+"""Errors and empty states: of sections, which fail independently of each other, and of whole screens."""
 
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -7,7 +7,7 @@ from typing import Any, Final
 from nicegui.element import Element
 
 from gateway.problems import EXPECTED, Problem
-from gateway.ui.components import attributes, box, button, copy_button, show_if, text, toggle
+from gateway.ui.components import anchor, attributes, box, button, copy_button, show_if, text, toggle
 from gateway.ui.i18n import Localizer
 from gateway.ui.svg import icon
 from mindbus.errors import BusUnavailable
@@ -109,3 +109,25 @@ class EmptyState:
     def show(self, *, is_empty: bool) -> None:
         """Show or hide it; it stays hidden until it has been explained."""
         show_if(self._element, is_empty and self._title.text)
+
+
+def draw_not_found(i18n: Localizer, open_palette: Callable[[], Any]) -> None:
+    """Content of an address that leads nowhere, with ways on."""
+    with box("mb-empty"):
+        icon("alert")
+        text(i18n("error.not_found_title"), "mb-title", "h2")
+        text(i18n("error.not_found"), "", "p")
+        with box("mb-line-x"):
+            anchor("/timeline", i18n("error.to_timeline"), "mb-btn mb-primary")
+            button(i18n("find"), open_palette, "", "search")
+
+
+def draw_failure(i18n: Localizer) -> None:
+    """Content of a screen that met an error which nobody had foreseen."""
+    with box("mb-empty"):
+        icon("alert")
+        text(i18n("error.failed_title"), "mb-title", "h2")
+        text(i18n("error.failed"), "", "p")
+        with box("mb-line-x"):
+            anchor("", i18n("error.reload"), "mb-btn mb-primary")
+            anchor("/fleet", i18n("error.to_fleet"), "mb-btn")

@@ -17,13 +17,13 @@ from gateway.ui.activity import ActivityMonitor
 from gateway.ui.chat.screen import ChatScreen
 from gateway.ui.components import refill, text
 from gateway.ui.episodes.screen import EpisodesScreen
-from gateway.ui.error_pages import draw_failure, draw_not_found
 from gateway.ui.fleet.screen import FleetScreen
 from gateway.ui.memory.screen import MemoryScreen
 from gateway.ui.page_session import PageSession
 from gateway.ui.runs.artifact_screen import ArtifactScreen
 from gateway.ui.runs.list_screen import RunListScreen
 from gateway.ui.runs.run_screen import RunScreen
+from gateway.ui.sections import draw_failure, draw_not_found
 from gateway.ui.sim.screen import SimScreen
 from gateway.ui.tasks.screen import TasksScreen
 from gateway.ui.timeline.screen import TimelineScreen

@@ -67,11 +67,26 @@ class DeadLetters:
         """Send the chosen ones back to where they failed, as first attempts. Raises CannotReplay."""
         return await self._take(service, chosen, replayed_by=by)
 
+    async def replay_edited(self, service: str, message_id: str, body: bytes, by: str) -> list[DeadLetter]:
+        """Send one back with another body, an envelope under its id. Raises CannotReplay, NotAnEnvelope."""
+        edited = from_wire(body)
+
+        def is_it(letter: DeadLetter) -> bool:
+            return letter.message_id == message_id
+
+        if edited.id != message_id:
+            raise CannotReplay("An edited message keeps its id.")
+        return await self._take(service, is_it, replayed_by=by, body=body)
+
     async def drop(self, service: str, chosen: Callable[[DeadLetter], bool]) -> list[DeadLetter]:
         return await self._take(service, chosen, replayed_by=None)
 
     async def _take(
-        self, service: str, chosen: Callable[[DeadLetter], bool], replayed_by: str | None
+        self,
+        service: str,
+        chosen: Callable[[DeadLetter], bool],
+        replayed_by: str | None,
+        body: bytes | None = None,
     ) -> list[DeadLetter]:
         letters: list[DeadLetter] = []
         async with admin_channel(self._url) as channel:
@@ -79,7 +94,9 @@ class DeadLetters:
                 letter = _read(message, service)
                 if chosen(letter):
                     if replayed_by is not None:
-                        await _send_back(channel, message, letter, replayed_by, user_of(self._url))
+                        copy = admin_copy(message, user_of(self._url), service, _fresh(letter, replayed_by))
+                        copy.body = message.body if body is None else body
+                        await _send_back(channel, copy, letter.origin)
                     await message.ack()
                     letters.append(letter)
         return letters
@@ -106,17 +123,18 @@ async def _give_back(channel: AbstractChannel, queue_name: str, seen: Sequence[A
                 queue = await channel.declare_queue(queue_name, passive=True)
 
 
-async def _send_back(
-    channel: AbstractChannel, message: AbstractIncomingMessage, letter: DeadLetter, by: str, admin: str
-) -> None:
+def _fresh(letter: DeadLetter, by: str) -> dict[str, Any]:
+    """Headers of a first attempt at the queue where the message failed."""
+    return {ORIGIN: letter.origin, ATTEMPT: 1, REPLAYED_BY: by}
+
+
+async def _send_back(channel: AbstractChannel, copy: aio_pika.Message, origin: str) -> None:
     try:
-        await channel.declare_queue(letter.origin, passive=True)
+        await channel.declare_queue(origin, passive=True)
     except aio_pika.exceptions.ChannelNotFoundEntity as error:
-        raise CannotReplay(f"{CannotReplay.__doc__} ({letter.origin})") from error
-    headers = {ORIGIN: letter.origin, ATTEMPT: 1, REPLAYED_BY: by}
-    copy = admin_copy(message, admin, letter.service, headers)
+        raise CannotReplay(f"{CannotReplay.__doc__} ({origin})") from error
     exchange = await channel.get_exchange(REQUEUE, ensure=False)
-    await exchange.publish(copy, letter.origin, timeout=10)
+    await exchange.publish(copy, origin, timeout=10)
 
 
 def _read(message: AbstractIncomingMessage, service: str) -> DeadLetter:

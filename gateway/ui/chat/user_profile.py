@@ -15,7 +15,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.messages import Event
 from bus_schema.notification import NotificationDeferred, NotificationGenerated, NotificationIgnored, NotificationSent
 from bus_schema.processing import ContextUpdated, Fact, Mood, MoodAssessed, Task
-from gateway.ui.components import anchor, box, head, refill, text
+from gateway.ui.components import anchor, box, head, refill, scroller, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.reasons import decision_reason
 from gateway.ui.svg import area, icon
@@ -112,7 +112,7 @@ class ProfilePanel:
         self.i18n = i18n
         with place:
             head(i18n("aside.title"))
-            self._body = box("mb-scroll mb-grow")
+            self._body = scroller("mb-grow")
 
     def show(self, profile: UserProfile) -> None:
         with refill(self._body):

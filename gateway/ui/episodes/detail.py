@@ -25,6 +25,7 @@ from gateway.ui.components import (
     moment,
     refill,
     score_bar,
+    scroller,
     text,
     update,
 )
@@ -126,7 +127,7 @@ def show_raw(i18n: Localizer, explained: ExplainedEpisode, retained: RetainedCon
         box("mb-grow")
         if (before := explained.episode.continues_from) is not None:
             anchor(f"/episodes?{urlencode({'episode': before})}", i18n("episodes.before"), "mb-link mb-cap")
-    with box("mb-ep-text mb-scroll mb-grow"):
+    with scroller("mb-ep-text mb-grow"):
         for turn in explained.turns:
             _turn(i18n, turn, retained)
 
@@ -141,7 +142,7 @@ def show_packed(i18n: Localizer, explained: ExplainedEpisode, retained: Retained
             text(f"{i18n.count('episodes.words', explained.kept_words)} · {times}×", "mb-meta mb-num")
         box("mb-grow")
         _check(i18n, explained)
-    with box("mb-ep-text mb-scroll mb-grow"):
+    with scroller("mb-ep-text mb-grow"):
         if is_whole(explained):
             text(i18n("episodes.nothing_packed"), "mb-meta", "p")
         lines = lines_of(explained)

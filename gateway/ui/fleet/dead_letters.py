@@ -1,31 +1,28 @@
 """Dead letters: list, inspect, replay, drop."""
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
 from nicegui.element import Element
 
-from gateway.api.fleet import DeadLetterSelection, SettledDeadLetters, body_of, drop, list_dead_letters, replay
+from gateway.api.fleet import DeadLetterSelection, SettledDeadLetters, drop, list_dead_letters, replay
 from gateway.backend import Backend
 from gateway.ui.components import (
-    anchor,
     attributes,
     box,
     button,
     clickable,
-    copy_button,
     head,
-    popup,
     show_if,
     text,
     update,
 )
 from gateway.ui.dialogs import confirm
+from gateway.ui.fleet.letter_dialog import LetterDialog
 from gateway.ui.i18n import Localizer
 from gateway.ui.page_session import PageSession
-from gateway.ui.rich_text import json_view
 from gateway.ui.rows import RedrawnRow, Rows
 from gateway.ui.svg import icon
 from mindbus.bus.deadletters import DeadLetter
@@ -35,6 +32,27 @@ _DROP = "mb-quiet mb-err"
 _MAX_SERVICES = 2  # as many as the head of the panel has room for
 Key = tuple[str, str]
 Settle = Callable[[str, DeadLetterSelection, Backend], Coroutine[Any, Any, SettledDeadLetters]]
+
+
+@dataclass(frozen=True)
+class DeathCause:
+    """Dead letters of one type that failed in the same way."""
+
+    code: str
+    type: str
+    keys: tuple[Key, ...]
+
+
+def _by_cause(letters: Mapping[Key, DeadLetter]) -> list[tuple[Hashable, DeadLetter | DeathCause]]:
+    """Rows of the letters below one for each cause, the cause of most of them first."""
+    causes: dict[tuple[str, str], dict[Key, DeadLetter]] = {}
+    for key, letter in letters.items():
+        causes.setdefault((letter.code, letter.type), {})[key] = letter
+    rows: list[tuple[Hashable, DeadLetter | DeathCause]] = []
+    for cause, of_cause in sorted(causes.items(), key=lambda item: -len(item[1])):
+        rows.append((("cause", *cause), DeathCause(*cause, tuple(of_cause))))
+        rows += of_cause.items()
+    return rows
 
 
 class DeadLetterList:
@@ -60,7 +78,7 @@ class DeadLetterList:
                 text(i18n("fleet.no_dead"), "mb-meta")
             with box("mb-scroll mb-grow"):
                 with box("mb-table mb-letters", "table"):
-                    self._rows: Rows[DeadLetter] = Rows(box("", "tbody"), self._row)
+                    self._rows: Rows[DeadLetter | DeathCause] = Rows(box("", "tbody"), self._row)
                 self._note = text(i18n("fleet.replay_note"), "mb-meta mb-note mb-hidden", "p")
         self._show_actions()
 
@@ -81,11 +99,12 @@ class DeadLetterList:
         letters.sort(key=lambda letter: letter.died_at, reverse=True)
         self._letters = {(letter.service, letter.message_id): letter for letter in letters}
         self.selected &= set(self._letters)
-        self._rows.show(self._letters.items())
+        self._rows.show(_by_cause(self._letters))
         self._count.set_text(self.session.i18n.number(len(letters)) if letters else "")
         show_if(self._nothing, not letters)
         show_if(self._note, letters)
         self._show_actions()
+        self._show_asked()
 
     async def replay(self, keys: set[Key]) -> None:
         await self._each(keys, replay, "fleet.replayed")
@@ -97,25 +116,16 @@ class DeadLetterList:
             await self._each(keys, drop, "fleet.dropped")
 
     def show(self, letter: DeadLetter) -> None:
-        i18n, body = self.session.i18n, body_of(letter)
-        with popup(letter.type, "mb-dialog mb-wide"):
-            with box("mb-line-x"):
-                text(letter.type, "mb-mono mb-strong mb-ell mb-grow", "h2")
-                copy_button(i18n, letter.body.decode("utf-8", errors="replace"))
-            with box("mb-facts"):
-                for name, value in _facts(letter):
-                    text(i18n(name))
-                    text(value, "mb-mono" if name in _WIRE else "")
-            with box("mb-scroll mb-letter-body"):
-                if isinstance(body, str):
-                    text(body, "mb-json", "pre")
-                else:
-                    json_view(body)
-            with box("mb-actions"):
-                if letter.trace_id:
-                    anchor(f"/timeline?trace={quote(letter.trace_id)}", i18n("fleet.on_timeline"), "mb-btn mb-quiet")
-                key = letter.service, letter.message_id
-                button(i18n("fleet.replay"), lambda: self.replay({key}), "mb-primary", "replay")
+        key = letter.service, letter.message_id
+        LetterDialog(self.session, letter, lambda: self.replay({key}), lambda: self._on_change(is_acted_on=True))
+
+    def _show_asked(self) -> None:
+        """The letter that the address names, once."""
+        asked = self.session.query.get("letter")
+        letter = next((letter for letter in self._letters.values() if letter.message_id == asked), None)
+        if letter is not None:
+            self.session.remember(letter=None)
+            self.show(letter)
 
     async def _each(self, keys: set[Key], settle: Settle, done: str) -> None:
         for service in sorted({service for service, _ in keys}):
@@ -142,9 +152,24 @@ class DeadLetterList:
 
         return RedrawnRow(clickable("mb-btn mb-not-phone", replay_all), label)
 
-    def _row(self, letter: DeadLetter) -> RedrawnRow[DeadLetter]:
-        row = attributes(box("mb-letter", "tr"), tabindex="0", data_row=letter.message_id)
+    def _row(self, item: DeadLetter | DeathCause) -> RedrawnRow[Any]:
+        if isinstance(item, DeathCause):
+            return RedrawnRow(box("mb-cause", "tr"), self._draw_cause)
+        row = attributes(box("mb-letter", "tr"), tabindex="0", data_row=item.message_id)
         return RedrawnRow(row, self._draw)
+
+    def _draw_cause(self, _row: Element, cause: DeathCause) -> None:
+        i18n, number = self.session.i18n, len(cause.keys)
+        with attributes(box("", "td"), colspan=5), box("mb-line-x"):
+            text(i18n.number(number), "mb-err mb-num mb-medium")
+            text(cause.code, "mb-err mb-medium")
+            text(i18n.named("dead", cause.code), "mb-meta mb-clamp")
+        with box("mb-fit", "td"), box("mb-line-x mb-letter-actions"):
+            if number > 1:
+                keys = set(cause.keys)
+                label = i18n.count("fleet.replay_these", number)
+                button(label, lambda: self.replay(keys), "mb-small", "replay")
+                button(i18n.count("fleet.drop_do", number), lambda: self.drop(keys), f"mb-small {_DROP}", "trash")
 
     def _draw(self, row: Element, letter: DeadLetter) -> None:
         i18n, key = self.session.i18n, (letter.service, letter.message_id)
@@ -173,7 +198,6 @@ class DeadLetterList:
 
 
 _CHECKED = "(event) => emit(event.target.checked)"
-_WIRE = {"fleet.id", "fleet.origin", "fleet.trace"}
 
 
 def short(wire_type: str) -> str:
@@ -186,14 +210,3 @@ def _time(i18n: Localizer, died_at: str) -> str:
         return i18n.time(datetime.fromisoformat(died_at))
     except ValueError:
         return died_at
-
-
-def _facts(letter: DeadLetter) -> list[tuple[str, str]]:
-    return [
-        ("fleet.reason", f"{letter.code}: {letter.reason}"),
-        ("fleet.id", letter.message_id),
-        ("fleet.origin", letter.origin),
-        ("fleet.requester", letter.requester or "–"),
-        ("fleet.trace", letter.trace_id or "–"),
-        ("fleet.attempt", str(letter.attempt)),
-    ]

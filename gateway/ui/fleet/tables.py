@@ -1,8 +1,9 @@
 """Tables of workers and queues."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from nicegui import ui
 from nicegui.element import Element
@@ -56,7 +57,7 @@ def workers_of(seen: Sequence[WorkerInstance], paces: dict[str, ServiceActivity]
 class WorkerTable:
     """A table; cards on a phone."""
 
-    def __init__(self, i18n: Localizer, place: Element, filter_text: str = "") -> None:
+    def __init__(self, i18n: Localizer, place: Element, choose: Callable[[str], Any], filter_text: str = "") -> None:
         self._filter = filter_text
         self._workers: list[ServiceRow] = []
         with place:
@@ -64,7 +65,9 @@ class WorkerTable:
                 box("mb-grow")
                 search(i18n("filter"), self._find, filter_text)
             with box("mb-scroll mb-grow"):
-                self._rows: Rows[ServiceRow] = Rows(table(i18n, _COLUMNS), lambda _worker: _ServiceRowView(i18n))
+                self._rows: Rows[ServiceRow] = Rows(
+                    table(i18n, _COLUMNS), lambda worker: _ServiceRowView(i18n, lambda: choose(worker.service))
+                )
 
     def show(self, workers: list[ServiceRow]) -> None:
         self._workers = workers
@@ -83,9 +86,9 @@ _COLUMNS = (
 
 
 class _ServiceRowView:
-    def __init__(self, i18n: Localizer) -> None:
+    def __init__(self, i18n: Localizer, on_click: Callable[[], Any]) -> None:
         self._i18n = i18n
-        with attributes(box("", "tr"), tabindex="0") as self.element:
+        with attributes(box("mb-pickable-row", "tr"), tabindex="0").on("click", on_click) as self.element:
             with box("mb-card-title", "td"), box("mb-line-x"):
                 self._dot = box("mb-dot", "i")
                 self._name = text("", "mb-medium mb-ell")
@@ -98,7 +101,7 @@ class _ServiceRowView:
 
     def show(self, worker: ServiceRow) -> None:
         i18n, best = self._i18n, worker.best
-        colour, shape, state = _look_of(best)
+        colour, shape, state = look_of(best)
         attributes(self.element, data_row=worker.service)
         self._dot.classes(replace=f"mb-dot {shape} mb-{colour}")
         self._name.set_text(worker.service)
@@ -130,7 +133,8 @@ class _CurveCell:
         self._number.classes(replace=f"mb-num mb-w40 {look}")
 
 
-def _look_of(best: WorkerInstance) -> tuple[str, str, str]:
+def look_of(best: WorkerInstance) -> tuple[str, str, str]:
+    """Colour, shape of the dot, message of the state of an instance."""
     if best.is_silent:
         return "err", "mb-square", "fleet.down"
     if best.state is State.UNREADY:

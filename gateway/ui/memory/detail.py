@@ -24,6 +24,7 @@ from gateway.ui.components import (
     identifier,
     moment,
     score_bar,
+    scroller,
     text,
 )
 from gateway.ui.i18n import Localizer
@@ -96,7 +97,7 @@ class KemDetail(Drawer):
     def show(self, hit: KemItem) -> None:
         with self.open(hit.kem.id):
             self._head(hit)
-            with box("mb-scroll mb-grow"):
+            with scroller("mb-grow"):
                 self._content(hit)
                 if hit.found.score is not None:
                     self._why(hit)

@@ -25,7 +25,7 @@ class PeoplePanel:
         with place:
             with head(i18n("sim.profiles")):
                 self._team = text("", "mb-meta")
-            self._list = box("mb-scroll mb-grow")
+            self._list = scroller("mb-grow")
         self._counts: dict[str, tuple[TextElement, Element]] = {}
 
     def show_team(self, team: ShippedTeam) -> None:

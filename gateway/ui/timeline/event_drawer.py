@@ -21,6 +21,7 @@ from gateway.ui.components import (
     copy_link_button,
     icon_button,
     identifier,
+    scroller,
     show_if,
     tag,
     text,
@@ -108,7 +109,7 @@ class EventDrawer(Drawer):
         self._order = [node.name for _, node in nodes if node.event is not None]
         with self.open(f"{event.topic}.{name_of(event.envelope)}"):
             self._head(event)
-            with box("mb-scroll mb-grow"):
+            with scroller("mb-grow"):
                 self._facts(mark)
                 self._chain(event, nodes)
                 self._envelope(event)
