@@ -129,14 +129,16 @@ async def replay(service: ServiceName, chosen: DeadLetterSelection, backend: Ope
 
 @router.post("/dead-letters/{service}/{message_id}/replay")
 async def replay_edited(
-    service: ServiceName, message_id: str, edited: EditedDeadLetter, backend: BackendDependency
+    service: ServiceName, message_id: str, edited: EditedDeadLetter, backend: OperatorsBackend
 ) -> SettledDeadLetters:
     """Send one back with other data, under its id; what it is and who asked stay."""
     letters = await _dead_letters(backend, service)
     for letter in await letters.look(service, _MAX_LETTERS):
         if letter.message_id == message_id:
             envelope = from_wire(letter.body).model_copy(update={"data": edited.data})
-            return _settlement(await letters.replay_edited(service, message_id, envelope.to_wire(), LOCAL_USER))
+            return _settlement(
+                await letters.replay_edited(service, message_id, envelope.to_wire(), backend.account.identity)
+            )
     raise NoSuchDeadLetter
 
 
