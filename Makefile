@@ -6,7 +6,7 @@ BRIEF ?=
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-to-run setup-tests demo test check check-code check-tests up down compose-smoke proof chaos floors bench profile docs docs-serve dist audit
+.PHONY: help setup setup-to-run setup-tests demo test check check-code check-tests up down compose-smoke proof chaos floors bench profile docs docs-serve dist audit screenshots
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ check-code:
 
 check-tests:
 	$(BIN)/pytest -m "not (proof or backends or rabbit or slow)" --numprocesses 2 $(SIDE_BY_SIDE) tests/unit tests/contract
+
+screenshots: setup-tests ## A picture of every screen, empty, full, without the gateway: make screenshots [ONLY=fleet,chat]
+	$(BIN)/python -m tests.browser.screenshots $(if $(ONLY),--only $(ONLY))
 
 up: setup-to-run ## Start RabbitMQ and the workers in the background
 	@$(BIN)/mindbus up -d

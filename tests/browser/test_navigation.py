@@ -83,7 +83,7 @@ def test_the_palette_finds_things_of_every_kind(app: App, browser: Browser, run_
         ("Episodes", "quokka exh", "quokka exhibition", r"/episodes\?episode=ep_"),
         ("Runs", run_id, run_id, f"/runs/{run_id}"),
         ("Artifacts", "brief", "brief", r"/artifacts/art_"),
-        ("Dead letters", "register_art", "register_artifact", r"/fleet\?letter="),
+        ("Dead letters", "register_art", "register_artifact", r"/fleet"),
         ("Workers", "mood", "mood_watcher", r"/fleet\?worker=mood_watcher"),
     )
     with looking(browser, app.url) as page:
@@ -92,7 +92,11 @@ def test_the_palette_finds_things_of_every_kind(app: App, browser: Browser, run_
             palette(page, words)
             choose(page, group, shown)
             expect(page).to_have_url(re.compile(target))
-    assert artifact_id
+        # The letter itself is open, where it came from a link to it.
+        opened(page)
+        palette(page, "register_art")
+        choose(page, "Dead letters", "register_artifact")
+        expect(page.get_by_role("dialog")).to_contain_text(artifact_id)
 
 
 def test_the_palette_keeps_capital_letters(app: App, browser: Browser) -> None:

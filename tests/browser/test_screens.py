@@ -254,6 +254,13 @@ def test_an_artifact_is_followed_to_what_it_was_made_from(app: App, browser: Bro
         assert "artifact=art_" in page.url
 
 
+def parts_add_up(drawer: Locator) -> bool:
+    """Whether the score that is shown is the sum of its parts that are shown."""
+    shown = drawer.locator(".mb-drawer-part", has_text="Why it matched").locator(".mb-num.mb-strong")
+    score, *parts = (round(float(number) * 100) for number in shown.all_inner_texts())
+    return len(parts) > 1 and sum(parts) == score
+
+
 def test_a_unit_is_found_explained_and_followed_to_where_it_came_from(
     app: App, browser: Browser, tmp_path: Path
 ) -> None:
@@ -265,6 +272,8 @@ def test_a_unit_is_found_explained_and_followed_to_where_it_came_from(
         words = page.get_by_label("What are you looking for?")
         words.fill("что соединяет каток")
         page.keyboard.press("Enter")
+        expect(page.locator(HIT)).to_have_count(1)
+        page.get_by_role("button", name="1 weaker match").click()
         expect(page.locator(HIT)).to_have_count(2)
         expect(words).to_have_value("что соединяет каток")
         first = page.locator(HIT).first
@@ -274,6 +283,7 @@ def test_a_unit_is_found_explained_and_followed_to_where_it_came_from(
         first.click()
         drawer = page.locator(".mb-drawer")
         expect(drawer).to_contain_text("Why it matched")
+        assert parts_add_up(drawer)
         expect(drawer.locator(".mb-evidence").first).to_contain_text("соединяет")
         page.reload()
         expect(page.locator(HIT)).to_have_count(1)
@@ -342,7 +352,7 @@ def test_what_was_said_stands_beside_what_is_kept_of_it(app: App, browser: Brows
         decision.hover()
         expect(detail.locator(".mb-lit")).to_have_count(1)
         expect(detail.locator(".mb-lit")).to_contain_text("Решили: аванс")
-        page.get_by_role("button", name="Set anchor").click()
+        page.get_by_role("button", name="Keep from going cold").click()
         expect(detail.locator(".mb-ep-priority")).to_contain_text("Anchors never become cold")
         page.get_by_role("button", name="Unpack").click()
         expect(detail).to_contain_text("Not packed")

@@ -28,8 +28,8 @@ from gateway.ui.components import (
     text,
 )
 from gateway.ui.i18n import Localizer
-from gateway.ui.memory.results import KemItem, content_of, show_state
-from gateway.ui.rich_text import highlight, show_text, text_diff
+from gateway.ui.memory.results import MARKDOWN, KemItem, ScoreShares, content_of, show_state
+from gateway.ui.rich_text import highlight, markdown, show_text, text_diff
 from gateway.ui.svg import icon
 from mindbus.sdk.kem_filters import format_value
 
@@ -122,11 +122,12 @@ class KemDetail(Drawer):
         with box("mb-drawer-part"):
             with box("mb-kem-text"):
                 content, found_by = content_of(kem, self.i18n), hit.found.explain.words if hit.found.explain else ()
-                show_text(
-                    text_diff(hit.before, content)
-                    if hit.before not in (None, content)
-                    else highlight(content, found_by)
-                )
+                if hit.before is not None and hit.before != content:
+                    show_text(text_diff(hit.before, content))
+                elif kem.content_type == MARKDOWN and kem.content is not None:
+                    markdown(content)
+                else:
+                    show_text(highlight(content, found_by))
             if kem.ref is not None:
                 anchor(content_target(kem), self.i18n("memory.open_artifact"))
             with box("mb-line-x mb-wrap"):
@@ -147,17 +148,22 @@ class KemDetail(Drawer):
                 text(i18n("memory.why"), "mb-meta mb-medium mb-grow", "h3")
                 text(i18n.number(hit.found.score or 0, 2), "mb-num mb-strong")
             if explain is not None:
-                content = ", ".join(explain.words)
-                self._evidence("memory.lexical", "processed", explain.lexical, content or i18n("memory.no_words"))
-                self._evidence("memory.dense", "process", explain.dense, i18n("memory.cosine"))
+                shares = ScoreShares.of(hit.found.score or 0, explain)
+                lexical, dense = i18n.number(explain.lexical or 0, 2), i18n.number(explain.dense or 0, 2)
+                words = i18n("memory.matched", n=lexical, words=", ".join(explain.words))
+                note = words if explain.words else "memory.no_words"
+                self._evidence("memory.lexical", "processed", shares.words, note)
+                near = "memory.not_compared" if explain.dense is None else i18n("memory.cosine", n=dense)
+                self._evidence("memory.dense", "process", shares.meaning, near)
 
-    def _evidence(self, key: str, colour: str, value: float | None, note: str) -> None:
+    def _evidence(self, key: str, colour: str, share: float, note: str) -> None:
         i18n = self.i18n
+        note = i18n(note) if note.startswith("memory.") else note
         with box("mb-evidence"):
             text(i18n(key), "mb-t2")
-            score_bar((max(value or 0, 0), colour))
-            text("–" if value is None else i18n.number(value, 2), "mb-num mb-strong")
-            attributes(text(i18n("memory.not_compared") if value is None else note, "mb-meta mb-ell"), title=note)
+            score_bar((share, colour))
+            text(i18n.number(share, 2), "mb-num mb-strong")
+            attributes(text(note, "mb-meta mb-ell"), title=note)
 
     def _origin(self, kem: Kem) -> None:
         i18n = self.i18n

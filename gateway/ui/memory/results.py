@@ -32,6 +32,7 @@ from gateway.ui.memory.search_form import MemorySearch
 from gateway.ui.rich_text import excerpt, highlight, show_text, text_diff
 from gateway.ui.rows import RedrawnRow, Rows
 from gateway.ui.svg import icon
+from language.markdown import plain
 from mindbus.sdk.kem_filters import format_value
 
 
@@ -100,7 +101,10 @@ def apply_change(hit: KemItem, change: KemChange) -> KemItem:
 
 
 _LENGTH = 240
+MARKDOWN = "text/markdown"
 _MAX_TAGS = 4
+# A score below it says that the result is rather not what was meant (0.5: as likely as not).
+_STRONG = 0.5
 
 
 def result_rows(i18n: Localizer, place: Element, choose: Callable[[str], Any]) -> Rows[KemItem]:
@@ -150,14 +154,34 @@ def _foot(i18n: Localizer, hit: KemItem) -> None:
         moment(i18n, kem.updated_at, i18n.when(kem.updated_at, datetime.now(UTC)))
 
 
+@dataclass(frozen=True)
+class ScoreShares:
+    """Parts of a score by words and by meaning, in proportion to their similarities; as shown, they add up to it."""
+
+    words: float
+    meaning: float
+
+    @classmethod
+    def of(cls, score: float, explain: Explanation | None) -> "ScoreShares":
+        lexical, dense = (max(explain.lexical or 0, 0), max(explain.dense or 0, 0)) if explain else (0.0, 1.0)
+        shown = round(score, 2)
+        words = round(shown * lexical / ((lexical + dense) or 1), 2)
+        return cls(words, round(shown - words, 2))
+
+
 def _show_score(i18n: Localizer, score: float, explain: Explanation | None) -> None:
-    """A bar of the score, coloured by the shares of lexical and dense similarity."""
-    lexical, dense = (max(explain.lexical or 0, 0), max(explain.dense or 0, 0)) if explain else (0.0, 1.0)
-    total = lexical + dense or 1.0
-    shares = [
-        (score * share / total, colour) for share, colour in ((lexical, "processed"), (dense, "process")) if share
-    ]
-    score_bar(*shares, title=i18n("memory.score", score=i18n.number(score, 2)))
+    """A bar of the score, coloured by its shares."""
+    shares = ScoreShares.of(score, explain)
+    score_bar(
+        *((share, colour) for share, colour in ((shares.words, "processed"), (shares.meaning, "process")) if share),
+        title=i18n("memory.score", score=i18n.number(score, 2)),
+    )
+
+
+def is_strong(hit: KemItem) -> bool:
+    """Whether a result has words of the query, or a meaning that is near to it; one that was not ranked is as good."""
+    found = hit.found
+    return found.score is None or found.score >= _STRONG or bool(found.explain and found.explain.words)
 
 
 def content_of(kem: Kem, i18n: Localizer) -> str:
@@ -172,7 +196,8 @@ def _excerpt_of(hit: KemItem, i18n: Localizer) -> Sequence[Any]:
     content, found_by = content_of(hit.kem, i18n), hit.found.explain.words if hit.found.explain else ()
     if hit.before is not None and hit.before != content and len(content) <= _LENGTH:
         return text_diff(hit.before, content)
-    return excerpt(content, found_by, _LENGTH) or highlight("–", ())
+    shown = plain(content) if hit.kem.content_type == MARKDOWN else content
+    return excerpt(shown, found_by, _LENGTH) or highlight("–", ())
 
 
 class ResultSummary:
@@ -196,9 +221,9 @@ class ResultSummary:
     def took(self, seconds: float) -> None:
         self._took.set_text(self.i18n("memory.took", time=self.i18n.seconds(seconds)))
 
-    def show(self, results: SearchResults, hits: Sequence[KemItem]) -> None:
+    def show(self, results: SearchResults, hits: Sequence[KemItem], *, is_all: bool) -> None:
         i18n = self.i18n
-        first = "memory.first" if results.next_cursor else "memory.found"
+        first = "memory.found" if is_all else "memory.first"
         self._count.set_text(i18n.count(first, len(hits)))
         show_if(self._degraded, results.is_degraded)
         show_if(self._legend, any(hit.found.explain for hit in hits))

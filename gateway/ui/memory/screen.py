@@ -12,11 +12,19 @@ from bus_schema.kem_query import KemQuery
 from gateway.api.memory import facets_of
 from gateway.event_feed import MissedEvents
 from gateway.shared_memory import KemChange, KemNotFound
-from gateway.ui.components import SegmentedControl, box, button, show_if
+from gateway.ui.components import SegmentedControl, box, button, clickable, show_if, text
 from gateway.ui.dialogs import prompt_user
 from gateway.ui.layout import skeleton
 from gateway.ui.memory.detail import KemDetail
-from gateway.ui.memory.results import ChangeList, KemItem, ResultSummary, SearchResults, apply_change, result_rows
+from gateway.ui.memory.results import (
+    ChangeList,
+    KemItem,
+    ResultSummary,
+    SearchResults,
+    apply_change,
+    is_strong,
+    result_rows,
+)
 from gateway.ui.memory.search_form import FacetPanel, MemorySearch, SearchForm
 from gateway.ui.page_session import PageSession
 from gateway.ui.sections import EmptyState, ScreenSection
@@ -44,6 +52,7 @@ class MemoryScreen:
         question = MemorySearch.of_address(session.query)
         self.memory = session.backend.memory(question.user)
         self.found = SearchResults()
+        self._shows_weak = False
         self._chosen: KemItem | None = None
         self._controls(question)
         with box("mb-memory"):
@@ -52,18 +61,25 @@ class MemoryScreen:
             with box("mb-memory-main") as self._search:
                 self.bar = SearchForm(session.i18n, self._search, question, self.ask)
                 self.line = ResultSummary(session.i18n, self.refresh)
-                place = box("mb-scroll mb-grow mb-memory-place")
-                self.part = ScreenSection(session.i18n, place)
-                self.results = result_rows(session.i18n, place, self.choose)
-                with place:
-                    self.part.placeholder = skeleton()
-                    self.empty_state = EmptyState(session.i18n, "memory", _COMMAND)
-                    self._more = button(session.i18n("memory.more"), self.load_more, "mb-quiet mb-hidden", "down")
+                self._answer()
             self._changes = box("mb-memory-main mb-scroll")
             self.change_list = ChangeList(session.i18n, self._changes, self.choose)
             drawer = box("mb-drawer mb-sheet mb-hidden", "aside")
             self.detail = KemDetail(session.i18n, drawer, lambda: self.choose(None), self._pick)
         self._turn(self._view)
+
+    def _answer(self) -> None:
+        """Results, the line of the weaker ones, what there is without any."""
+        place = box("mb-scroll mb-grow mb-memory-place")
+        self.part = ScreenSection(self.session.i18n, place)
+        self.results = result_rows(self.session.i18n, place, self.choose)
+        with place:
+            self.part.placeholder = skeleton()
+            self.empty_state = EmptyState(self.session.i18n, "memory", _COMMAND)
+            with clickable("mb-weak mb-hidden", self._show_weak) as self._weak:
+                self._weak_count = text("", "mb-t3")
+                text(self.session.i18n("memory.show_weaker"), "mb-link")
+            self._more = button(self.session.i18n("memory.more"), self.load_more, "mb-quiet mb-hidden", "down")
 
     @classmethod
     async def draw(cls, session: PageSession) -> None:
@@ -87,6 +103,10 @@ class MemoryScreen:
             self.part.settle()
         else:
             await self.part.attempt(lambda: self._refresh(query))
+
+    def _show_weak(self) -> None:
+        self._shows_weak = True
+        self._show()
 
     async def load_more(self) -> None:
         query = self.bar.query()
@@ -125,7 +145,7 @@ class MemoryScreen:
         self._show()
 
     async def _refresh(self, query: KemQuery) -> None:
-        began = time.monotonic()
+        began, self._shows_weak = time.monotonic(), False
         page = await self.memory.search(query, limit=_PAGE, explain=query.is_ranked)
         self.line.took(time.monotonic() - began)
         self.found.begin(query, page)
@@ -153,9 +173,14 @@ class MemoryScreen:
     def _show(self) -> None:
         results = self.found
         hits = results.visible_items(self.bar.question, self._chosen.kem.id if self._chosen else None)
-        self.results.show((hit.kem.id, hit) for hit in hits)
-        self.line.show(results, hits)
-        show_if(self._more, results.next_cursor)
+        strong = [hit for hit in hits if is_strong(hit)]
+        weak = [] if self._shows_weak else hits[len(strong) :] if strong == hits[: len(strong)] else []
+        shown = hits[: len(hits) - len(weak)]
+        self.results.show((hit.kem.id, hit) for hit in shown)
+        show_if(self._weak, weak)
+        self._weak_count.set_text(self.session.i18n.count("memory.weaker", len(weak)))
+        self.line.show(results, shown, is_all=bool(weak) or not results.next_cursor)
+        show_if(self._more, results.next_cursor and not weak)
         self.empty_state.show(is_empty=not hits)
 
     def _controls(self, question: MemorySearch) -> None:

@@ -1,5 +1,6 @@
 """The search of the memory screen, kept in the address, with its form and the facets of its results as conditions."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -157,6 +158,9 @@ class SearchForm:
 _MAX_KEYS, _MAX_VALUES = 12, 8
 # Ids, times are longer.
 _SHORT = 20
+# Of no use to narrow a search: the number of a piece of a document.
+_PLACES = {"part", "parts"}
+_ID = re.compile(r"[a-z]{2,5}_[0-9a-f-]{8,}$")
 
 
 @dataclass(frozen=True)
@@ -182,7 +186,7 @@ class FacetPanel:
             for key in sorted(keys, key=lambda key: (key not in picked, key))[:_MAX_KEYS]:
                 on = {value for name, value in question.picks if name == key}
                 choices = _choices(facets.metadata.get(key, []), on)
-                self._list(key, choices, partial(self._toggle, question, key))
+                self._list(i18n.named("facet", key), choices, partial(self._toggle, question, key))
             if facets.counted:
                 note = "memory.counted_all" if facets.is_all else "memory.counted"
                 text(i18n.count(note, facets.counted), "mb-cap mb-t3 mb-facets-note", "p")
@@ -215,6 +219,9 @@ def _choices(values: Sequence[FacetValue], on: set[str] | set[str | None]) -> li
 def _tells_apart(facets: Facets, key: str) -> bool:
     """True for a key that distinguishes units: not one value for all, nor a long value of each."""
     values = facets.metadata.get(key, [])
+    if key in _PLACES or all(_ID.match(format_value(value.value)) for value in values):
+        # An id says nothing to a reader; what has one has a name under another key.
+        return False
     if any(value.count > 1 for value in values):
         return [value.count for value in values] != [facets.counted]
     is_short = all(len(format_value(value.value)) <= _SHORT for value in values)

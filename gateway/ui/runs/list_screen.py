@@ -98,11 +98,15 @@ class RunListScreen:
             area = attributes(box("mb-input mb-area", "textarea"), rows=7, placeholder=i18n("runs.brief_hint"))
             attributes(area, aria_label=i18n("runs.brief"))
             area.on("input", lambda event: form.update(brief=str(event.args)), js_handler=VALUE)
+            file = attributes(box("mb-file", "input"), type="file", accept=".md,.txt,.markdown,text/*")
+            # The browser reads it into the field, where it can be looked at first.
+            attributes(file, aria_label=i18n("runs.file")).on("change", js_handler=_READ.format(id=area.id))
             problem = text("", "mb-err mb-meta")
             with box("mb-actions"):
                 button(i18n("runs.start"), go, "mb-primary", "play")
 
 
+_READ = "(event) => mbReadFile(event.target, {id})"
 _COLUMNS = (
     ("runs.card", ""),
     ("runs.state", "mb-fit"),

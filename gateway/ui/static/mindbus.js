@@ -204,6 +204,13 @@ function mbGrow(area) {
   area.style.height = "auto";
   area.style.height = Math.min(area.scrollHeight, 160) + "px";
 }
+// The text of a chosen file goes into a field, as if it had been typed.
+async function mbReadFile(chosen, id) {
+  const area = getHtmlElement(id);
+  if (!chosen.files.length || !area) return;
+  area.value = await chosen.files[0].text();
+  area.dispatchEvent(new Event("input"));
+}
 function mbComposerKey(event, emit) {
   if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
   event.preventDefault();
