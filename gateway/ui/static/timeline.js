@@ -71,8 +71,8 @@ class MbTimeline {
     const [from, to] = this.range, { start, width, rows } = this.counts;
     let first = to - 30000, last = from;
     for (const [slot] of rows.values()) [first, last] = [Math.min(first, start + slot * width), Math.max(last, start + (slot + 1) * width)];
-    if (this.isCovered()) {
-      // To the event, where each is known.
+    if (this.covered.some(([start, end]) => start <= from && end === null)) {
+      // To the event, where each of the range is known.
       const shown = this.marks.filter((mark) => mark.end >= from);
       first = Math.min(to - 30000, ...shown.map((mark) => mark.t));
       last = Math.max(from, ...shown.map((mark) => mark.end));
