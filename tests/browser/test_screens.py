@@ -188,7 +188,7 @@ def test_of_more_events_than_can_be_drawn_all_are_counted_and_each_can_be_reache
             "mbTimelineOfPage.crowded && mbTimelineOfPage.drawn.some((mark) => mark.shape === MB_FAIL)"
         )
         assert page.evaluate("mbTimelineOfPage.marks.length") < 1000
-        page.evaluate("mbTimelineOfPage.chart.dispatchAction({ type: 'dataZoom', start: 30, end: 50 })")
+        page.evaluate("mbTimelineOfPage.chart.dispatchAction({ type: 'dataZoom', start: 20, end: 45 })")
         drawn = f"mbTimelineOfPage.drawn.some((mark) => mark.id === '{first.event_id}')"
         page.wait_for_function(f"!mbTimelineOfPage.crowded && {drawn}")
 
