@@ -185,7 +185,8 @@ def test_of_more_events_than_can_be_drawn_all_are_counted_and_each_can_be_reache
         page.keyboard.press("Escape")
         page.keyboard.press("0")
         page.wait_for_function(
-            "mbTimelineOfPage.crowded && mbTimelineOfPage.drawn.some((mark) => mark.shape === MB_FAIL)"
+            "mbTimelineOfPage.fitted && mbTimelineOfPage.crowded"
+            " && mbTimelineOfPage.drawn.some((mark) => mark.shape === MB_FAIL)"
         )
         assert page.evaluate("mbTimelineOfPage.marks.length") < 1000
         page.evaluate("mbTimelineOfPage.chart.dispatchAction({ type: 'dataZoom', start: 20, end: 45 })")

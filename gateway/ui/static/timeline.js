@@ -137,8 +137,9 @@ class MbTimeline {
   // Every event of the window is a mark.
   isCovered() {
     const [from, to] = this.window();
-    const reaches = (start) => this.covered.some(([first, last]) => first <= start && (last === null || last >= to
-      || (last > start && reaches(last))));
+    // To the millisecond: the gateway counts in microseconds, a zoom in percent.
+    const reaches = (start) => this.covered.some(([first, last]) => first <= start + 1 && (last === null || last >= to - 1
+      || (last > start + 1 && reaches(last))));
     return reaches(from);
   }
 
