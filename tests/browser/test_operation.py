@@ -65,6 +65,7 @@ def test_dead_letters_of_one_cause_are_told_together_and_what_to_do(app: App, br
     with looking(browser, app.url, Looks(size="phone")) as page:
         # Without trouble the figures come first.
         opened(page, "/fleet")
+        expect(page.locator(".mb-kpi", has_text="Dead letters").locator(".mb-kpi-value")).to_have_text("0")
         expect(page.locator(".mb-has-dead")).to_have_count(0)
         assert _top(page, ".mb-kpis") < _top(page, ".mb-fleet-dead")
 
