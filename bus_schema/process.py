@@ -1,7 +1,7 @@
 """Process cards, runs and steps: commands and events."""
 
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
@@ -13,12 +13,19 @@ RunId = Annotated[str, StringConstraints(pattern=r"^run_[A-Za-z0-9_-]{1,64}$")]
 CardName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
 
 BRIEF = "brief"
+# What models are told to write in; `auto` is the language of the brief, `any` is not looked at.
+StepLanguage = Literal[
+    "auto", "any", "ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "uk", "zh"
+]
+Relevance = Literal["required", "off"]
 
 
 class CardStep(StrictValue):
     """One step of a card; `inputs` names earlier steps, or `brief` for the input of the run.
 
     Without `memory`, nothing is searched for this step, even where its role remembers.
+    An output in another language than `language`, or that has nothing to do with its inputs where `relevance` is
+    required, is no result; `relevance` is the role's by default.
     """
 
     id: StepId
@@ -27,9 +34,11 @@ class CardStep(StrictValue):
     inputs: tuple[StepId, ...] = (BRIEF,)
     produces: ArtifactType
     critical: bool = True
-    timeout_s: float = Field(default=600, gt=0, le=1500)
+    timeout_s: float = Field(default=1440, gt=0, le=1500)
     attempts: int = Field(default=3, ge=1, le=10)
     memory: bool = True
+    language: StepLanguage = "auto"
+    relevance: Relevance | None = None
 
 
 class Card(StrictValue):
@@ -67,6 +76,29 @@ class StepStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+class MisbehaviourKind(StrEnum):
+    """Kind of an answer that is no result; the last three do not fail an attempt."""
+
+    EMPTY = "empty"
+    REFUSAL = "refusal"
+    ENDLESS = "endless"
+    WRONG_LANGUAGE = "wrong_language"
+    OFF_TOPIC = "off_topic"
+    STALLED = "stalled"
+    CUT_OFF = "cut_off"
+    UNREADABLE = "unreadable"
+
+
+class Misbehaviour(Value):
+    """An answer of a model that is no result: in which call of an attempt, in the model's own words, cut short."""
+
+    attempt: int
+    kind: MisbehaviourKind
+    call: str
+    model_name: str
+    words: str = Field(default="", max_length=500)
+
+
 class Step(Value):
     """A step of a run; at `due_at` it times out, is retried, or its artifact is reported missing."""
 
@@ -81,6 +113,7 @@ class Step(Value):
     finished_at: AwareDatetime | None = None
     due_at: AwareDatetime | None = None
     reason: str = ""
+    misbehaviours: tuple[Misbehaviour, ...] = ()
 
 
 class Run(Value):
@@ -168,6 +201,8 @@ class ExecuteStep(Command[Nothing], domain="process", action="execute_step", ser
     deadline: AwareDatetime
     started_by: Identity | None = None
     memory: bool = True
+    language: StepLanguage = "auto"
+    relevance: Relevance | None = None
 
 
 class ProcessStarted(Event, topic="process", name="started"):
@@ -196,6 +231,12 @@ class StepProgress(StepEvent, topic="process", name="step_progress"):
     """A role reports progress within its attempt."""
 
     note: str
+
+
+class ModelMisbehaved(StepEvent, topic="process", name="model_misbehaved"):
+    """A model has given an answer that is no result."""
+
+    misbehaviour: Misbehaviour
 
 
 class StepCompleted(StepEvent, topic="process", name="step_completed"):

@@ -190,6 +190,15 @@ class FleetSettings(GatewaySettings):
         description="How many calls that endpoint serves at once. Chats begin at once; background work of a process "
         "takes the places that they leave, and is interrupted for a chat that finds none.",
     )
+    llm_first_token_s: float = Field(
+        default=300, gt=0, description="How long a role waits for the first word of a model's answer, in seconds."
+    )
+    llm_idle_s: float = Field(
+        default=60,
+        gt=0,
+        description="How long a role waits from one word of an answer to the next, in seconds; what has come by then "
+        "is kept, and the answer gone on with.",
+    )
     llm_context_tokens: int = Field(
         default=DEFAULT_CONTEXT_TOKENS,
         ge=1024,

@@ -77,6 +77,7 @@ class StepRow(RunBase):
     finished_at: Mapped[datetime | None] = mapped_column(Utc)
     due_at: Mapped[datetime | None] = mapped_column(Utc, index=True)
     reason: Mapped[str] = mapped_column(Text)
+    misbehaviours: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
 
 
 inbox_tables = add_inbox_tables(RunBase.metadata)
@@ -96,7 +97,7 @@ def run_columns(run: Run) -> dict[str, Any]:
 
 
 def step_columns(step: Step) -> dict[str, Any]:
-    return step.model_dump() | step.model_dump(mode="json", include={"status", "artifact", "context"})
+    return step.model_dump() | step.model_dump(mode="json", include={"status", "artifact", "context", "misbehaviours"})
 
 
 _AT_ONCE = 500

@@ -58,16 +58,18 @@ class HangsUp:
 
 @dataclass(frozen=True)
 class Stalls:
-    """Never answers, as long as the server lives; when streaming, after some pieces."""
+    """Never answers, as long as the server lives; when streaming, after some pieces of the text."""
 
     after_pieces: int = 0
+    text: str = "word " * 500
 
 
 @dataclass(frozen=True)
 class Drips:
-    """Streams words without end, one every so many seconds."""
+    """Streams a piece of the text every so many seconds; words without end where there is no text."""
 
     every_s: float = 0.02
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -222,25 +224,37 @@ class _Exchange:
                 await self._events(bodies)
             case Fails():
                 return await self.answer(reply)
+            case Drips(every_s, text) if text:
+                self._begin_events()
+                for piece in _pieces(Says(text)):
+                    await self._event(json.dumps(piece))
+                    await asyncio.sleep(every_s)
             case Drips(every_s):
                 await self._events([json.dumps(_piece({"role": "assistant", "content": ""}))])
                 while not self._stopped.is_set():
                     self._writer.write(f"data: {json.dumps(_piece({'content': 'word '}))}\n\n".encode())
                     await self._writer.drain()
                     await asyncio.sleep(every_s)
-            case HangsUp(after) | Stalls(after):
+            case HangsUp(after):
                 await self._events(list(map(json.dumps, _pieces(Says("word " * 500))))[:after])
-                if isinstance(reply, Stalls):
-                    await self._stopped.wait()
+            case Stalls(after, text):
+                await self._events(list(map(json.dumps, _pieces(Says(text))))[:after])
+                await self._stopped.wait()
         # Without a length only the end of the connection ends the body.
         self._writer.close()
         return None
 
     async def _events(self, events: Sequence[str]) -> None:
-        self._writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        self._begin_events()
         for event in events:
-            self._writer.write(f"data: {event}\n\n".encode())
-            await self._writer.drain()
+            await self._event(event)
+
+    def _begin_events(self) -> None:
+        self._writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+
+    async def _event(self, event: str) -> None:
+        self._writer.write(f"data: {event}\n\n".encode())
+        await self._writer.drain()
 
     async def _send(self, status: int, body: str, headers: Sequence[tuple[str, str]] = ()) -> None:
         data = body.encode()

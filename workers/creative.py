@@ -12,6 +12,7 @@ from agents.configuration.model_roles import model_of
 from agents.configuration.prompts import Role, UnsupportedArtifactType, shipped_role
 from agents.context.preferences import open_preferences
 from agents.creative.assignment import LARGEST_INPUT_BYTES, Assignment, Input, UnusableInput, read_material
+from agents.creative.misbehaviour import ModelMisbehaviour
 from agents.models.errors import ModelFailure, ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.models.offline.model import OfflineModel
@@ -19,7 +20,17 @@ from agents.models.prompt import Material, PresentModel, memory_materials
 from agents.present import Present
 from bus_schema.artifacts import AIContext, Manifest
 from bus_schema.identities import Identity
-from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed, StepPendingStorage, StepProgress
+from bus_schema.process import (
+    ExecuteStep,
+    Misbehaviour,
+    ModelMisbehaved,
+    NamedInput,
+    StepCompleted,
+    StepEvent,
+    StepFailed,
+    StepPendingStorage,
+    StepProgress,
+)
 from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command
@@ -36,10 +47,13 @@ from mindbus.sql.errors import DatabaseAway
 from workers.chat_priority import ChatPriority
 
 if TYPE_CHECKING:
-    from agents.creative.loop import CreativeLoop, LoopState
+    from agents.creative.loop import CreativeLoop
+    from agents.creative.loop_work import LoopState
 
 _RECALLED_WORDS = 400
 _OFFLINE_AT_ONCE = 2
+# Seconds before the deadline at which a text is kept as far as it has come, and its share of a short limit.
+_LAST_SECONDS, _LAST_SHARE = 5.0, 0.1
 _FINAL = (ModelFailure, UnusableInput, UnsupportedArtifactType, ArtifactError)
 
 
@@ -56,7 +70,7 @@ class CreativeWorker(Worker):
         self.name = role.name
         self.role = role
         self._kit = context
-        self._model = model or model_of(settings, role.name)
+        self._model = model or model_of(settings, role.name, streams=True)
         self.include(ChatPriority(context.bus, self._model))
         self._bus = context.bus.acting_as(self.identity, service=role.name)
         self._artifacts = open_artifacts(self._bus, settings, context.clock)
@@ -95,17 +109,22 @@ class CreativeWorker(Worker):
         left_s = (context.on_own_clock(order.deadline) - self._kit.clock()).total_seconds()
         try:
             async with asyncio.timeout(left_s):
-                return await self._execute(order, StepArtifacts(self._artifacts, order))
+                until = asyncio.get_running_loop().time() + left_s - min(_LAST_SECONDS, _LAST_SHARE * left_s)
+                return await self._execute(order, StepArtifacts(self._artifacts, order), until)
         except TimeoutError:
             return _failed(order, "its deadline has passed", retryable=True)
         except BufferFull as error:
             return _failed(order, str(error), retryable=True)
         except (ModelUnavailable, OSError, DatabaseAway) as error:
             return self._later(order, context, error)
+        except ModelMisbehaviour as error:
+            return _failed(order, str(error), retryable=True)
         except _FINAL as error:
             return _failed(order, str(error), retryable=False)
 
-    async def _execute(self, order: ExecuteStep, hands: StepArtifacts) -> StepCompleted | StepPendingStorage:
+    async def _execute(
+        self, order: ExecuteStep, hands: StepArtifacts, until: float
+    ) -> StepCompleted | StepPendingStorage:
         self.role.require_craft(order.produces)
         # Asked before anything is state: a model answers differently each time, but an attempt has one artifact.
         found = await hands.find()
@@ -118,7 +137,9 @@ class CreativeWorker(Worker):
         assignment = replace(assignment, memory=await self._recalled(assignment))
         model = await self._model_in_present(order.started_by)
         async with self._thinking:
-            state = await (await self._opened_loop()).run(assignment, lambda note: self._report(order, note), model)
+            state = await (await self._opened_loop()).run(
+                assignment, partial(self._report, order), model, partial(self._report_misbehaviour, order), until
+            )
         text = f"{state['text'].strip()}\n"
         made = await hands.put(text.encode(), "text/markdown", self._context(assignment, state))
         logger().info("step made", role=self.name, run=order.run_id, step=order.step_id, **_cost_of(state))
@@ -175,12 +196,20 @@ class CreativeWorker(Worker):
 
     async def _report(self, order: ExecuteStep, note: str) -> None:
         progress = StepProgress(run_id=order.run_id, step_id=order.step_id, attempt=order.attempt, note=note)
+        await self._publish(order, progress, f"progress/{note}")
+
+    async def _report_misbehaviour(self, order: ExecuteStep, misbehaviour: Misbehaviour) -> None:
+        event = ModelMisbehaved(
+            run_id=order.run_id, step_id=order.step_id, attempt=order.attempt, misbehaviour=misbehaviour
+        )
+        logger().warning("model misbehaved", role=self.name, run=order.run_id, kind=misbehaviour.kind.value)
+        await self._publish(order, event, None)
+
+    async def _publish(self, order: ExecuteStep, event: StepEvent, scope: str | None) -> None:
         try:
-            await in_id_scope(
-                f"progress/{note}", lambda: self._bus.publish(progress, trace=order.run_id, step=order.step_id)
-            )
+            await in_id_scope(scope, lambda: self._bus.publish(event, trace=order.run_id, step=order.step_id))
         except BusUnavailable as error:
-            logger().warning("progress not told", role=self.name, note=note, reason=str(error))
+            logger().warning("event not told", role=self.name, event_type=event.wire.type, reason=str(error))
 
     def _context(self, assignment: Assignment, state: "LoopState") -> AIContext:
         return AIContext(

@@ -1,8 +1,8 @@
 """Runs Process Cards: what happens to a run comes in, orders to the roles go out."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from agents.configuration.prompts import role_names
 from agents.processes import saga
 from agents.processes.cards import card_of
-from agents.processes.steps import checked_ending, role_of
+from agents.processes.steps import checked_ending
 from bus_schema.artifacts import ArtifactRef, Manifest
 from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.identities import worker_of
@@ -19,6 +19,7 @@ from bus_schema.process import (
     CancelProcess,
     GetProcess,
     ListProcesses,
+    ModelMisbehaved,
     Run,
     RunPage,
     RunStatus,
@@ -35,19 +36,17 @@ from mindbus.bus.client import Client
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, Send, background, every, on_command, on_event
 from mindbus.bus.worker import Worker, WorkerContext, utc_now
-from mindbus.errors import BusUnavailable, Rejected, ReplyError, TemporaryFailure
+from mindbus.errors import BusUnavailable, Rejected, ReplyError
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.migrations import upgrade
 from storage_service import runs
 from storage_service.runs import MIGRATIONS
-
-Sent = Sequence[Send | Publish]
+from workers.run_moves import RunMoves, Sent, messages_of, one_after_another
 
 # What ended while nobody listened lies in the queue: hear it before anything is called late.
 _SETTLE = timedelta(seconds=5)
-_SOON = timedelta(seconds=1)
 _ASK_WITHIN_S = 5.0
 _LOOK_AGAIN_S = 0.5
 _BATCH = 50
@@ -73,6 +72,7 @@ class OrchestratorWorker(Worker):
         self.database = database
         self.inbox = self.remembered = SqlInbox(database, only_rows=True)
         self.sends_to = sorted(roles)
+        self._moves = RunMoves(database, clock)
         self._bus, self._roles, self._clock, self._settle = bus, frozenset(roles), clock, settle
         self._deadlines_from = clock() + settle
         self._started: asyncio.Queue[Run] = asyncio.Queue()
@@ -101,7 +101,7 @@ class OrchestratorWorker(Worker):
                 raise Rejected(Code.CONFLICT, f"{command.run_id} was started otherwise already; mint another run id")
             return None
 
-        with _one_after_another():
+        with one_after_another():
             new = await self.database.run(add)
         if new is not None:
             self.database.after_commit(partial(self._started.put_nowait, new))
@@ -126,13 +126,13 @@ class OrchestratorWorker(Worker):
         run = await self.database.read(lambda connection: runs.read_run(connection, command.run_id))
         if run is not None and not _takes_part(run, context):
             raise Rejected(Code.NOT_FOUND, f"there is no run {command.run_id}", is_denied=True)
-        with _one_after_another():
-            transition = await self._move(command.run_id, saga.CancelRequested(command.reason, context.owner))
+        with one_after_another():
+            transition = await self._moves.move(command.run_id, saga.CancelRequested(command.reason, context.owner))
         if transition is None:
             raise Rejected(Code.NOT_FOUND, f"there is no run {command.run_id}")
         if transition.run.status is not RunStatus.CANCELLED:
             raise Rejected(Code.CONFLICT, f"{command.run_id} is {transition.run.status.value} already")
-        return (transition.run, *_sent(transition))
+        return (transition.run, *messages_of(transition))
 
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> tuple[Removed | Send | Publish, ...]:
@@ -153,6 +153,10 @@ class OrchestratorWorker(Worker):
         return await self._advance(event.run_id, event, context)
 
     @on_event
+    async def note_misbehaviour(self, event: ModelMisbehaved, context: MessageContext) -> Sent:
+        return await self._advance(event.run_id, event, context)
+
+    @on_event
     async def wait_for_storage(self, event: StepPendingStorage, context: MessageContext) -> Sent:
         return await self._advance(event.run_id, event, context)
 
@@ -170,7 +174,7 @@ class OrchestratorWorker(Worker):
     async def start_runs(self) -> Sent:
         waiting = await self._runs_to_start()
         answers = await asyncio.gather(*map(self._confirm_members, waiting))
-        return await self._move_all((run.run_id, answer) for run, answer in zip(waiting, answers, strict=True))
+        return await self._moves.move_all((run.run_id, answer) for run, answer in zip(waiting, answers, strict=True))
 
     @every(seconds=1)
     async def check_deadlines(self) -> Sent:
@@ -181,7 +185,7 @@ class OrchestratorWorker(Worker):
         if not due:
             return ()
         claimed = await self.database.run(lambda connection: runs.claim_runs(connection, due))
-        return await self._move_all((run_id, saga.TimePassed()) for run_id in claimed)
+        return await self._moves.move_all((run_id, saga.TimePassed()) for run_id in claimed)
 
     @every(seconds=10)
     async def find_artifacts(self) -> Sent:
@@ -189,7 +193,7 @@ class OrchestratorWorker(Worker):
         awaited = await self.database.read(lambda connection: runs.awaited_artifacts(connection, _BATCH))
         answers = await asyncio.gather(*(self._look_up(run_id, artifact) for run_id, artifact in awaited))
         found = zip(awaited, answers, strict=True)
-        return await self._move_all(
+        return await self._moves.move_all(
             (run_id, saga.ArtifactFound(answer.ref)) for (run_id, _), answer in found if isinstance(answer, Manifest)
         )
 
@@ -201,8 +205,8 @@ class OrchestratorWorker(Worker):
         removed = await connection.run_sync(runs.runs_to_forget, started_by)
         running = (run.run_id for run in removed if run.status not in saga.OVER)
         cancelled = saga.CancelRequested("its data were removed", context.owner)
-        with _one_after_another():
-            messages = await self._move_all((run_id, cancelled) for run_id in running)
+        with one_after_another():
+            messages = await self._moves.move_all((run_id, cancelled) for run_id in running)
         await connection.run_sync(runs.forget_runs, [run.run_id for run in removed])
         await self.remembered.forget(*(() if started_by is None else (started_by,)))
         return (Removed.of({"runs": len(removed)}), *messages)
@@ -210,31 +214,9 @@ class OrchestratorWorker(Worker):
     async def _advance(self, run_id: str, event: saga.RunEvent, context: MessageContext) -> Sent:
         # A card has no circles and a limited number of attempts, but it may be long.
         context.begin_anew()
-        with _one_after_another():
-            transition = await self._move(run_id, event, worker_of(context.requester) or "")
-        return _sent(transition) if transition else ()
-
-    async def _move_all(self, events: Iterator[tuple[str, saga.RunEvent | None]]) -> Sent:
-        moves = [await self._move(run_id, event) for run_id, event in events if event is not None]
-        return [message for transition in moves if transition is not None for message in _sent(transition)]
-
-    async def _move(self, run_id: str, event: saga.RunEvent, by: str = "") -> saga.Transition | None:
-        return await self.database.run(lambda connection: self._advanced(connection, run_id, event, by))
-
-    def _advanced(self, connection: Connection, run_id: str, event: saga.RunEvent, by: str) -> saga.Transition | None:
-        stored = runs.run_to_change(connection, run_id)
-        if stored is None:
-            logger().info("unknown run", run_id=run_id, event_type=type(event).__name__)
-            return None
-        if not saga.may_come_from(by, event, stored.run):
-            logger().warning("ending of a step by another than its role", run_id=run_id, by=by)
-            return None
-        transition = saga.advance(stored.card, stored.run, event, self._clock())
-        if transition.run != stored.run:
-            runs.save_run(connection, stored, transition.run)
-        if transition.run.status in saga.OVER and stored.run.status not in saga.OVER:
-            logger().info("run over", run_id=run_id, status=transition.run.status.value, reason=transition.run.reason)
-        return transition
+        with one_after_another():
+            transition = await self._moves.move(run_id, event, worker_of(context.requester) or "")
+        return messages_of(transition) if transition else ()
 
     async def _runs_to_start(self) -> Sequence[Run]:
         """Runs just started, at once; every half a second all those that storage has not confirmed."""
@@ -282,18 +264,3 @@ def open_orchestrator(context: WorkerContext) -> OrchestratorWorker:
 
 def _takes_part(run: Run, context: MessageContext) -> bool:
     return context.is_operator or context.owner in saga.members_of(run)
-
-
-def _sent(transition: saga.Transition) -> Sent:
-    run_id = transition.run.run_id
-    roles = ((order, role_of(transition.run, order)) for order in transition.orders)
-    orders = [Send(order, role, trace=run_id, step=order.step_id, attempt=order.attempt) for order, role in roles]
-    return *orders, *(Publish(each, trace=run_id, step=getattr(each, "step_id", None)) for each in transition.events)
-
-
-@contextmanager
-def _one_after_another() -> Iterator[None]:
-    try:
-        yield
-    except runs.RunChangedMeanwhile as error:
-        raise TemporaryFailure(f"{error} changed at the same time", _SOON) from error

@@ -155,18 +155,26 @@ def _models_file(_folder: Path | None) -> ModelsFile:
     return parse_models(file.content, file.source)
 
 
-def model_of(settings: FleetSettings, role: str, *, is_chat: bool = False, retries: int = RETRIES) -> LanguageModel:
+def model_of(
+    settings: FleetSettings, role: str, *, is_chat: bool = False, streams: bool = False, retries: int = RETRIES
+) -> LanguageModel:
     """The model of a role, the offline model by default. Raises ModelHalfConfigured, InvalidModels.
 
-    `is_chat` where somebody waits for its words; `retries` of the client by itself, for those without a budget.
+    `is_chat` where somebody waits for its words; `streams` where an answer may take as long as it goes on; `retries` of
+    the client by itself, for those without a budget.
     """
     spec = spec_of(settings, role)
     if spec is None:
         return OfflineModel()
     # The client takes seconds to import, which nobody should wait for who works offline.
-    from agents.models.openai_compatible import OpenAICompatible
+    from agents.models.openai_compatible import OpenAICompatible, StreamLimits
 
     model = OpenAICompatible(
-        base_url=spec.base_url, model=spec.model, api_key=spec.api_key, timeout=spec.timeout, retries=retries
+        base_url=spec.base_url,
+        model=spec.model,
+        api_key=spec.api_key,
+        timeout=spec.timeout,
+        retries=retries,
+        limits=StreamLimits(settings.llm_first_token_s, settings.llm_idle_s) if streams else None,
     )
     return EndpointModel(model, spec.base_url, spec.concurrency, is_chat=is_chat, params=spec.params)

@@ -17,6 +17,7 @@ from agents.configuration.validation import (
 from agents.models.language_model import ModelParams
 from bus_schema.artifacts import ArtifactType
 from bus_schema.identities import ServiceName
+from bus_schema.process import Relevance
 from config.shipped import config_folder, shipped_names
 from language.words import Language
 from mindbus.errors import Rejected
@@ -48,11 +49,13 @@ class Guide(BaseModel):
 class Role(Guide):
     """A member of the team; `prompt_version` changes with every word that the model is told.
 
-    One that `remembers` is shown what memory has on the matter, beside what it is given.
+    One that `remembers` is shown what memory has on the matter, beside what it is given. Where `relevance` is required,
+    an output that has nothing to do with its inputs is no result, unless the step of the card says otherwise.
     """
 
     max_rounds: int = Field(default=2, ge=0, le=10)
     remembers: bool = False
+    relevance: Relevance = "off"
     produces: dict[ArtifactType, Craft] = Field(min_length=1, max_length=20)
 
     def require_craft(self, artifact_type: str) -> None:

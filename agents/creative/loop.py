@@ -2,11 +2,10 @@
 
 import asyncio
 import hashlib
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -16,27 +15,26 @@ from langgraph.runtime import Runtime
 
 from agents.configuration.prompts import Role
 from agents.creative.assignment import Assignment
-from agents.models.errors import EmptyAnswer
-from agents.models.language_model import LanguageModel, MeteredModel, ModelMessage, complete_as
-from agents.models.prompt import ATTEMPT, Material, Step, Verdict, remarks
+from agents.creative.generation import GeneratedText, generate_text
+from agents.creative.loop_work import (
+    WHOLE,
+    CallCost,
+    LoopState,
+    LoopWork,
+    Report,
+    ReportMisbehaviour,
+    broken,
+    ignore,
+    with_problem,
+)
+from agents.creative.misbehaviour import ModelMisbehaviour
+from agents.models.errors import AnswerMisfit, ModelDeclined, ModelFailure, ModelUnavailable
+from agents.models.json_answers import parse_cut_answer
+from agents.models.language_model import LanguageModel, ModelMessage, complete_as
+from agents.models.prompt import Material, Step, Verdict, remarks
+from bus_schema.process import MisbehaviourKind
 
-Report = Callable[[str], Awaitable[None]]
-
-
-class LoopState(TypedDict, total=False):
-    """State in a checkpoint: the text and its cost, never the input material, which can be fetched again."""
-
-    fingerprint: str
-    last: Step
-    text: str
-    remarks: list[str]
-    satisfied: bool
-    recalled: list[str]
-    rounds: int
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    took_ms: int
+_Graph = CompiledStateGraph[LoopState, LoopWork, Any, Any]
 
 
 @dataclass(frozen=True)
@@ -47,12 +45,29 @@ class CreativeLoop:
     model: LanguageModel
     memory: BaseCheckpointSaver[Any]
 
-    async def run(self, assignment: Assignment, report: Report, model: LanguageModel | None = None) -> LoopState:
+    async def run(
+        self,
+        assignment: Assignment,
+        report: Report,
+        model: LanguageModel | None = None,
+        report_misbehaviour: ReportMisbehaviour = ignore,
+        until: float | None = None,
+    ) -> LoopState:
         """Go on from the last checkpoint of this attempt, or of the one before it; else begin.
 
-        `model` is for this run alone. Raises ModelFailure.
+        `model` is for this run alone; `until` is the event loop's time at which texts are kept as far as they have
+        come. Raises ModelFailure, TimeoutError.
         """
-        work = _Work(model or self.model, assignment, report)
+        work = LoopWork(
+            model or self.model, assignment, report, report_misbehaviour, assignment.expectation(self.role), until
+        )
+        state = await self._run(assignment, work)
+        if problem := state.get("problem"):
+            kind, detail, words = problem
+            raise ModelMisbehaviour(MisbehaviourKind(kind), detail, words)
+        return state
+
+    async def _run(self, assignment: Assignment, work: "LoopWork") -> LoopState:
         config, fingerprint = _thread(assignment, assignment.order.attempt), self._fingerprint(assignment)
         saved = await self._saved_state(config)
         if saved is None or saved.get("fingerprint") != fingerprint:
@@ -73,17 +88,17 @@ class CreativeLoop:
     @cached_property
     def _graph(self) -> "_Graph":
         """The loop, compiled once: what differs from run to run is in its context."""
-        graph: StateGraph[LoopState, _Work, Any, Any] = StateGraph(LoopState, context_schema=_Work)
+        graph: StateGraph[LoopState, LoopWork, Any, Any] = StateGraph(LoopState, context_schema=LoopWork)
         graph.add_node("write", self._write)
         graph.add_node("self-critique", self._criticise)
         graph.add_node("revise", self._revise)
         graph.add_edge(START, "write")
-        graph.add_conditional_edges("write", self._after_writing, ["self-critique", END])
+        graph.add_conditional_edges("write", self._after_writing, ["write", "self-critique", END])
         graph.add_conditional_edges("self-critique", _after_critique, ["revise", END])
-        graph.add_conditional_edges("revise", self._after_writing, ["self-critique", END])
+        graph.add_conditional_edges("revise", self._after_writing, ["revise", "self-critique", END])
         return graph.compile(checkpointer=self.memory)
 
-    async def _invoke(self, first: LoopState | None, config: RunnableConfig, work: "_Work") -> LoopState:
+    async def _invoke(self, first: LoopState | None, config: RunnableConfig, work: "LoopWork") -> LoopState:
         return cast("LoopState", await self._graph.ainvoke(first, config, context=work, durability="sync"))
 
     async def _saved_state(self, config: RunnableConfig) -> LoopState | None:
@@ -98,6 +113,7 @@ class CreativeLoop:
             # Of another subject it is of no use.
             if saved is not None and saved.get("fingerprint") == fingerprint and "last" in saved:
                 earlier = {name: value for name, value in saved.items() if name in LoopState.__annotations__}
+                earlier["problem"] = []
                 await self._graph.aupdate_state(
                     _thread(assignment, assignment.order.attempt), earlier, as_node=saved["last"]
                 )
@@ -109,94 +125,89 @@ class CreativeLoop:
         parts = (self.role.model_dump_json(), self.model.name, *assignment.subject)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
-    async def _write(self, state: LoopState, runtime: "Runtime[_Work]") -> LoopState:
+    async def _write(self, state: LoopState, runtime: "Runtime[LoopWork]") -> LoopState:
         work = runtime.context
-        text, cost = await self._text(work, "write", ())
-        await work.report(f"first version written, {len(text)} characters")
-        return {"last": "write", "text": text, "rounds": 0, **work.added(state, cost)}
+        generated, cost = await self._generate(work, state, "write", ())
+        if generated is None or not generated.is_whole:
+            return await broken(work, state, "write", generated, cost)
+        if misbehaviour := await work.misbehaviour_in(generated.text, "write"):
+            return with_problem(work, state, misbehaviour, cost)
+        await work.report(f"first version written, {len(generated.text)} characters")
+        return {"last": "write", "text": generated.text, "rounds": 0, **WHOLE, **work.added(state, cost)}
 
-    async def _criticise(self, state: LoopState, runtime: "Runtime[_Work]") -> LoopState:
+    async def _criticise(self, state: LoopState, runtime: "Runtime[LoopWork]") -> LoopState:
         work = runtime.context
-        cost = _Cost(work.model)
+        cost = CallCost(work.model)
         messages = work.assignment.prompt(self.role, "self-critique", (work.attempt(state),))
         with cost:
-            verdict = await complete_as(cost.model, messages, Verdict, self.role.model)
-        is_content = verdict.satisfied or not verdict.remarks
-        await work.report("content with it" if is_content else f"remarks on it: {len(verdict.remarks)}")
+            verdict = await self._verdict(work, cost, messages)
+        if verdict is None:
+            await work.report("its own critique cannot be read, so the text stays as it is")
+            verdict = Verdict(satisfied=True, remarks=[])
+        else:
+            is_content = verdict.satisfied or not verdict.remarks
+            await work.report("content with it" if is_content else f"remarks on it: {len(verdict.remarks)}")
         return {
             "last": "self-critique",
-            "satisfied": is_content,
+            "satisfied": verdict.satisfied or not verdict.remarks,
             "remarks": verdict.remarks,
             **work.added(state, cost),
         }
 
-    async def _revise(self, state: LoopState, runtime: "Runtime[_Work]") -> LoopState:
-        work = runtime.context
-        text, cost = await self._text(work, "revise", (work.attempt(state), remarks(state["remarks"])))
-        rounds = state["rounds"] + 1
-        await work.report(f"revision {rounds} written, {len(text)} characters")
-        return {"last": "revise", "text": text, "rounds": rounds, **work.added(state, cost)}
+    async def _verdict(self, work: "LoopWork", cost: "CallCost", messages: Sequence[ModelMessage]) -> Verdict | None:
+        """The verdict; None where the model has none to give: there is a text, and critique is to make it better."""
+        try:
+            return await complete_as(cost.model, messages, Verdict, self.role.model)
+        except ModelUnavailable:
+            raise
+        except ModelFailure as failure:
+            words = failure.text if isinstance(failure, AnswerMisfit) else failure.detail
+            if verdict := parse_cut_answer(words, Verdict):
+                return verdict
+            await work.tell(MisbehaviourKind.UNREADABLE, "self-critique", words)
+            return None
 
-    async def _text(self, work: "_Work", step: Step, more: Sequence[Material]) -> "tuple[str, _Cost]":
-        cost = _Cost(work.model)
-        messages: Sequence[ModelMessage] = work.assignment.prompt(self.role, step, more)
+    async def _revise(self, state: LoopState, runtime: "Runtime[LoopWork]") -> LoopState:
+        work = runtime.context
+        generated, cost = await self._generate(work, state, "revise", (work.attempt(state), remarks(state["remarks"])))
+        if generated is None or not generated.is_whole:
+            cut = await broken(work, state, "revise", generated, cost)
+            return cut if not cut.get("problem") else self._unrevised(work, state, cost)
+        if await work.misbehaviour_in(generated.text, "revise"):
+            await work.report("the revision is no use, so the text stays as it was")
+            return self._unrevised(work, state, cost)
+        rounds = state["rounds"] + 1
+        await work.report(f"revision {rounds} written, {len(generated.text)} characters")
+        return {"last": "revise", "text": generated.text, "rounds": rounds, **WHOLE, **work.added(state, cost)}
+
+    def _unrevised(self, work: "LoopWork", state: LoopState, cost: "CallCost") -> LoopState:
+        """The state with the text as it was, and no further round."""
+        return {"last": "revise", "rounds": self.role.max_rounds, **WHOLE, **work.added(state, cost)}
+
+    async def _generate(
+        self, work: "LoopWork", state: LoopState, step: Step, more: Sequence[Material]
+    ) -> "tuple[GeneratedText | None, CallCost]":
+        """The text of a step, or what has come of it; None where the model declines to write one."""
+        cost = CallCost(work.model)
+        messages = work.assignment.prompt(self.role, step, more)
         with cost:
-            completion = await cost.model.complete(messages, params=self.role.model)
-        if not completion.text.strip():
-            raise EmptyAnswer
-        return completion.text, cost
+            try:
+                partial = state.get("partial", "")
+                return await generate_text(cost.model, messages, self.role.model, partial, work.until), cost
+            except ModelDeclined:
+                return None, cost
 
     def _after_writing(self, state: LoopState) -> str:
+        if state.get("problem"):
+            return END
+        if state.get("partial") or not state.get("text"):
+            return state["last"]
         # A critique that nothing can follow is not worth its price.
         return "self-critique" if state["rounds"] < self.role.max_rounds else END
 
 
 def _after_critique(state: LoopState) -> str:
     return END if state["satisfied"] else "revise"
-
-
-@dataclass(frozen=True)
-class _Work:
-    """Assignment and model of one run of the loop, for its nodes."""
-
-    model: LanguageModel
-    assignment: Assignment
-    report: Report
-
-    def added(self, state: LoopState, cost: "_Cost") -> LoopState:
-        """Cost so far, with all units of memory that were ever shown: another attempt may be shown others."""
-        shown = (each.id for each in self.assignment.memory)
-        return {"recalled": list(dict.fromkeys([*state.get("recalled", ()), *shown])), **_spent(state, cost)}
-
-    def attempt(self, state: LoopState) -> Material:
-        return Material(ATTEMPT, self.assignment.order.produces, state["text"])
-
-
-_Graph = CompiledStateGraph[LoopState, _Work, Any, Any]
-
-
-class _Cost:
-    """Model calls, tokens and time of a block."""
-
-    def __init__(self, model: LanguageModel) -> None:
-        self.model = MeteredModel(model)
-        self.took_ms = 0
-
-    def __enter__(self) -> None:
-        self._began = time.monotonic()
-
-    def __exit__(self, *_exc: object) -> Literal[False]:
-        self.took_ms = round((time.monotonic() - self._began) * 1000)
-        return False
-
-
-def _spent(thought: LoopState, cost: _Cost) -> LoopState:
-    return {
-        "calls": thought.get("calls", 0) + cost.model.calls,
-        "prompt_tokens": thought.get("prompt_tokens", 0) + cost.model.usage.prompt_tokens,
-        "completion_tokens": thought.get("completion_tokens", 0) + cost.model.usage.completion_tokens,
-        "took_ms": thought.get("took_ms", 0) + cost.took_ms,
-    }
 
 
 def _thread(assignment: Assignment, attempt: int) -> RunnableConfig:

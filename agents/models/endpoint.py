@@ -8,8 +8,10 @@ from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel
 
+from agents.models.errors import ModelInterrupted
 from agents.models.language_model import DEFAULTS, Chunk, Completion, LanguageModel, ModelMessage, ModelParams, Tool
 from mindbus.logs import logger
+from mindbus.tasks import end
 
 T = TypeVar("T")
 _MOST_CHATS = 32
@@ -75,6 +77,29 @@ class ModelEndpoint:
             finally:
                 del self._background[task]
                 self._wake()
+
+    async def background_pieces(self, call: Callable[[], AsyncIterator[T]]) -> AsyncIterator[T]:
+        """Pieces of a call that can wait, as they come. Raises ModelInterrupted where a chat needs its place."""
+        pieces: asyncio.Queue[T | None] = asyncio.Queue()
+
+        async def put_pieces() -> None:
+            async for piece in call():
+                pieces.put_nowait(piece)
+
+        await self._room()
+        task = asyncio.ensure_future(put_pieces())
+        self._background[task] = False
+        task.add_done_callback(lambda _: pieces.put_nowait(None))
+        try:
+            while (piece := await pieces.get()) is not None:
+                yield piece
+            if task.cancelled() and self._background[task]:
+                raise ModelInterrupted
+            await task
+        finally:
+            await end(task)
+            del self._background[task]
+            self._wake()
 
     @property
     def chats(self) -> int:
@@ -167,14 +192,17 @@ class EndpointModel:
     async def stream(
         self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
     ) -> AsyncIterator[Chunk]:
-        """A chat's answer piece by piece; a background call's comes whole, since it may begin again."""
+        """An answer piece by piece. Raises ModelInterrupted where a chat takes the place of a background call."""
+
+        def call() -> AsyncIterator[Chunk]:
+            return self._model.stream(messages, tools=tools, params=self._over(params))
+
         if not self._is_chat:
-            completion = await self.complete(messages, tools=tools, params=params)
-            yield Chunk(text=completion.text)
-            yield Chunk(completion=completion)
+            async for chunk in self.endpoint.background_pieces(call):
+                yield chunk
             return
         async with self.endpoint.chat():
-            async for chunk in self._model.stream(messages, tools=tools, params=self._over(params)):
+            async for chunk in call():
                 yield chunk
 
     async def aclose(self) -> None:

@@ -39,15 +39,35 @@ class ModelUnavailable(ModelFailure, TemporaryFailure, code=Code.UNAVAILABLE):
         self.delay = delay
 
 
+class AnswerStalled(ModelUnavailable):
+    """The model's endpoint has stopped in the middle of an answer, or never begun it; try again later."""
+
+
+class ModelInterrupted(ModelUnavailable):
+    """A chat has taken the place of this call at the model's endpoint; try again."""
+
+
 class ModelRefused(ModelFailure):
     """The model's endpoint refused the request for good; check the model's name, the key, the prompt."""
+
+
+class ModelDeclined(ModelRefused):
+    """The model, or a filter of its endpoint, declined to answer; change the request or use another model."""
 
 
 class NeedsLanguageModel(ModelRefused):
     """Only a language model can answer this; set MINDBUS_LLM_BASE_URL, then MINDBUS_LLM_MODEL."""
 
 
-class AnswerCutOff(ModelFailure):
+class AnswerMisfit(ModelFailure):
+    """The answer is not what was asked for; `text` is all that the model has said, which no log repeats."""
+
+    def __init__(self, detail: str = "", text: str = "") -> None:
+        super().__init__(detail)
+        self.text = text
+
+
+class AnswerCutOff(AnswerMisfit):
     """The answer reached the token limit before its end; raise max_tokens or ask for less."""
 
 
@@ -55,7 +75,7 @@ class EmptyAnswer(ModelFailure):
     """The model's answer was empty; try another model or another prompt."""
 
 
-class SchemaMismatch(ModelFailure):
+class SchemaMismatch(AnswerMisfit):
     """The answer does not fit its schema, even after a correction; use a stronger model or simplify the schema."""
 
 

@@ -1,7 +1,6 @@
 """The interface of language models, a wrapper that meters their use, and answers that fit a schema."""
 
 import json
-import re
 from collections.abc import AsyncIterator, Sequence
 from contextvars import ContextVar
 from datetime import timedelta
@@ -10,6 +9,7 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.models.errors import ModelFailure, NeedsLanguageModel, SchemaMismatch
+from agents.models.json_answers import parse_answer
 from mindbus.logs import logger
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -177,23 +177,20 @@ class MeteredModel:
 S = TypeVar("S", bound=BaseModel)
 
 
-_FENCE = re.compile(r"\A```[a-z]*\n(.*)\n```\Z", re.DOTALL)
-
-
 async def complete_as(
     model: LanguageModel, messages: Sequence[ModelMessage], schema: type[S], params: ModelParams = DEFAULTS
 ) -> S:
     """Ask for an answer that fits; on a misfit show the model its error, once."""
     first = await model.complete(messages, schema=schema, params=params)
     try:
-        return _read(first.text, schema)
+        return parse_answer(first.text, schema)
     except ValidationError as error:
         repair = (*messages, ModelMessage(role="assistant", content=first.text), _correction(error))
     second = await model.complete(repair, schema=schema, params=params)
     try:
-        return _read(second.text, schema)
+        return parse_answer(second.text, schema)
     except ValidationError as error:
-        raise SchemaMismatch(f"{schema.__name__}: {_complaints(error)}") from error
+        raise SchemaMismatch(f"{schema.__name__}: {_complaints(error)}", second.text) from error
 
 
 async def try_complete_as(
@@ -207,13 +204,6 @@ async def try_complete_as(
     except ModelFailure as failure:
         logger().warning("model did not help", model=model.name, schema=schema.__name__, error=str(failure))
         return None
-
-
-def _read(text: str, schema: type[S]) -> S:
-    # Small models wrap JSON in a code fence even when they are told not to.
-    bare = text.strip()
-    fenced = _FENCE.match(bare)
-    return schema.model_validate_json(fenced[1] if fenced else bare)
 
 
 def _correction(error: ValidationError) -> ModelMessage:

@@ -1,35 +1,53 @@
 """A language model behind any endpoint that speaks OpenAI's chat completions."""
 
+import asyncio
 import json
+import math
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import openai
-from openai.types import CompletionUsage
-from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionMessageFunctionToolCall
+from openai.types.chat import ChatCompletion, ChatCompletionMessageFunctionToolCall
 from openai.types.chat.chat_completion import Choice
-from openai.types.chat.chat_completion_chunk import Choice as StreamedChoice
 from pydantic import BaseModel
 
-from agents.models.errors import AnswerCutOff, ModelFailure, ModelRefused, ModelUnavailable
+from agents.models.errors import (
+    AnswerCutOff,
+    AnswerStalled,
+    ModelDeclined,
+    ModelFailure,
+    ModelRefused,
+    ModelUnavailable,
+)
 from agents.models.language_model import (
     DEFAULTS,
     Chunk,
     Completion,
     ModelMessage,
     ModelParams,
-    TokenUsage,
     Tool,
     ToolCall,
 )
+from agents.models.streamed_answer import StreamedAnswer, usage_of
 from mindbus.logs import logger
 
 # An address where nobody listens is noticed sooner than an answer can take.
 _CONNECT_S = 3.0
 _RETRYABLE_STATUSES = frozenset({408, 409, 429})
+# An endpoint that knows no limit would go on for ever; no tokenizer makes words so long on average.
+_LONGEST_TOKEN_CHARS = 12
+
+
+@dataclass(frozen=True)
+class StreamLimits:
+    """Seconds until the first piece of an answer, and from one piece to the next."""
+
+    first_s: float
+    idle_s: float
 
 
 def first_choice(response: object) -> Choice:
@@ -37,52 +55,6 @@ def first_choice(response: object) -> Choice:
     if isinstance(response, ChatCompletion) and response.choices and "message" in response.choices[0].model_fields_set:
         return response.choices[0]
     raise ModelUnavailable("the endpoint sent something that is no answer")
-
-
-def _readable(piece: ChatCompletionChunk) -> Iterator[StreamedChoice]:
-    for choice in (piece.choices or ())[:1]:
-        if "delta" in choice.model_fields_set:
-            yield choice
-
-
-class StreamedAnswer:
-    """A streamed answer being put together; tool calls come in fragments that only their index holds together."""
-
-    def __init__(self, model: str) -> None:
-        self.finish_reason: str | None = None
-        self._began = time.monotonic()
-        self._model = model
-        self._texts: list[str] = []
-        self._calls: dict[int, dict[str, str]] = {}
-        self._usage = TokenUsage()
-
-    def take(self, piece: object) -> str:
-        if not isinstance(piece, ChatCompletionChunk):
-            return ""
-        self._model = piece.model or self._model
-        if piece.usage:
-            self._usage = usage_of(piece.usage)
-        text = ""
-        for choice in _readable(piece):
-            self.finish_reason = choice.finish_reason or self.finish_reason
-            text = choice.delta.content or ""
-            self._texts.append(text)
-            for fragment in choice.delta.tool_calls or ():
-                call = self._calls.setdefault(fragment.index, {"id": "", "name": "", "arguments": ""})
-                call["id"] = fragment.id or call["id"]
-                if fragment.function:
-                    call["name"] += fragment.function.name or ""
-                    call["arguments"] += fragment.function.arguments or ""
-        return text
-
-    def completion(self) -> Completion:
-        return Completion(
-            text="".join(self._texts),
-            tool_calls=tuple(ToolCall(**self._calls[index]) for index in sorted(self._calls)),
-            usage=self._usage,
-            model_name=self._model,
-            took=timedelta(seconds=time.monotonic() - self._began),
-        )
 
 
 def chat_request(
@@ -110,25 +82,30 @@ def response_format(schema: type[BaseModel]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": schema.__name__, "strict": True, "schema": strict}}
 
 
-def usage_of(usage: CompletionUsage | None) -> TokenUsage:
-    if usage is None:
-        return TokenUsage()
-    return TokenUsage(prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens)
-
-
 class OpenAICompatible:
     """The client retries by itself: backoff with jitter, Retry-After, connection errors.
 
-    Prompts, answers and keys never reach a log.
+    Prompts, answers and keys never reach a log. With `limits` every answer is streamed, and no other limit of time
+    holds: an answer may take as long as it goes on.
     """
 
-    def __init__(self, *, base_url: str, model: str, api_key: str | None, timeout: timedelta, retries: int) -> None:
-        self._model = model
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        model: str,
+        api_key: str | None,
+        timeout: timedelta,
+        retries: int,
+        limits: StreamLimits | None = None,
+    ) -> None:
+        self._model, self._limits = model, limits
+        timeout_s = timeout.total_seconds() if limits is None else max(limits.first_s, limits.idle_s)
         self._client = openai.AsyncOpenAI(
             base_url=base_url,
             # A local endpoint wants no key, the client insists on one.
             api_key=api_key or "none",
-            timeout=openai.Timeout(timeout.total_seconds(), connect=min(_CONNECT_S, timeout.total_seconds())),
+            timeout=openai.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s)),
             max_retries=retries,
         )
 
@@ -148,11 +125,15 @@ class OpenAICompatible:
         request = chat_request(self._model, messages, tools, params)
         if schema is not None:
             request["response_format"] = response_format(schema)
+        if self._limits is not None:
+            async for chunk in self._streamed(request):
+                if chunk.completion:
+                    return chunk.completion
         with _named_failures():
             response = await self._client.chat.completions.create(**request)
         choice = first_choice(response)
         if choice.message.refusal:
-            raise ModelRefused("the model declined to answer")
+            raise ModelDeclined("the model declined to answer")
         calls = choice.message.tool_calls or ()
         return self._finished(
             choice.finish_reason,
@@ -172,18 +153,35 @@ class OpenAICompatible:
     async def stream(
         self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
     ) -> AsyncIterator[Chunk]:
+        async for chunk in self._streamed(chat_request(self._model, messages, tools, params)):
+            yield chunk
+
+    async def _streamed(self, request: dict[str, Any]) -> AsyncIterator[Chunk]:
         answer = StreamedAnswer(self._model)
-        request = chat_request(self._model, messages, tools, params)
+        most_characters = _LONGEST_TOKEN_CHARS * request["max_tokens"] if "max_tokens" in request else math.inf
+        first_s, idle_s = (self._limits.first_s, self._limits.idle_s) if self._limits else (None, None)
         with _named_failures():
-            pieces = await self._client.chat.completions.create(
-                **request, stream=True, stream_options={"include_usage": True}
-            )
+            async with _within(first_s, "no word of an answer"):
+                pieces = await self._client.chat.completions.create(
+                    **request, stream=True, stream_options={"include_usage": True}
+                )
             async with pieces:
-                async for piece in pieces:
+                limit_s, coming = first_s, aiter(pieces)
+                while True:
+                    async with _within(limit_s, "nothing more"):
+                        piece = await anext(coming, None)
+                    if piece is None:
+                        break
                     if text := answer.take(piece):
                         yield Chunk(text=text)
+                    limit_s = idle_s if answer.has_begun else first_s
+                    if answer.characters > most_characters:
+                        answer.finish_reason = "length"
+                        break
         if answer.finish_reason is None:
             raise ModelUnavailable("the stream ended before the answer did")
+        if answer.declined:
+            raise ModelDeclined("the model declined to answer")
         yield Chunk(completion=self._finished(answer.finish_reason, answer.completion()))
 
     async def aclose(self) -> None:
@@ -200,10 +198,19 @@ class OpenAICompatible:
             took_ms=round(completion.took.total_seconds() * 1000),
         )
         if reason == "length":
-            raise AnswerCutOff(f"after {completion.usage.completion_tokens} tokens")
+            raise AnswerCutOff(f"after {completion.usage.completion_tokens} tokens", completion.text)
         if reason == "content_filter":
-            raise ModelRefused("the endpoint's content filter stopped the answer")
+            raise ModelDeclined("the endpoint's content filter stopped the answer")
         return completion.model_copy(update={"finish_reason": "tool_calls" if completion.tool_calls else "stop"})
+
+
+@asynccontextmanager
+async def _within(limit_s: float | None, missing: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(limit_s):
+            yield
+    except TimeoutError as error:
+        raise AnswerStalled(f"{missing} within {limit_s:g} s") from error
 
 
 @contextmanager

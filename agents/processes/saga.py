@@ -12,6 +12,7 @@ from agents.processes.steps import (
     with_artifact,
     with_cancellation,
     with_failed_attempt,
+    with_misbehaviour,
     with_missing_artifact,
     with_registered_artifact,
     with_step,
@@ -24,6 +25,7 @@ from bus_schema.process import (
     Card,
     CardStep,
     ExecuteStep,
+    ModelMisbehaved,
     ProcessCancelled,
     ProcessCompleted,
     ProcessFailed,
@@ -78,7 +80,9 @@ class ArtifactFound:
 
 
 StepEnding = StepCompleted | StepFailed | StepPendingStorage
-RunEvent = MembersConfirmed | MembersRefused | TimePassed | CancelRequested | ArtifactFound | StepEnding
+RunEvent = (
+    MembersConfirmed | MembersRefused | TimePassed | CancelRequested | ArtifactFound | StepEnding | ModelMisbehaved
+)
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,7 @@ def advance(card: Card, run: Run, event: RunEvent, now: datetime) -> Transition:
 
 def may_come_from(worker: str, event: RunEvent, run: Run) -> bool:
     """Whether a worker may tell an event of a run: the end of a step is its role's to tell."""
-    if not isinstance(event, StepCompleted | StepFailed | StepPendingStorage):
+    if not isinstance(event, StepEnding | ModelMisbehaved):
         return True
     return worker in {step.role for step in run.steps if step.step_id == event.step_id}
 
@@ -150,6 +154,8 @@ def _take_in(card: Card, run: Run, event: RunEvent, now: datetime) -> Transition
             return _with_timers(card, run, now)
         case ArtifactFound():
             return Transition(_with_artifact(run, event, now))
+        case ModelMisbehaved():
+            return Transition(_with_misbehaviour(run, event))
         case StepCompleted() | StepFailed() | StepPendingStorage():
             return Transition(_with_ending(card, run, event, now))
         case _:
@@ -164,6 +170,11 @@ def _with_ending(card: Card, run: Run, ending: StepEnding, now: datetime) -> Run
         return with_step(run, with_failed_attempt(step, _plan(card, step), ending, now))
     missing_after = timedelta(seconds=card.artifact_deadline_s)
     return with_step(run, with_artifact(step, ending, now, missing_after))
+
+
+def _with_misbehaviour(run: Run, event: ModelMisbehaved) -> Run:
+    step = next((step for step in run.steps if step.step_id == event.step_id), None)
+    return run if step is None else with_step(run, with_misbehaviour(step, event.misbehaviour))
 
 
 def _with_artifact(run: Run, event: RunEvent, now: datetime) -> Run:

@@ -10,6 +10,7 @@ from bus_schema.process import (
     Card,
     CardStep,
     ExecuteStep,
+    Misbehaviour,
     NamedInput,
     Run,
     Step,
@@ -21,6 +22,7 @@ from bus_schema.process import (
 
 _FIRST_PAUSE = timedelta(seconds=1)
 _LONGEST_PAUSE = timedelta(seconds=60)
+_MOST_MISBEHAVIOURS = 20
 # A step that may be missing holds nobody up: who needs it goes on with what is there.
 _SETTLED = frozenset({StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.PENDING_STORAGE})
 
@@ -89,6 +91,11 @@ def with_missing_artifact(step: Step) -> Step:
 def with_cancellation(step: Step, reason: str, now: datetime) -> Step:
     """The step of a run that needs it no more."""
     return _with(step, status=StepStatus.CANCELLED, due_at=None, finished_at=now, reason=reason)
+
+
+def with_misbehaviour(step: Step, misbehaviour: Misbehaviour) -> Step:
+    """The step with one more answer of its model that was no result; the latest twenty are kept."""
+    return _with(step, misbehaviours=(*step.misbehaviours, misbehaviour)[-_MOST_MISBEHAVIOURS:])
 
 
 def with_step(run: Run, changed: Step) -> Run:
@@ -168,6 +175,8 @@ def _order(plan: CardStep, run: Run, attempt: int, now: datetime) -> ExecuteStep
         deadline=now + timedelta(seconds=plan.timeout_s),
         started_by=run.started_by,
         memory=plan.memory,
+        language=plan.language,
+        relevance=plan.relevance,
     )
 
 

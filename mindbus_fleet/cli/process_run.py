@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +46,15 @@ def step_table(run: Run, notes: Mapping[str, str] | None = None) -> Table:
         return table(columns, (_row(step) for step in run.steps), title)
     rows = ((*_row(step)[:5], notes.get(step.step_id, "")) for step in run.steps)
     return table((*columns[:5], "note"), rows, title)
+
+
+def misbehaviour_lines(run: Run) -> Iterator[str]:
+    """Answers of models that were no result, one a line."""
+    for step in run.steps:
+        for each in step.misbehaviours:
+            words = f": “{each.words}”" if each.words else ""
+            kind = each.kind.value.replace("_", " ")
+            yield f"{step.step_id}, attempt {each.attempt}, {each.call}: {kind} by {each.model_name}{words}"
 
 
 def _row(step: Step) -> tuple[object, ...]:

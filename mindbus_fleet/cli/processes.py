@@ -13,7 +13,7 @@ from mindbus.cli.errors import INTERRUPTED, UsageError, read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import answer_to, on_the_bus, run
 from mindbus.sdk.artifacts import open_artifacts
-from mindbus_fleet.cli.process_run import Progress, RunRequest, follow, start, step_table
+from mindbus_fleet.cli.process_run import Progress, RunRequest, follow, misbehaviour_lines, start, step_table
 
 app = typer.Typer(no_args_is_help=True, help="Run Process Cards and look at their runs.")
 
@@ -121,6 +121,8 @@ def _show_runs(runs: Sequence[Run]) -> None:
 
 def _show_run(found: Run) -> None:
     show(step_table(found))
+    for line in misbehaviour_lines(found):
+        say(line)
     if found.reason:
         say(f"reason: {found.reason}")
     if found.result is not None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agents.configuration.prompts import shipped_role
-from agents.models.errors import AnswerCutOff, ModelFailure, ModelRefused, ModelUnavailable, SchemaMismatch
+from agents.models.errors import ModelFailure, ModelRefused, ModelUnavailable, NeedsLanguageModel
 from agents.models.language_model import LanguageModel
 from agents.present import parse_present
 from bus_schema.artifacts import ArtifactRef
@@ -206,9 +206,7 @@ async def _registered(bus: Client, artifact: ArtifactRef, trace: str) -> Any:
     return command.model_validate(reply.result) if reply.status == "ok" else None
 
 
-@pytest.mark.parametrize(
-    "failure", [ModelRefused("no such model"), SchemaMismatch("text"), AnswerCutOff("4000 tokens")]
-)
+@pytest.mark.parametrize("failure", [ModelRefused("no such model"), NeedsLanguageModel("not this one")])
 async def test_what_asking_again_cannot_mend_fails_the_step_for_good(stage: Stage, failure: ModelFailure) -> None:
     async with stage.storage(), stage.role(CountingModel(before=_raising(failure))):
         await stage.order(await stage.brief())

@@ -29,6 +29,7 @@ _SIGNS = {
     StepStatus.CANCELLED: "stop",
 }
 _MARKS = 5
+_MISBEHAVIOURS = 3
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class _Row:
         self._took.set_text(i18n.seconds(seen.took_s) if seen.took_s is not None else "")
         self._line.style(replace=seen.bar_style)
         self._line.classes(replace=f"mb-gantt-{step.status.value}")
-        drawn = (step.status, step.attempt, step.reason, step.artifact, seen.note, seen.selected)
+        drawn = (step.status, step.attempt, step.reason, step.artifact, step.misbehaviours, seen.note, seen.selected)
         if drawn != self._drawn:
             self._drawn = drawn
             self._show_state(step)
@@ -137,6 +138,9 @@ class _Row:
                 with box("mb-line-x mb-meta"):
                     text(i18n("step.at_work"), "mb-acc")
                     text(seen.note, "mb-ell")
+            for each in step.misbehaviours[-_MISBEHAVIOURS:]:
+                told = i18n(f"misbehaviour.{each.kind.value}", model=each.model_name)
+                text(f"{told}: “{each.words}”" if each.words else told, "mb-meta mb-t2 mb-misbehaviour")
             if step.artifact is not None:
                 _artifact(i18n, seen, step.artifact)
 

@@ -1,5 +1,6 @@
 """A role's loop: draft, self-critique, revision; what has been paid for is never paid for again."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +11,17 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from agents.configuration.prompts import Role, shipped_role
 from agents.creative.assignment import Assignment
-from agents.creative.loop import CreativeLoop, LoopState
-from agents.models.errors import EmptyAnswer, ModelUnavailable
+from agents.creative.loop import CreativeLoop
+from agents.creative.loop_work import LoopState
+from agents.creative.misbehaviour import ModelMisbehaviour
+from agents.models.errors import AnswerCutOff, ModelUnavailable
+from agents.models.language_model import Chunk, LanguageModel
 from agents.models.offline.model import OfflineModel
-from agents.models.prompt import Material
+from agents.models.prompt import Material, Verdict
+from bus_schema.process import Misbehaviour, MisbehaviourKind
 from language.words import Language, language_of
 from tests.assignments import an_assignment, an_input
+from tests.scripted_model import ScriptedModel
 from tests.writers import CountingModel, Killed
 from workers.checkpoints import open_checkpoints
 
@@ -43,7 +49,7 @@ class Progress(list[str]):
 
 
 async def thought_by(
-    model: CountingModel, memory: Memory, assignment: Assignment | None = None, max_rounds: int = 2
+    model: LanguageModel, memory: Memory, assignment: Assignment | None = None, max_rounds: int = 2
 ) -> LoopState:
     return await CreativeLoop(pushkin(max_rounds), model, memory).run(assignment or an_assignment(), Progress())
 
@@ -239,7 +245,7 @@ async def test_an_empty_answer_is_no_text(memory: Memory) -> None:
             answer = await super().complete(*args, **kwargs)
             return answer.model_copy(update={"text": " \n"})
 
-    with pytest.raises(EmptyAnswer):
+    with pytest.raises(ModelMisbehaviour, match="answered nothing"):
         await thought_by(Mute(), memory)
 
 
@@ -253,3 +259,73 @@ async def test_every_role_can_be_played_by_the_offline_model(memory: Memory, rol
 
         assert language_of(thought["text"]) is Language.RUSSIAN
         assert thought["calls"] >= 1
+
+
+async def test_a_verdict_that_cannot_be_read_keeps_the_draft_and_is_told(memory: Memory) -> None:
+    told: list[Misbehaviour] = []
+
+    async def tell(misbehaviour: Misbehaviour) -> None:
+        told.append(misbehaviour)
+
+    model = ScriptedModel("A draft.", "Rather good.", "Rather good, I said.")
+
+    thought = await CreativeLoop(pushkin(), model, memory).run(an_assignment(), Progress(), report_misbehaviour=tell)
+
+    assert thought["text"] == "A draft."
+    assert [(each.kind, each.call, each.words) for each in told] == [
+        (MisbehaviourKind.UNREADABLE, "self-critique", "Rather good, I said.")
+    ]
+
+
+async def test_a_revision_that_is_a_refusal_leaves_the_draft_as_it_was(memory: Memory) -> None:
+    remark = Verdict(satisfied=False, remarks=["Shorter."])
+    model = ScriptedModel("Черновик о трамвае №12.", remark, "As an AI language model I cannot help with that.")
+
+    thought = await thought_by(model, memory)
+
+    assert thought["text"] == "Черновик о трамвае №12."
+
+
+async def test_a_refusal_fails_the_attempt_and_the_next_one_asks_again(memory: Memory) -> None:
+    refusing = ScriptedModel("I'm sorry, but I can't help with that.")
+    with pytest.raises(ModelMisbehaviour, match="refused the task"):
+        await thought_by(refusing, memory)
+    with pytest.raises(ModelMisbehaviour, match="refused the task"):
+        await thought_by(refusing, memory)
+    assert len(refusing.asked) == 1, "a repeated order pays for nothing twice"
+
+    thought = await thought_by(ScriptedModel("A draft."), memory, an_assignment(attempt=2), max_rounds=0)
+
+    assert thought["text"] == "A draft."
+
+
+async def test_an_answer_without_end_is_given_up_after_some_continuations(memory: Memory) -> None:
+    class Endless(ScriptedModel):
+        async def stream(self, messages: Any, **options: Any) -> AsyncIterator[Chunk]:
+            self.asked.append(messages)
+            yield Chunk(text=f"word {len(self.asked)} ")
+            raise AnswerCutOff
+
+    model = Endless("")
+    with pytest.raises(ModelMisbehaviour, match="did not come to an end in 5 answers"):
+        await thought_by(model, memory)
+
+    assert model.asked[-1][-2].content == "word 1 word 2 word 3 word 4 "
+    assert (await thought_by(ScriptedModel("Whole."), memory, an_assignment(attempt=2), 0))["text"] == "Whole."
+
+
+async def test_what_had_come_by_the_deadline_is_gone_on_with_by_the_next_attempt(memory: Memory) -> None:
+    class Slow(ScriptedModel):
+        async def stream(self, messages: Any, **options: Any) -> AsyncIterator[Chunk]:
+            yield Chunk(text="The first half, ")
+            await asyncio.Event().wait()
+
+    until = asyncio.get_running_loop().time() + 0.2
+    with pytest.raises(TimeoutError):
+        await CreativeLoop(pushkin(0), Slow(""), memory).run(an_assignment(), Progress(), until=until)
+
+    heir = ScriptedModel("and the second.")
+    thought = await thought_by(heir, memory, an_assignment(attempt=2), max_rounds=0)
+
+    assert thought["text"] == "The first half, and the second."
+    assert heir.asked[0][-2].content == "The first half, "

@@ -1,9 +1,13 @@
 """Calls take their turn at an endpoint: chats at once, background work when there is room, interrupted for a chat."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
 
 from agents.models.endpoint import ModelEndpoint
+from agents.models.errors import ModelInterrupted
+from mindbus.testing.wait import until
 
 
 class Work:
@@ -107,3 +111,28 @@ async def test_an_error_is_the_callers_and_makes_room() -> None:
     results = await asyncio.gather(*(endpoint.background(fail) for _ in range(3)), return_exceptions=True)
 
     assert [type(each) for each in results] == [ConnectionError] * 3
+
+
+async def test_a_streamed_call_shows_what_came_before_a_chat_interrupted_it() -> None:
+    endpoint = ModelEndpoint(1)
+    shown: list[str] = []
+    goes_on = asyncio.Event()
+
+    async def pieces() -> AsyncIterator[str]:
+        yield "one "
+        await goes_on.wait()
+        yield "two"
+
+    async def listen() -> None:
+        async for piece in endpoint.background_pieces(pieces):
+            shown.append(piece)
+
+    listening = asyncio.create_task(listen())
+    await until(lambda: shown == ["one "])
+    async with endpoint.chat():
+        with pytest.raises(ModelInterrupted):
+            await listening
+    goes_on.set()
+    await listen()
+
+    assert shown == ["one ", "one ", "two"]

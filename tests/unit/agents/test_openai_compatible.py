@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 from structlog.testing import capture_logs
 
-from agents.models.errors import AnswerCutOff, ModelRefused, ModelUnavailable, SchemaMismatch
+from agents.models.errors import AnswerCutOff, AnswerStalled, ModelRefused, ModelUnavailable, SchemaMismatch
 from agents.models.language_model import (
     Completion,
     LanguageModel,
@@ -21,10 +21,10 @@ from agents.models.language_model import (
     ToolCall,
     complete_as,
 )
-from agents.models.openai_compatible import OpenAICompatible
+from agents.models.openai_compatible import OpenAICompatible, StreamLimits
 from agents.models.prompt import Verdict
 from mindbus.logs import configure_logs
-from tests.llm_server import NAME, Fails, HangsUp, LlmServer, Reply, Says, Sends, Stalls
+from tests.llm_server import NAME, Drips, Fails, HangsUp, LlmServer, Reply, Says, Sends, Stalls
 
 ASK = [ModelMessage(role="system", content="Be brief."), ModelMessage(role="user", content="the secret question")]
 WEATHER = Tool(name="weather", description="Now", parameters={"type": "object", "properties": {}})
@@ -36,7 +36,7 @@ CALLS = (
 
 @asynccontextmanager
 async def endpoint(
-    *script: Reply, timeout_s: float = 5, retries: int = 2
+    *script: Reply, timeout_s: float = 5, retries: int = 2, limits: StreamLimits | None = None
 ) -> AsyncIterator[tuple[LanguageModel, LlmServer]]:
     async with LlmServer(*script) as server:
         model = OpenAICompatible(
@@ -45,6 +45,7 @@ async def endpoint(
             api_key="sk-secret-key",
             timeout=timedelta(seconds=timeout_s),
             retries=retries,
+            limits=limits,
         )
         try:
             yield model, server
@@ -345,3 +346,45 @@ async def test_the_server_answers_creative_prompts_as_the_offline_model_does() -
 
     assert verdict.satisfied
     assert (server.requests[0].prompt.task, server.requests[0].prompt.step) == ("draft", "self-critique")
+
+
+async def test_with_limits_a_slow_answer_may_take_as_long_as_it_goes_on() -> None:
+    async with endpoint(Drips(0.02, "word " * 60), limits=StreamLimits(first_s=5, idle_s=0.25)) as (model, server):
+        completion = await model.complete(ASK)
+
+    assert completion.text == "word " * 60
+    assert completion.took > timedelta(seconds=0.25)
+    assert server.requests[0].streams
+
+
+@pytest.mark.parametrize("schema", [None, Verdict])
+async def test_with_limits_a_silence_ends_an_answer_of_which_the_stream_has_shown_what_came(
+    schema: type[BaseModel] | None,
+) -> None:
+    async with endpoint(Stalls(3), Stalls(3), limits=StreamLimits(first_s=5, idle_s=0.05)) as (model, _):
+        shown: list[str] = []
+
+        async def listen() -> None:
+            async for chunk in model.stream(ASK):
+                shown.append(chunk.text)
+
+        with pytest.raises(AnswerStalled, match=r"nothing more within 0\.05 s"):
+            await listen()
+        with pytest.raises(AnswerStalled):
+            await model.complete(ASK, schema=schema)
+
+    assert "".join(shown) == ("word " * 500)[:48]
+
+
+async def test_with_limits_the_first_word_may_take_longer_than_the_others() -> None:
+    async with endpoint(Stalls(1), limits=StreamLimits(first_s=0.2, idle_s=0.01)) as (model, _):
+        with pytest.raises(AnswerStalled, match=r"within 0\.2 s"):
+            await model.complete(ASK)
+
+
+async def test_an_endpoint_that_never_ends_is_taken_to_be_at_its_token_limit() -> None:
+    async with endpoint(Drips(0.0), limits=StreamLimits(first_s=5, idle_s=5)) as (model, _):
+        with pytest.raises(AnswerCutOff) as caught:
+            await model.complete(ASK, params=ModelParams(max_tokens=5))
+
+    assert caught.value.text.startswith("word word ")

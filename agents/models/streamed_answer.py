@@ -1,0 +1,74 @@
+"""An answer put together from the pieces that an OpenAI-compatible endpoint streams."""
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+
+from openai.types import CompletionUsage
+from openai.types.chat import ChatCompletionChunk
+from openai.types.chat.chat_completion_chunk import Choice as StreamedChoice
+
+from agents.models.language_model import Completion, TokenUsage, ToolCall
+
+
+def usage_of(usage: CompletionUsage | None) -> TokenUsage:
+    if usage is None:
+        return TokenUsage()
+    return TokenUsage(prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens)
+
+
+def _readable(piece: ChatCompletionChunk) -> Iterator[StreamedChoice]:
+    for choice in (piece.choices or ())[:1]:
+        if "delta" in choice.model_fields_set:
+            yield choice
+
+
+def _thoughts(choice: StreamedChoice) -> str:
+    # Not of OpenAI's: servers of thinking models send them apart, under either name.
+    extra = choice.delta.model_extra or {}
+    return str(extra.get("reasoning_content") or extra.get("reasoning") or "")
+
+
+class StreamedAnswer:
+    """A streamed answer being put together; tool calls come in fragments that only their index holds together."""
+
+    def __init__(self, model: str) -> None:
+        self.finish_reason: str | None = None
+        self.declined = self.has_begun = False
+        self._began = time.monotonic()
+        self._model = model
+        self._texts: list[str] = []
+        self._calls: dict[int, dict[str, str]] = {}
+        self._usage = TokenUsage()
+        self.characters = 0
+
+    def take(self, piece: object) -> str:
+        if not isinstance(piece, ChatCompletionChunk):
+            return ""
+        self._model = piece.model or self._model
+        if piece.usage:
+            self._usage = usage_of(piece.usage)
+        text = ""
+        for choice in _readable(piece):
+            self.finish_reason = choice.finish_reason or self.finish_reason
+            text = choice.delta.content or ""
+            self.declined = self.declined or bool(choice.delta.refusal)
+            self.has_begun = self.has_begun or bool(text or choice.delta.tool_calls or _thoughts(choice))
+            self._texts.append(text)
+            self.characters += len(text)
+            for fragment in choice.delta.tool_calls or ():
+                call = self._calls.setdefault(fragment.index, {"id": "", "name": "", "arguments": ""})
+                call["id"] = fragment.id or call["id"]
+                if fragment.function:
+                    call["name"] += fragment.function.name or ""
+                    call["arguments"] += fragment.function.arguments or ""
+        return text
+
+    def completion(self) -> Completion:
+        return Completion(
+            text="".join(self._texts),
+            tool_calls=tuple(ToolCall(**self._calls[index]) for index in sorted(self._calls)),
+            usage=self._usage,
+            model_name=self._model,
+            took=timedelta(seconds=time.monotonic() - self._began),
+        )

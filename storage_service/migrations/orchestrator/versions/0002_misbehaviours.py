@@ -1,0 +1,15 @@
+"""Steps: answers of models that were no result."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    op.add_column("steps", sa.Column("misbehaviours", sa.JSON, nullable=False, server_default="[]"))
+
+
+def downgrade() -> None:
+    op.drop_column("steps", "misbehaviours")

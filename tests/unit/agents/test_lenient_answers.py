@@ -1,0 +1,86 @@
+"""JSON and texts out of what models put around them."""
+
+import pytest
+from pydantic import ValidationError
+
+from agents.models.answer_text import joined, without_fence, without_thoughts
+from agents.models.json_answers import parse_answer, parse_cut_answer
+from agents.models.prompt import Verdict
+
+SATISFIED = '{"satisfied": true, "remarks": []}'
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        SATISFIED,
+        f"Sure! Here is my verdict:\n{SATISFIED}\nAnything else?",
+        f"```json\n{SATISFIED}\n```",
+        f"The format is {{satisfied, remarks}}. My answer:\n\n```\n{SATISFIED}\n```",
+        f'<think>Is it {{"satisfied": false, "remarks": ["?"]}}?</think>{SATISFIED}',
+        f"Let me see.\n</think>\n\n{SATISFIED}",
+        '{"satisfied": true, "remarks": [], "score": 7, "details": {"tone": "dry"}}',
+        f'{{"note": 1}} {SATISFIED}',
+    ],
+)
+def test_a_verdict_is_read_out_of_what_is_around_it(answer: str) -> None:
+    assert parse_answer(answer, Verdict) == Verdict(satisfied=True, remarks=[])
+
+
+def test_of_too_many_remarks_the_first_are_kept() -> None:
+    nine = '{"satisfied": false, "remarks": ["1", "2", "3", "4", "5", "6", "7", "8", "9"], "more": 1}'
+
+    assert parse_answer(nine, Verdict).remarks == ["1", "2", "3", "4", "5", "6", "7", "8"]
+
+
+@pytest.mark.parametrize("answer", ["", "Rather good.", "{", "[]", '{"satisfied": "perhaps"}', "{" * 5000, "<think>{}"])
+def test_what_does_not_fit_is_an_error(answer: str) -> None:
+    with pytest.raises(ValidationError):
+        parse_answer(answer, Verdict)
+
+
+def test_an_answer_that_stops_in_the_middle_is_read_as_far_as_it_goes() -> None:
+    assert parse_cut_answer('Well: {"satisfied": false, "remarks": ["Shorter.", "Cle', Verdict) == Verdict(
+        satisfied=False, remarks=["Shorter."]
+    )
+    assert parse_cut_answer('{"satisfied": fal', Verdict) is None
+    assert parse_cut_answer("Rather good", Verdict) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("```markdown\n# Rink\n\nIce.\n```", "# Rink\n\nIce."),
+        ("```\n# Rink\n\nIce.\n```", "# Rink\n\nIce."),
+        ("Here it is:\n\n```md\n# Rink\n\nIce is cold in Lindvik.\n```\nEnjoy!", "# Rink\n\nIce is cold in Lindvik."),
+        ("```markdown\n# Rink\n\nIce.", "# Rink\n\nIce."),
+        ("~~~\nIce.\n~~~", "Ice."),
+    ],
+)
+def test_a_fence_around_the_text_is_taken_off(answer: str, text: str) -> None:
+    assert without_fence(answer) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Rink\n\nRun this:\n\n```sh\nmake ice\n```\n\nThen wait.",
+        "# Rink\n\n```\nmake ice\n```",
+        "```python\nprint('ice')\n```",
+        "```\none\n```\n\nand\n\n```\ntwo\n```",
+        "A `<think>` tag opens the thoughts of a model.",
+    ],
+)
+def test_a_text_with_code_in_it_stays_as_it_is(text: str) -> None:
+    assert without_fence(without_thoughts(text)) == text
+
+
+def test_thoughts_without_an_end_leave_nothing() -> None:
+    assert without_thoughts("<think>First I look at the brief") == ""
+    assert without_thoughts("<thinking>\nHm.\n</thinking>\n\nIce.") == "Ice."
+
+
+def test_a_continuation_that_repeats_the_end_is_joined_without_it() -> None:
+    assert joined("The ice is thick in", " January.") == "The ice is thick in January."
+    assert joined("The ice is thick in", "ice is thick in January.") == "The ice is thick in January."
+    assert joined("", "Ice.") == "Ice."
