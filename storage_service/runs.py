@@ -21,6 +21,7 @@ from sqlalchemy import (
     insert,
     or_,
     select,
+    text,
     update,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
@@ -77,7 +78,7 @@ class StepRow(RunBase):
     finished_at: Mapped[datetime | None] = mapped_column(Utc)
     due_at: Mapped[datetime | None] = mapped_column(Utc, index=True)
     reason: Mapped[str] = mapped_column(Text)
-    misbehaviours: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
+    misbehaviours: Mapped[list[dict[str, Any]]] = mapped_column(JSON, server_default=text("'[]'"))
 
 
 inbox_tables = add_inbox_tables(RunBase.metadata)
