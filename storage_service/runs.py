@@ -21,7 +21,6 @@ from sqlalchemy import (
     insert,
     or_,
     select,
-    text,
     update,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
@@ -78,7 +77,7 @@ class StepRow(RunBase):
     finished_at: Mapped[datetime | None] = mapped_column(Utc)
     due_at: Mapped[datetime | None] = mapped_column(Utc, index=True)
     reason: Mapped[str] = mapped_column(Text)
-    misbehaviours: Mapped[list[dict[str, Any]]] = mapped_column(JSON, server_default=text("'[]'"))
+    misbehaviours: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON(none_as_null=True))
 
 
 inbox_tables = add_inbox_tables(RunBase.metadata)
@@ -252,5 +251,6 @@ def _with_steps(connection: Connection, rows: Sequence[Row[Any]]) -> tuple[Run, 
     for first in range(0, len(rows), _AT_ONCE):
         of = [row.run_id for row in rows[first : first + _AT_ONCE]]
         for step in connection.execute(_STEPS_OF_RUNS, {"of_runs": of}):
-            steps[step.run_id].append(Step.model_validate(step, from_attributes=True))
+            # Runs from before the column have none.
+            steps[step.run_id].append(Step.model_validate({**step._mapping, "misbehaviours": step.misbehaviours or ()}))
     return tuple(as_run(row, steps[row.run_id]) for row in rows)

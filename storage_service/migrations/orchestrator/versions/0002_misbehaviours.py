@@ -8,7 +8,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    op.add_column("steps", sa.Column("misbehaviours", sa.JSON, nullable=False, server_default=sa.text("'[]'")))
+    op.add_column("steps", sa.Column("misbehaviours", sa.JSON))
 
 
 def downgrade() -> None:
