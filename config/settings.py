@@ -194,10 +194,7 @@ class FleetSettings(GatewaySettings):
         default=300, gt=0, description="How long a role waits for the first word of a model's answer, in seconds."
     )
     llm_idle_s: float = Field(
-        default=60,
-        gt=0,
-        description="How long a role waits from one word of an answer to the next, in seconds; what has come by then "
-        "is kept, and the answer gone on with.",
+        default=60, gt=0, description="How long it waits from one word to the next; what has come is gone on with."
     )
     llm_context_tokens: int = Field(
         default=DEFAULT_CONTEXT_TOKENS,
