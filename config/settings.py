@@ -191,11 +191,9 @@ class FleetSettings(GatewaySettings):
         "takes the places that they leave, and is interrupted for a chat that finds none.",
     )
     llm_first_token_s: float = Field(
-        default=300, gt=0, description="How long a role waits for the first word of a model's answer, in seconds."
+        default=300, gt=0, description="Seconds that a role waits for an answer's first word."
     )
-    llm_idle_s: float = Field(
-        default=60, gt=0, description="How long it waits from one word to the next; what has come is gone on with."
-    )
+    llm_idle_s: float = Field(default=60, gt=0, description="Seconds that it waits from one word of it to the next.")
     llm_context_tokens: int = Field(
         default=DEFAULT_CONTEXT_TOKENS,
         ge=1024,
