@@ -190,10 +190,6 @@ class FleetSettings(GatewaySettings):
         description="How many calls that endpoint serves at once. Chats begin at once; background work of a process "
         "takes the places that they leave, and is interrupted for a chat that finds none.",
     )
-    llm_first_token_s: float = Field(
-        default=300, gt=0, description="Seconds that a role waits for an answer's first word."
-    )
-    llm_idle_s: float = Field(default=60, gt=0, description="Seconds that it waits from one word of it to the next.")
     llm_context_tokens: int = Field(
         default=DEFAULT_CONTEXT_TOKENS,
         ge=1024,

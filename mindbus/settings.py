@@ -107,6 +107,10 @@ class Settings(BaseSettings):
     heartbeat_s: float = Field(default=5, gt=0, description="Interval of worker heartbeats, in seconds.")
     drain_s: float = Field(default=20, gt=0, description="How long a stopping worker finishes what it has begun.")
     llm_timeout_s: float = Field(default=120, gt=0, description="How long one model call may take, in seconds.")
+    llm_first_token_s: float = Field(
+        default=300, gt=0, description="Seconds that a role waits for an answer's first word."
+    )
+    llm_idle_s: float = Field(default=60, gt=0, description="Seconds that it waits from one word of it to the next.")
     subagent_timeout_s: float = Field(
         default=120, gt=0, description="How long a sub-agent may take over one task, in seconds."
     )
