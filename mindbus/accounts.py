@@ -106,10 +106,11 @@ class Accounts:
         return next(iter(self._find("kind = ? AND name = ?", kind, name)), None)
 
     def revoke(self, identity: str) -> bool:
-        """Remove an account with its sessions; whether there was one."""
+        """Remove an account with its sessions and what it has spent; whether there was one."""
         kind, _, name = identity.partition(".")
         with self._database() as database:
             database.execute("DELETE FROM sessions WHERE identity = ?", (identity,))
+            database.execute("DELETE FROM spending WHERE identity = ?", (identity,))
             return database.execute("DELETE FROM accounts WHERE kind = ? AND name = ?", (kind, name)).rowcount > 0
 
     def open_session(self, session: Session, now: datetime, ends_at: datetime) -> str:

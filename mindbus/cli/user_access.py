@@ -79,6 +79,15 @@ def revoke(
     show_result({"revoked": ended}, f"{user} has no access any more", as_json=as_json)
 
 
+async def end_access(settings: Settings, user_id: str) -> int:
+    """Revoke whatever access a person has; number of accounts. Raises BusUnavailable."""
+    accounts = accounts_of(settings)
+    found = [each for each in accounts.all() if each.user_id == user_id]
+    if found:
+        await _revoke(settings, accounts, found)
+    return len(found)
+
+
 async def _grant(settings: Settings, name: str, role: AccessRole, *, can_write: bool) -> dict[str, str]:
     admin = await _administrator(settings)
     accounts, account = accounts_of(settings), Account(name, role)

@@ -21,6 +21,7 @@ from mindbus.cli.dead_letters import for_services
 from mindbus.cli.errors import CommandError, UsageError, read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
 from mindbus.cli.session import on_the_bus, run, shown_waiting
+from mindbus.cli.user_access import end_access
 from mindbus.cli.user_export import Export, UserExport, new_archive
 from mindbus.cli.user_records import app
 from mindbus.errors import BusUnavailable, MindBusError, ReplyError, Unroutable
@@ -117,7 +118,7 @@ def forget(
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Remove all that is known of a user, for good: the dialogue, what agents noted of it, the user's artifacts, runs.
+    """Remove all that is known of a user, for good: dialogue, agents' notes of it, the user's artifacts, runs, access.
 
     What others have said of the user stays theirs; so does what agents have made in runs.
 
@@ -150,6 +151,13 @@ async def _forget(user_id: str, identity: str) -> RemovalOutcome:
     else:
         if dropped:
             outcome.removed["dead letters"] = {"messages": len(dropped)}
+    try:
+        accounts = await end_access(settings, user_id)
+    except (MindBusError, OSError) as error:
+        outcome.failed["access"] = str(error)
+    else:
+        if accounts:
+            outcome.removed["access"] = {"accounts": accounts}
     return outcome
 
 

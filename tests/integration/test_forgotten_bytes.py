@@ -55,6 +55,7 @@ def live_through(shell: Shell, tmp_path: Path) -> None:
     shared = json.dumps({"content": f"{SECRET} at hand", "visibility": "private"})
     shell.ok("send", "swm.publish_kem", f"kem={shared}", "--wait", "--as", "user.zed")
     shell.ok("episodes", "search", SECRET, "--chat", "zed")
+    shell.ok("users", "add", "zed", "--role", "user")
     note = tmp_path / "note.txt"
     note.write_text(f"{SECRET} in a file", encoding="utf-8")
     shell.ok("artifacts", "put", str(note), "--type", "note", "--trace", "t1", "--as", "user.zed")
@@ -77,6 +78,7 @@ async def a_dead_letter(amqp_url: str) -> None:
 def forget(shell: Shell) -> None:
     forgotten = shell.json("users", "forget", "zed", "--yes")
     assert forgotten["removed"]["dead letters"] == {"messages": 1}
+    assert forgotten["removed"]["access"] == {"accounts": 1}
     assert shell.json("dlq", "ls") == []
 
 

@@ -158,3 +158,5 @@ def test_model_tokens_are_counted_by_person_and_day(accounts: Accounts) -> None:
     assert accounts.spent("user.anna", "2026-03-15") == 0
     accounts.spend("user.boris", "2026-03-15", 5)
     assert accounts.spent("user.anna", "2026-03-14") == 0
+    accounts.revoke("user.boris")
+    assert accounts.spent("user.boris", "2026-03-15") == 0
