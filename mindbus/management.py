@@ -115,15 +115,15 @@ def open_management(settings: Settings, amqp_url: str) -> Management:
 
 
 def management_url(settings: RunSettings, amqp_url: str) -> str:
-    """Its URL with the login: as set, as `mindbus up` has left it, or as is usual."""
-    file = management_file(settings)
+    """Its URL with the login: as set, as `mindbus up` has left it, or as is usual; without one, that of AMQP."""
+    file, amqp = management_file(settings), urlsplit(amqp_url)
+    login = f"{amqp.username or 'guest'}:{amqp.password or 'guest'}@"
     if settings.management_url:
-        return settings.management_url
+        has_login = urlsplit(settings.management_url).username is not None
+        return settings.management_url if has_login else settings.management_url.replace("://", f"://{login}", 1)
     if settings.amqp_url is None and file.exists():
         return file.read_text().strip()
-    parts = urlsplit(amqp_url)
-    login = f"{parts.username or 'guest'}:{parts.password or 'guest'}"
-    return f"http://{login}@{parts.hostname}:15672"
+    return f"http://{login}{amqp.hostname}:15672"
 
 
 def _queue(row: dict[str, Any]) -> QueueState:

@@ -82,7 +82,8 @@ async def test_workers_clients_and_commands_speak_amqps_to_whom_their_authority_
             async with connect(settings=settings_for(url, tmp_path / "data", publish_timeout_s=2.0)) as bus:
                 await bus.send(Greet(name="Eve"))
 
-    shell = Shell(tmp_path / "data", settings={"MINDBUS_AMQP_URL": str(settings.amqp_url)})
+    where = {"MINDBUS_AMQP_URL": str(settings.amqp_url), "MINDBUS_MANAGEMENT_URL": address.management_url}
+    shell = Shell(tmp_path / "data", settings=where)
     assert shell.json("topology", "apply", spawned=True)["queues"] > 20
 
 
