@@ -53,17 +53,24 @@ class Extent:
 
 FULL = Extent(sizes=(50_000, 100_000), questions=200)
 QUICK = Extent(sizes=(500, 1000), questions=5)
+MILLION = Extent(sizes=(_MILLION,), questions=200)
 
 
 @dataclass
 class Row:
-    """At one size: milliseconds as p50, p99; seconds, MiB."""
+    """At one size: milliseconds as p50, p99; seconds, MiB.
+
+    `opened_s` is until a first answer where the index is built, `mapped_s` where it is mapped from its snapshot of
+    `snapshot_mib`; smaller indexes have none.
+    """
 
     turns: int
     asked_ms: tuple[float, float] = (0.0, 0.0)
     ranked_ms: tuple[float, float] = (0.0, 0.0)
     recorded_ms: tuple[float, float] = (0.0, 0.0)
     opened_s: float = 0.0
+    mapped_s: float | None = None
+    snapshot_mib: float | None = None
     index_mib: float = 0.0
     process_mib: float = 0.0
 
@@ -91,7 +98,8 @@ async def measure(extent: Extent) -> Report:
             print(f"{size} turns are there", file=sys.stderr)
             report.rows.append(await _measured(memory, settings, size, extent.questions))
         await database.dispose()
-    report.million = _extrapolated(report.rows)
+    if len(report.rows) > 1:
+        report.million = _extrapolated(report.rows)
     return report
 
 
@@ -99,19 +107,31 @@ async def _measured(memory: LongTermMemory, settings: FleetSettings, size: int, 
     search = EpisodeSearch(memory, settings, open_embedder)
     search.embeddings.embedder = await open_embedder()
     row = Row(size)
-    began = time.perf_counter()
-    await _ask(search, "to open it", size, 0)
-    row.opened_s = round(time.perf_counter() - began, 2)
+    row.opened_s = await _opened_s(search, size, 0)
+    row.index_mib = round(search.indexes.size_bytes / 2**20, 1)
+    await search.indexes.save()
+    snapshots = list(search.indexes.snapshots.folder.glob("*"))
+    if snapshots:
+        row.snapshot_mib = round(sum(each.stat().st_blocks * 512 for each in snapshots) / 2**20, 1)
+        await search.close()
+        search = EpisodeSearch(memory, settings, open_embedder)
+        search.embeddings.embedder = await open_embedder()
+        row.mapped_s = await _opened_s(search, size, -1)
     asked = [" ".join(_text(10_000_000 + number, _ASKED_WORDS)) for number in range(questions)]
     row.asked_ms = _cuts([await _ask(search, question, size, number) for number, question in enumerate(asked, 1)])
     # The same again: their vectors are known by now.
     again = asked[-min(questions, 200) :]
     row.ranked_ms = _cuts([await _ask(search, question, size, questions + n) for n, question in enumerate(again, 1)])
-    row.index_mib = round(search.indexes.size_bytes / 2**20, 1)
     row.process_mib = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
     row.recorded_ms = _cuts([await _recorded(memory, size, number) for number in range(questions)])
     await search.close()
     return row
+
+
+async def _opened_s(search: EpisodeSearch, size: int, number: int) -> float:
+    began = time.perf_counter()
+    await _ask(search, "to open it", size, number)
+    return round(time.perf_counter() - began, 2)
 
 
 async def _ask(search: EpisodeSearch, question: str, size: int, number: int) -> float:
@@ -184,7 +204,8 @@ def _extrapolated(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def as_text(report: Report) -> str:
-    lines = [f"{'p50 / p99':34}" + "".join(f"{row.turns:>18}" for row in report.rows) + f"{'1000000, at a guess':>22}"]
+    guess = "1000000, at a guess" if report.million else ""
+    lines = [f"{'p50 / p99':34}" + "".join(f"{row.turns:>18}" for row in report.rows) + f"{guess:>22}"]
     kinds = {
         "asked, embedding included, ms": [row.asked_ms for row in report.rows],
         "asked, vector known, ms": [row.ranked_ms for row in report.rows],
@@ -192,10 +213,16 @@ def as_text(report: Report) -> str:
     }
     for name, cells in kinds.items():
         lines.append(f"  {name:32}" + "".join(f"{p50:.1f} / {p99:.1f}".rjust(18) for p50, p99 in cells))
-    lines[2] += f"{report.million['ranked_p50_ms']:>22}"
-    for name, key in {"index opened, s": "opened_s", "index, MiB": "index_mib"}.items():
-        cells_of = "".join(f"{getattr(row, key):>18}" for row in report.rows)
-        lines.append(f"  {name:32}{cells_of}{report.million[key]:>22}")
+    lines[2] += f"{report.million.get('ranked_p50_ms', ''):>22}"
+    names = {
+        "index built, first answer, s": "opened_s",
+        "snapshot mapped, first answer, s": "mapped_s",
+        "index as it was built, MiB": "index_mib",
+        "snapshot, MiB": "snapshot_mib",
+    }
+    for name, key in names.items():
+        cells_of = "".join(f"{getattr(row, key) or '-':>18}" for row in report.rows)
+        lines.append(f"  {name:32}{cells_of}{report.million.get(key, ''):>22}")
     lines.append(f"  {'process at its heaviest, MiB':32}" + "".join(f"{row.process_mib:>18}" for row in report.rows))
     return "\n".join(lines)
 
@@ -203,10 +230,11 @@ def as_text(report: Report) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.episodes", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a few turns: shows that it runs, measures nothing")
+    parser.add_argument("--million", action="store_true", help="a chat of a million turns; half an hour, 8 GiB of disk")
     parser.add_argument("--json", action="store_true", help="numbers for programs")
     options = parser.parse_args()
     configure_logs("ERROR", "console")
-    report = asyncio.run(measure(QUICK if options.quick else FULL))
+    report = asyncio.run(measure(MILLION if options.million else QUICK if options.quick else FULL))
     print(json.dumps(asdict(report)) if options.json else as_text(report))
 
 

@@ -7,12 +7,13 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrieval.segments import Scores, Segments
+from retrieval.snapshots import Arrays, Snapshot
 
 # The usual values: K1 is how soon repetitions of a term stop counting, B how much a long text is penalised.
 K1 = 1.2
@@ -80,6 +81,9 @@ class SequencePostings:
 
     def __init__(self, segments: Segments) -> None:
         self._segments = segments
+        # Entries of a snapshot by term; those of items added since are in `_entries`.
+        self._mapped: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
+        self._ranges: dict[str, tuple[int, int]] = {}
         self._entries: dict[str, array[int]] = {}
         self._lengths: array[int] = array("I")
         self._count = 0
@@ -90,7 +94,31 @@ class SequencePostings:
 
     @property
     def size_bytes(self) -> int:
-        return 4 * (len(self._lengths) + self._count) + _TERM_BYTES * len(self._entries)
+        terms = len(self._entries) + len(self._ranges)
+        return 4 * (len(self._lengths) + self._count) + _TERM_BYTES * terms
+
+    def snapshot(self) -> Snapshot:
+        """All entries in the order of their terms, which are joined by line ends."""
+        terms = sorted(self._ranges.keys() | self._entries.keys())
+        lists = [self._entries_of(term) for term in terms]
+        arrays: Arrays = {
+            "terms": np.frombuffer("\n".join(terms).encode(), dtype=np.uint8),
+            "ends": np.cumsum([len(each) for each in lists], dtype=np.int64),
+            "entries": np.concatenate(lists) if lists else self._mapped,
+            "lengths": np.frombuffer(self._lengths, dtype=np.uint32),
+        }
+        return Snapshot(arrays, {"terms": len(terms), "bytes": len(arrays["terms"])})
+
+    @classmethod
+    def of_snapshot(cls, snapshot: Snapshot, segments: Segments, items: int) -> Self:
+        """The postings of the first `items`."""
+        found = cls(segments)
+        terms = snapshot.arrays["terms"][: snapshot.facts["bytes"]].tobytes().decode().split("\n")
+        ends = snapshot.arrays["ends"][: snapshot.facts["terms"]].tolist()
+        found._ranges = dict(zip(terms, zip([0, *ends], ends, strict=False), strict=False))
+        found._mapped = snapshot.arrays["entries"]
+        found._lengths = array("I", snapshot.arrays["lengths"][:items].tobytes())
+        return found
 
     def add(self, terms: Sequence[str]) -> None:
         position = len(self._lengths) << _FREQUENCY_BITS
@@ -118,7 +146,8 @@ class SequencePostings:
 
     def idf(self, term: str) -> float:
         """Inverse document frequency of a term; the maximum for one that no item has."""
-        return idf(len(self._entries.get(term, ())), len(self._lengths))
+        begin, end = self._ranges.get(term, (0, 0))
+        return idf(end - begin + len(self._entries.get(term, ())), len(self._lengths))
 
     def _penalties(self, offsets: tuple[int, ...]) -> Scores:
         """BM25 length penalty of every item with its neighbours."""
@@ -148,5 +177,13 @@ class SequencePostings:
         return having, sums[having]
 
     def _postings(self, term: str) -> tuple[NDArray[np.int64], Scores]:
-        packed = np.frombuffer(self._entries.get(term, array("I")), dtype=np.uint32).astype(np.int64)
-        return packed >> _FREQUENCY_BITS, (packed & _MAX_FREQUENCY).astype(np.float32)
+        packed = self._entries_of(term)
+        return (packed >> _FREQUENCY_BITS).astype(np.int64), (packed & _MAX_FREQUENCY).astype(np.float32)
+
+    def _entries_of(self, term: str) -> NDArray[np.uint32]:
+        begin, end = self._ranges.get(term, (0, 0))
+        added = np.frombuffer(self._entries.get(term, array("I")), dtype=np.uint32)
+        if begin == end:
+            return added
+        mapped = np.asarray(self._mapped[begin:end])
+        return np.concatenate([mapped, added]) if added.size else mapped

@@ -3,11 +3,13 @@
 from array import array
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrieval.similarity import EPSILON
+from retrieval.snapshots import Snapshot, padded, private_bytes
 
 # One value per item, shape (items,): float32 distinguishes items well enough at half the time of float64.
 Scores = NDArray[np.float32]
@@ -27,6 +29,21 @@ class Segments:
 
     def __len__(self) -> int:
         return len(self._numbers)
+
+    def snapshot(self) -> Snapshot:
+        """Times and segments of all items."""
+        starts = np.frombuffer(self._starts, dtype=np.uint32)
+        return Snapshot({"numbers": self._all, "times": self.times, "starts": starts}, {"gap_s": self._gap_s})
+
+    @classmethod
+    def of_snapshot(cls, snapshot: Snapshot, items: int) -> Self:
+        """The segments of the first `items`."""
+        found = cls(timedelta(seconds=snapshot.facts["gap_s"]))
+        found._numbers = array("I", snapshot.arrays["numbers"][:items].tobytes())
+        found._times = array("d", snapshot.arrays["times"][:items].tobytes())
+        segments = found._numbers[-1] + 1 if items else 0
+        found._starts = array("I", snapshot.arrays["starts"][:segments].tobytes())
+        return found
 
     @property
     def times(self) -> NDArray[np.float64]:
@@ -92,7 +109,17 @@ class ContextWindow:
 
     @property
     def size_bytes(self) -> int:
-        return sum(weights.nbytes for weights in self._weights.values())
+        return sum(map(private_bytes, self._weights.values()))
+
+    def snapshot(self, items: int) -> Snapshot:
+        """The weights of the first `items`."""
+        return Snapshot({str(offset): weights[:items] for offset, weights in self._weights.items()})
+
+    @classmethod
+    def of_snapshot(cls, snapshot: Snapshot, segments: Segments) -> Self:
+        window = cls(segments)
+        window._weights = {offset: snapshot.arrays[str(offset)] for offset in _WEIGHTS}
+        return window
 
     @staticmethod
     def reach(start: int, end: int, total: int) -> slice:
@@ -105,8 +132,7 @@ class ContextWindow:
         return max(0, position - max(_WEIGHTS))
 
     def resize(self, items: int) -> None:
-        more = items - len(self._weights[0])
-        self._weights = {offset: np.pad(weights, (0, more)) for offset, weights in self._weights.items()}
+        self._weights = {offset: padded(weights, items) for offset, weights in self._weights.items()}
 
     def update(self, start: int, end: int, directions: ValuesOf, total: int) -> None:
         """Compute the weights of the items from `start` to `end` from the unit vectors of single items."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from retrieval.segments import ContextWindow, Scores, Segments
 from retrieval.similarity import Moments, as_floats, moments, normalized
+from retrieval.snapshots import Snapshot, padded, private_bytes
 
 Rows = NDArray[np.float32]
 
@@ -72,7 +73,41 @@ class SequenceVectors:
     @property
     def size_bytes(self) -> int:
         prefilter = 0 if self._prefilter is None else self._prefilter.size_bytes
-        return self._vectors.nbytes + self._known.nbytes + self._lengths.nbytes + self._context.size_bytes + prefilter
+        own = sum(map(private_bytes, (self._vectors, self._known, self._lengths)))
+        return own + self._context.size_bytes + prefilter
+
+    def snapshot(self) -> Snapshot:
+        """Vectors of all items, with everything that is computed from them."""
+        total = len(self._segments)
+        self._resize(total)
+        self._refresh(total)
+        arrays = {"vectors": self._vectors[:total], "known": self._known[:total], "lengths": self._lengths[:total]}
+        own = Snapshot({**arrays, "mean": self._mean}, {})
+        parts = {"own": own, "context": self._context.snapshot(total)}
+        if self._prefilter is not None:
+            parts["prefilter"] = self._prefilter.snapshot(total)
+        return Snapshot.joined(parts, {"count": self._count, "count_at_mean": self._count_at_mean})
+
+    @classmethod
+    def of_snapshot(cls, snapshot: Snapshot, segments: Segments) -> Self:
+        """The vectors of the items in these segments."""
+        found, own = cls(segments), snapshot.part("own").arrays
+        dims = own["vectors"].shape[1]
+        found._vectors, found._known, found._mean = own["vectors"], own["known"], own["mean"][:dims]
+        found._lengths = own["lengths"]
+        # Where nothing has been written yet, the file has zeros.
+        found._lengths[len(segments) :] = 1
+        found._context = ContextWindow.of_snapshot(snapshot.part("context"), segments)
+        if "prefilter" in snapshot.facts:
+            found._prefilter = PcaPrefilter.of_snapshot(snapshot.part("prefilter"))
+        found._count, found._count_at_mean = snapshot.facts["count"], snapshot.facts["count_at_mean"]
+        return found
+
+    def without(self) -> NDArray[np.int64]:
+        """Positions of the items that have no vector."""
+        total = len(self._segments)
+        self._resize(total)
+        return np.flatnonzero(~self._known[:total])
 
     def put(self, position: int, vector: bytes) -> None:
         """Set the vector of an item, little-endian float32; another dimension replaces all vectors so far."""
@@ -129,13 +164,12 @@ class SequenceVectors:
 
     def _resize(self, items: int) -> None:
         if items > len(self._known):
-            more = max(64, items, len(self._known) * 3 // 2) - len(self._known)
-            self._vectors = np.pad(self._vectors, ((0, more), (0, 0)))
-            self._known = np.pad(self._known, (0, more))
-            self._lengths = np.pad(self._lengths, (0, more), constant_values=1)
-            self._context.resize(len(self._known))
+            room = max(64, items, len(self._known) * 3 // 2)
+            self._vectors, self._known = padded(self._vectors, room), padded(self._known, room)
+            self._lengths = padded(self._lengths, room, 1)
+            self._context.resize(room)
             if self._prefilter is not None:
-                self._prefilter.resize(len(self._known))
+                self._prefilter.resize(room)
 
     def _refresh(self, total: int) -> None:
         if self._count >= _GROWTH * self._count_at_mean:
@@ -209,11 +243,24 @@ class PcaPrefilter:
 
     @property
     def size_bytes(self) -> int:
-        return self._rows.nbytes + sum(array.nbytes for array in self._sample)
+        return sum(map(private_bytes, (self._rows, *self._sample)))
+
+    def snapshot(self, items: int) -> Snapshot:
+        alone, in_context = self._sample
+        arrays = {"alone": alone, "in_context": in_context, "basis": self._basis, "rows": self._rows[:items]}
+        return Snapshot(arrays, {"samples": len(alone), "dims": len(self._basis)})
+
+    @classmethod
+    def of_snapshot(cls, snapshot: Snapshot) -> Self:
+        arrays, samples = snapshot.arrays, snapshot.facts["samples"]
+        basis = arrays["basis"][: snapshot.facts["dims"]]
+        found = cls(arrays["alone"][:samples], arrays["in_context"][:samples], basis)
+        found._rows = arrays["rows"]
+        return found
 
     def resize(self, items: int) -> None:
         """Make room for so many items; the cosine of one without coordinates is 0."""
-        self._rows = np.pad(self._rows, ((0, items - len(self._rows)), (0, 0)))
+        self._rows = padded(self._rows, items)
 
     def put(self, start: int, rows: Rows) -> None:
         """Set the coordinates of consecutive items from their unit vectors."""

@@ -132,6 +132,18 @@ class EpisodeSearchHandlers:
             logger().warning("turns wait for their vectors", reason=str(error))
             await asyncio.sleep(_EMBED_AGAIN_S)
 
+    @every(seconds=60)
+    async def save_indexes(self) -> None:
+        """Save what large indexes have grown by; a disk without room for that only makes the next start slower."""
+        try:
+            await self._search.indexes.save()
+        except OSError as error:
+            logger().warning("index is not saved", reason=str(error))
+
+    @every(seconds=3600)
+    async def sweep_snapshots(self) -> None:
+        await self._search.indexes.snapshots.sweep()
+
 
 # Unpacked content does not name its user, so all such replies are emptied: nobody waits for one so long.
 _UNPACKED = UnpackEpisode.wire.type.replace("mb.cmd.", "mb.rpl.", 1)

@@ -1,28 +1,21 @@
-"""Chat index: words, vectors, speakers and times of all turns of one chat, and the cache of such indexes."""
+"""Chat index: words, vectors, speakers and times of all turns of one chat."""
 
-import asyncio
 import re
 from array import array
-from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from itertools import starmap
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import and_, func, select
 
-from bus_schema.dialogue import MessageKind
 from language.words import stems
-from memory.lsm.log_changes import LogListener
-from memory.lsm.tables import TurnRow, TurnVectorRow
-from mindbus.sql.database import Database
 from retrieval.bm25 import SequencePostings
+from retrieval.item_ids import ItemIds
 from retrieval.segments import Segments
 from retrieval.sequence_vectors import SequenceVectors
+from retrieval.snapshots import Arrays, Snapshot
 
 # Where messages do not name their speaker, the text may: «Anna: I moved to Riga.»
 _SPEAKER_PREFIX = re.compile(r"([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}){0,2}): ")
@@ -47,8 +40,7 @@ class ChatIndex:
     """Turns in the order of the dialogue, rebuilt from the log at any time."""
 
     def __init__(self, gap: timedelta) -> None:
-        self.ids: list[str] = []
-        self.positions: dict[str, int] = {}
+        self.ids = ItemIds()
         self.segments = Segments(gap)
         self.postings = SequencePostings(self.segments)
         self.vectors = SequenceVectors(self.segments)
@@ -62,8 +54,40 @@ class ChatIndex:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def snapshot(self) -> Snapshot:
+        """All of it, but for the room that arrays keep."""
+        own: Arrays = {
+            "words": self.words,
+            "questions": self.questions,
+            "speakers": np.frombuffer(self._speakers, dtype=np.uint32),
+        }
+        parts = {
+            "ids": self.ids.snapshot(),
+            "segments": self.segments.snapshot(),
+            "postings": self.postings.snapshot(),
+            "vectors": self.vectors.snapshot(),
+            "own": Snapshot(own, {"speakers": self._speaker_numbers, "turns": self._turns_of}),
+        }
+        return Snapshot.joined(parts, {"prefixes": sorted(self._prefixes)})
+
+    @classmethod
+    def of_snapshot(cls, snapshot: Snapshot) -> Self:
+        ids, own = ItemIds.of_snapshot(snapshot.part("ids")), snapshot.part("own")
+        found = cls(timedelta())
+        found.ids = ids
+        found.segments = Segments.of_snapshot(snapshot.part("segments"), len(ids))
+        found.postings = SequencePostings.of_snapshot(snapshot.part("postings"), found.segments, len(ids))
+        found.vectors = SequenceVectors.of_snapshot(snapshot.part("vectors"), found.segments)
+        found._words = array("I", own.arrays["words"][: len(ids)].tobytes())
+        found._questions = bytearray(own.arrays["questions"][: len(ids)].tobytes())
+        found._speakers = array("I", own.arrays["speakers"][: len(ids)].tobytes())
+        found._speaker_numbers, found._turns_of = own.facts["speakers"], Counter(own.facts["turns"])
+        found._prefixes = set(snapshot.facts["prefixes"])
+        return found
+
     @property
     def size_bytes(self) -> int:
+        """Memory that the index takes; what is mapped from a snapshot counts as none."""
         return self.postings.size_bytes + self.vectors.size_bytes + _TURN_BYTES * len(self.ids)
 
     @property
@@ -82,7 +106,6 @@ class ChatIndex:
 
     def add(self, turns: Iterable[IndexedTurn]) -> None:
         for turn in turns:
-            self.positions[turn.raw_log_id] = len(self.ids)
             self.ids.append(turn.raw_log_id)
             speaker = turn.speaker or self._prefix_of(turn.content)
             self.segments.add(turn.time)
@@ -97,9 +120,8 @@ class ChatIndex:
 
     def put_vectors(self, vectors: Mapping[str, bytes]) -> None:
         """Set the vectors of turns by their ids; unknown ids are passed over."""
-        for raw_log_id, vector in vectors.items():
-            if raw_log_id in self.positions:
-                self.vectors.put(self.positions[raw_log_id], vector)
+        for raw_log_id, position in self.ids.positions(vectors).items():
+            self.vectors.put(position, vectors[raw_log_id])
 
     def speakers(self) -> list[str]:
         """Names of the speakers; a prefix before a colon is a name only where most turns begin with one."""
@@ -121,112 +143,3 @@ class ChatIndex:
             return ""
         self._prefixes.add(prefix[1])
         return prefix[1]
-
-
-_BATCH = 2000
-
-
-@dataclass(slots=True)
-class _Entry:
-    """An index of the log's first `next_position` turns, with vectors of `model` that are yet to be put into it."""
-
-    index: ChatIndex
-    model: str | None
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    next_position: int = 0
-    is_stale: bool = True
-    vectors: dict[str, bytes] = field(default_factory=dict)
-
-
-class ChatIndexCache(LogListener):
-    """One index per chat, built when first used and extended as turns are recorded.
-
-    The least recently used are dropped while all together exceed `limit_bytes`; the latest always stays.
-    """
-
-    def __init__(self, database: Database, gap: timedelta, limit_bytes: int) -> None:
-        self.database, self.gap, self.limit_bytes = database, gap, limit_bytes
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(entry.index.size_bytes for entry in self._entries.values())
-
-    def on_recorded(self, chat_id: str) -> None:
-        if chat_id in self._entries:
-            self._entries[chat_id].is_stale = True
-
-    def on_erased(self, chat_id: str | None) -> None:
-        if chat_id is None:
-            self._entries.clear()
-        else:
-            self._entries.pop(chat_id, None)
-
-    def put_vectors(self, chat_id: str, vectors: Mapping[str, bytes]) -> None:
-        """Hand over vectors that have been committed."""
-        if chat_id in self._entries:
-            self._entries[chat_id].vectors.update(vectors)
-
-    @asynccontextmanager
-    async def index(self, chat_id: str, model: str | None) -> AsyncIterator[ChatIndex]:
-        """Lock a chat's index, up to date and with the vectors of this model. Raises DatabaseAway.
-
-        Without a model, as before the embedder is open, one that has vectors keeps them.
-        """
-        entry = self._entries.setdefault(chat_id, _Entry(ChatIndex(self.gap), model))
-        self._entries.move_to_end(chat_id)
-        async with entry.lock:
-            if model is not None and entry.model != model:
-                # It was built without vectors, or with others: those of turns long embedded would never come.
-                entry.index, entry.model, entry.next_position = ChatIndex(self.gap), model, 0
-                entry.is_stale, entry.vectors = True, {}
-            if entry.is_stale:
-                await self._update(chat_id, entry, model)
-            if entry.vectors:
-                vectors, entry.vectors = entry.vectors, {}
-                await asyncio.to_thread(entry.index.put_vectors, vectors)
-            yield entry.index
-        self._evict()
-
-    async def _update(self, chat_id: str, entry: _Entry, model: str | None) -> None:
-        entry.is_stale = False
-        try:
-            await self._extend(chat_id, entry, model)
-        except BaseException:
-            # Some of the new turns may be in the index: the next use builds it anew.
-            entry.index, entry.next_position, entry.is_stale = ChatIndex(self.gap), 0, True
-            raise
-
-    async def _extend(self, chat_id: str, entry: _Entry, model: str | None) -> None:
-        is_new = and_(TurnRow.chat_id == chat_id, TurnRow.position >= entry.next_position)
-        async with self.database.reading() as session:
-            bounds = select(func.min(TurnRow.time), func.max(TurnRow.position)).where(is_new)
-            first, last = (await session.execute(bounds)).one()
-            if first is None:
-                return
-            if not entry.index.follows(first):
-                # A new turn is older than one in the index: build it anew, in order.
-                entry.index, entry.next_position = ChatIndex(self.gap), 0
-            columns = (TurnRow.id, TurnRow.time, TurnRow.speaker, TurnRow.content, TurnRow.word_count)
-            has_vector = and_(TurnVectorRow.raw_log_id == TurnRow.id, TurnVectorRow.model == model)
-            query = (
-                select(*columns, TurnVectorRow.data)
-                .outerjoin(TurnVectorRow, has_vector)
-                .where(TurnRow.chat_id == chat_id, TurnRow.kind != MessageKind.HIDDEN.value)
-                .where(TurnRow.position >= entry.next_position, TurnRow.position <= last)
-                .order_by(TurnRow.time, TurnRow.position)
-            )
-            rows = await session.stream(query.execution_options(yield_per=_BATCH))
-            async for batch in rows.partitions():
-                await asyncio.to_thread(entry.index.add, starmap(IndexedTurn, batch))
-        entry.next_position = last + 1
-
-    def _evict(self) -> None:
-        sizes = {chat_id: entry.index.size_bytes for chat_id, entry in self._entries.items()}
-        total = sum(sizes.values())
-        for chat_id in list(self._entries)[:-1]:
-            if total <= self.limit_bytes:
-                return
-            if not self._entries[chat_id].lock.locked():
-                del self._entries[chat_id]
-                total -= sizes[chat_id]

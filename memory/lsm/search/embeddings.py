@@ -12,7 +12,7 @@ from sqlalchemy import delete, func, insert, select
 
 from memory.lsm.log_changes import LogListener
 from memory.lsm.rows import resettle
-from memory.lsm.search.chat_index import ChatIndexCache
+from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.tables import TurnRow, TurnVectorRow, wants_vector
 from mindbus.logs import logger
 from mindbus.sql.database import Database

@@ -14,8 +14,9 @@ from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, ScoreParts, Searc
 from config.settings import FleetSettings
 from memory.lsm.priority import LayerRules
 from memory.lsm.rows import as_turn, pack_of
-from memory.lsm.search.chat_index import ChatIndexCache
 from memory.lsm.search.embeddings import QueryEmbeddings, TurnBacklog
+from memory.lsm.search.index_cache import ChatIndexCache
+from memory.lsm.search.index_snapshots import IndexSnapshots
 from memory.lsm.search.ranking import Weights, fit_budget, is_overview
 from memory.lsm.search.search_log import FinishedSearch, SearchLog
 from memory.lsm.search.tuning import WeightTuning
@@ -64,7 +65,9 @@ class EpisodeSearch:
         self, memory: LongTermMemory, settings: FleetSettings, opening: Callable[[], Awaitable[Embedder]]
     ) -> None:
         database, self.opening, self.queries = memory.database, opening, memory.queries
-        self.indexes = ChatIndexCache(database, memory.recorder.limits.gap, settings.lsm_index_mib * _MIB)
+        snapshots = IndexSnapshots(database, settings.data_dir / "lsm-indexes")
+        limit_bytes = settings.lsm_index_mib * _MIB
+        self.indexes = ChatIndexCache(database, memory.recorder.limits.gap, limit_bytes, snapshots)
         self.embeddings = QueryEmbeddings()
         self.backlog = TurnBacklog(database, self.embeddings, self.indexes)
         self.finder = EpisodeFinder(database, memory.rules, self.indexes, self.embeddings)

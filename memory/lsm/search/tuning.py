@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 
 from bus_schema.lsm_search import TuneReport
-from memory.lsm.search.chat_index import ChatIndex, ChatIndexCache
+from memory.lsm.search.chat_index import ChatIndex
 from memory.lsm.search.embeddings import QueryEmbeddings
+from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.ranking import DEFAULT_WEIGHTS, Weights, fit_budget, match_words, parse_question, rank
 from memory.lsm.tables import SearchRow, SearchWeightsRow
 from mindbus.sql.database import Database
@@ -164,7 +165,7 @@ def _training_rows(
 
 
 def _example_of(index: ChatIndex, row: SearchRow, used: Sequence[str], vector: bytes | None) -> TrainingExample | None:
-    positions = [index.positions[key] for key in used if key in index.positions]
+    positions = list(index.ids.positions(used).values())
     if not positions:
         return None
     matches = match_words(index, parse_question(row.query, index.speakers(), row.at))

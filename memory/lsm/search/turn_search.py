@@ -97,9 +97,9 @@ def _mask(index: ChatIndex, query: SearchEpisodes, ids: set[str] | None) -> NDAr
         allowed &= times >= query.since.timestamp()
     if ids is not None:
         has_id = np.zeros(len(index), dtype=np.bool_)
-        has_id[[index.positions[key] for key in ids if key in index.positions]] = True
+        has_id[list(index.ids.positions(ids).values())] = True
         allowed &= has_id
-    allowed[[index.positions[key] for key in query.exclude if key in index.positions]] = False
+    allowed[list(index.ids.positions(query.exclude).values())] = False
     return np.asarray(allowed)
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from memory.lsm.search.chat_index import ChatIndexCache
 from memory.lsm.search.embeddings import QueryEmbeddings, TurnBacklog
+from memory.lsm.search.index_cache import ChatIndexCache
+from memory.lsm.search.index_snapshots import IndexSnapshots
 from mindbus.sql.database import Database
 from mindbus.testing.wait import until
 
@@ -31,7 +32,8 @@ def now() -> Now:
 @pytest.fixture
 async def backlog(tmp_path: Path, now: Now) -> AsyncIterator[TurnBacklog]:
     database = Database(f"sqlite+aiosqlite:///{tmp_path}/lsm.db", "lsm")
-    found = TurnBacklog(database, QueryEmbeddings(), ChatIndexCache(database, timedelta(hours=3), 2**20), now)
+    indexes = ChatIndexCache(database, timedelta(hours=3), 2**20, IndexSnapshots(database, tmp_path / "indexes"))
+    found = TurnBacklog(database, QueryEmbeddings(), indexes, now)
     # What an earlier process may have left.
     await found.until_due()
     assert not await found.step()

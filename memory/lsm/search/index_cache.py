@@ -1,0 +1,185 @@
+"""Cache of the chat indexes, and their snapshots on disk."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import starmap
+
+from sqlalchemy import and_, func, select
+
+from bus_schema.dialogue import MessageKind
+from memory.lsm.log_changes import LogListener
+from memory.lsm.search.chat_index import ChatIndex, IndexedTurn
+from memory.lsm.search.index_snapshots import IndexSnapshots, SavedIndex
+from memory.lsm.tables import TurnRow, TurnVectorRow
+from mindbus.sql.database import Database
+
+_BATCH = 2000
+_IDS = 500
+# A snapshot is written anew at so many times as many turns or vectors.
+_GROWTH = 1.25
+
+
+@dataclass(slots=True)
+class _Entry:
+    """An index of the log's first `next_position` turns, with vectors of `model` that are yet to be put into it.
+
+    `saved` is how many turns and vectors its snapshot has.
+    """
+
+    index: ChatIndex
+    model: str | None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    next_position: int = 0
+    is_opened: bool = False
+    is_stale: bool = True
+    vectors: dict[str, bytes] = field(default_factory=dict)
+    saved: tuple[int, int] = (0, 0)
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether it has many more turns or vectors than its snapshot."""
+        turns, vectors = self.saved
+        return len(self.index) >= _GROWTH * turns or self.index.vectors.count >= _GROWTH * max(vectors, 1)
+
+
+class ChatIndexCache(LogListener):
+    """One index per chat, built or mapped from its snapshot when first used, extended as turns are recorded.
+
+    The least recently used are dropped while all together exceed `limit_bytes`; the latest always stays.
+    """
+
+    def __init__(self, database: Database, gap: timedelta, limit_bytes: int, snapshots: IndexSnapshots) -> None:
+        self.database, self.gap, self.limit_bytes = database, gap, limit_bytes
+        self.snapshots = snapshots
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(entry.index.size_bytes for entry in self._entries.values())
+
+    def on_recorded(self, chat_id: str) -> None:
+        if chat_id in self._entries:
+            self._entries[chat_id].is_stale = True
+
+    def on_erased(self, chat_id: str | None) -> None:
+        if chat_id is None:
+            self._entries.clear()
+        else:
+            self._entries.pop(chat_id, None)
+        self.snapshots.delete(chat_id)
+
+    def put_vectors(self, chat_id: str, vectors: Mapping[str, bytes]) -> None:
+        """Hand over vectors that have been committed."""
+        if chat_id in self._entries:
+            self._entries[chat_id].vectors.update(vectors)
+
+    @asynccontextmanager
+    async def index(self, chat_id: str, model: str | None) -> AsyncIterator[ChatIndex]:
+        """Lock a chat's index, up to date and with the vectors of this model. Raises DatabaseAway.
+
+        Without a model, as before the embedder is open, one that has vectors keeps them.
+        """
+        entry = self._entries.setdefault(chat_id, _Entry(ChatIndex(self.gap), model))
+        self._entries.move_to_end(chat_id)
+        async with entry.lock:
+            if not entry.is_opened:
+                await self._open(chat_id, entry)
+            if model is not None and entry.model != model:
+                # It was built without vectors, or with others: those of turns long embedded would never come.
+                entry.index, entry.model, entry.next_position = ChatIndex(self.gap), model, 0
+                entry.is_stale, entry.vectors, entry.saved = True, {}, (0, 0)
+            if entry.is_stale:
+                await self._update(chat_id, entry)
+            if entry.vectors:
+                vectors, entry.vectors = entry.vectors, {}
+                await asyncio.to_thread(entry.index.put_vectors, vectors)
+            yield entry.index
+        self._evict()
+
+    async def save(self) -> None:
+        """Write a snapshot of each large index that has grown, and go on with what is mapped from it. Raises OSError.
+
+        Whoever searches that chat meanwhile waits.
+        """
+        for chat_id, entry in list(self._entries.items()):
+            if len(entry.index) < self.snapshots.least_turns or not entry.has_grown:
+                continue
+            async with entry.lock:
+                if entry.model is not None and not entry.vectors:
+                    await self._save(chat_id, entry, SavedIndex(entry.index, entry.model, entry.next_position))
+
+    async def _save(self, chat_id: str, entry: _Entry, saved: SavedIndex) -> None:
+        await asyncio.to_thread(self.snapshots.write, chat_id, saved)
+        if self._entries.get(chat_id) is not entry:
+            # Erased meanwhile, or dropped: then it is saved again some day.
+            self.snapshots.delete(chat_id)
+            return
+        entry.saved = len(entry.index), entry.index.vectors.count
+        if (mapped := await self.snapshots.read(chat_id)) is not None:
+            entry.index = mapped.index
+
+    async def _open(self, chat_id: str, entry: _Entry) -> None:
+        """Begin with the snapshot, if there is one, and with the vectors that came after it."""
+        saved = await self.snapshots.read(chat_id)
+        if saved is not None:
+            entry.index, entry.model, entry.next_position = saved.index, saved.model, saved.next_position
+            entry.saved = len(saved.index), saved.index.vectors.count
+            await self._add_late_vectors(saved)
+        entry.is_opened = True
+
+    async def _add_late_vectors(self, saved: SavedIndex) -> None:
+        ids = [saved.index.ids[int(each)] for each in saved.index.vectors.without()]
+        for start in range(0, len(ids), _IDS):
+            query = select(TurnVectorRow.raw_log_id, TurnVectorRow.data).where(
+                TurnVectorRow.raw_log_id.in_(ids[start : start + _IDS]), TurnVectorRow.model == saved.model
+            )
+            async with self.database.reading() as session:
+                rows = (await session.execute(query)).all()
+            await asyncio.to_thread(saved.index.put_vectors, {row.raw_log_id: row.data for row in rows})
+
+    async def _update(self, chat_id: str, entry: _Entry) -> None:
+        entry.is_stale = False
+        try:
+            await self._extend(chat_id, entry)
+        except BaseException:
+            # Some of the new turns may be in the index: the next use builds it anew.
+            entry.index, entry.next_position, entry.is_stale = ChatIndex(self.gap), 0, True
+            raise
+
+    async def _extend(self, chat_id: str, entry: _Entry) -> None:
+        is_new = and_(TurnRow.chat_id == chat_id, TurnRow.position >= entry.next_position)
+        async with self.database.reading() as session:
+            bounds = select(func.min(TurnRow.time), func.max(TurnRow.position)).where(is_new)
+            first, last = (await session.execute(bounds)).one()
+            if first is None:
+                return
+            if not entry.index.follows(first):
+                # A new turn is older than one in the index: build it anew, in order.
+                entry.index, entry.next_position = ChatIndex(self.gap), 0
+            columns = (TurnRow.id, TurnRow.time, TurnRow.speaker, TurnRow.content, TurnRow.word_count)
+            has_vector = and_(TurnVectorRow.raw_log_id == TurnRow.id, TurnVectorRow.model == entry.model)
+            query = (
+                select(*columns, TurnVectorRow.data)
+                .outerjoin(TurnVectorRow, has_vector)
+                .where(TurnRow.chat_id == chat_id, TurnRow.kind != MessageKind.HIDDEN.value)
+                .where(TurnRow.position >= entry.next_position, TurnRow.position <= last)
+                .order_by(TurnRow.time, TurnRow.position)
+            )
+            rows = await session.stream(query.execution_options(yield_per=_BATCH))
+            async for batch in rows.partitions():
+                await asyncio.to_thread(entry.index.add, starmap(IndexedTurn, batch))
+        entry.next_position = last + 1
+
+    def _evict(self) -> None:
+        sizes = {chat_id: entry.index.size_bytes for chat_id, entry in self._entries.items()}
+        total = sum(sizes.values())
+        for chat_id in list(self._entries)[:-1]:
+            if total <= self.limit_bytes:
+                return
+            if not self._entries[chat_id].lock.locked():
+                del self._entries[chat_id]
+                total -= sizes[chat_id]
