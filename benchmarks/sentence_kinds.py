@@ -3,8 +3,9 @@
     python -m benchmarks.sentence_kinds
 
 Kernel logistic regression over sentence vectors with classes of equal weight; prints the accuracy in five-fold
-cross-validation, then writes agents/data/sentence_kinds.npz. Takes about a minute. Moods that are found with their sign
-in cross-validation where one in ten plain sentences is misheard: 76 %, with linear regression 69 %.
+cross-validation, then writes agents/data/sentence_kinds.npz. Takes about a minute. Of moods, 77 % are found with their
+sign where one in eight plain sentences is misheard; linear regression found 7 % fewer. Neither VADER's words carried to
+Russian by the embedding (signs right: 90 %) nor tweets that people have rated add to what it hears.
 """
 
 import hashlib

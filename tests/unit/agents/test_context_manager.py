@@ -405,7 +405,7 @@ def read(**changes: object) -> ExtractedFact:
 async def test_a_model_finds_what_the_rules_miss() -> None:
     memory = Memory(ScriptedModel(ExtractedFacts(items=[read()])))
 
-    assert await memory.hears("anna", "Кстати, договорами занимались соседи по этажу.") == [
+    assert await memory.hears("anna", "Кажется, договорами занимались соседи по этажу.") == [
         ("found", "Договорами занимались соседи по этажу")
     ]
 
@@ -423,7 +423,7 @@ async def test_a_model_finds_what_the_rules_miss() -> None:
 async def test_what_no_message_bears_out_is_dropped(answer: ExtractedFacts | str | ModelUnavailable) -> None:
     memory = Memory(ScriptedModel(answer))
 
-    assert await memory.hears("anna", "Кстати, договорами занимались соседи по этажу.") == []
+    assert await memory.hears("anna", "Кажется, договорами занимались соседи по этажу.") == []
 
 
 @pytest.mark.parametrize(
