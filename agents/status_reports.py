@@ -46,6 +46,7 @@ _CANCELLED = _pattern(
     r"till|until|work|sick|on|limits|school))|binned|ditch\w*)",
     r"\b(?:never ?mind|no need|no \w+ needed|don't (?:order|book|buy|bring|send|ring|call|come|cook|make|wait|"
     r"do)\b|don't bother|not bother\w*|forget (?:about )?(?:the|that|it|my|our)|not happening)\b",
+    r"\b(?:delete|remove|drop|удали\w*|убери\w*|вычеркни\w*)\s+(?:(?:the|my|this|эту|мою)\s+)?(?:task|задачу)\b",
     r"\b(?:fell through|off the hook|knock(?:ed)? .* on the head|off the table|not going ahead)\b",
 )
 # What ends a plan only where it is clear which: a change of mind, no wish, no use.

@@ -2,17 +2,25 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from agents.due import NoDate, parse_due, split_due
+from agents.due import split_due
 from agents.fragments import message_sentences
 from agents.people import KnownPeople
 from agents.reminder_requests import find_reminders, find_untimed_reminder
 from agents.status_reports import find_reports
+from language.russian import word_forms
+from language.words import has_cyrillic, is_base, words
 
 RequestKind = Literal["list", "add", "complete", "move", "cancel"]
+
+
+def _listed(verbs: str) -> frozenset[str]:
+    return frozenset(verbs.split())
+
+
 _PLEASE = r"^\W*(?:(?:пожалуйста|please|can\s+you|could\s+you|можешь|а|и|so|and)\b\W*)*"
 _END = r"\W*(?:пожалуйста|please)?\W*$"
 _ASKS_TASKS = re.compile(
@@ -38,45 +46,36 @@ _WHEN = (
     ("tomorrow", r"\b(?:завтра|tomorrow)\b"),
     ("week", r"\b(?:недел\w*|week)\b"),
 )
-_MOVE = re.compile(
-    rf"{_PLEASE}(?:перенес(?:и|ите|ти)|передвинь(?:те)?|сдвинь(?:те)?|отложи(?:те)?|move|reschedule|postpone|shift|push)\s+"
-    rf"(?:задачу\s+|the\s+|my\s+|task\s+)*(?P<task>.+?)\s+(?:на|до|к|ко|to|until|till|for)\s+(?P<due>[^,]+?){_END}",
+# Imperatives that change a plan; other verbs do where what follows is called a task.
+_CHANGING = _listed("перенести передвинуть сдвинуть отложить отменить move reschedule postpone shift push cancel")
+_MARK = re.compile(
+    rf"{_PLEASE}(?:отметь(?:те)?|mark)\s+(?P<task>.+?)\s+(?:как\s+|as\s+)?"
+    rf"(?:(?:выполненн|сделанн|готов|complete)\w*|done|finished){_END}",
     re.IGNORECASE,
 )
-_CANCEL = re.compile(
-    rf"{_PLEASE}(?:отмени(?:те)?|удали(?:те)?|вычеркни(?:те)?|cancel|call\s+off|drop|delete)\s+"
-    rf"(?:задачу\s+|the\s+|my\s+|task\s+)*(?P<task>.+?){_END}",
-    re.IGNORECASE,
-)
-_DONE = re.compile(
-    rf"{_PLEASE}(?:"
-    r"я\s+(?:уже\s+|наконец\s+)*(?:сделал|закончил|завершил|выполнил)а?\s+(?P<one>.+?)"
-    r"|отметь(?:те)?\s+(?:задачу\s+)?(?P<two>.+?)\s+(?:как\s+)?(?:выполненн|сделанн|готов)\w*"
-    r"|i(?:\s+have|['’]ve)?\s+(?:already\s+|just\s+|finally\s+)*(?:done|finished|completed)\s+(?:with\s+)?(?P<three>.+?)"
-    r"|mark\s+(?P<four>.+?)\s+(?:as\s+)?(?:done|complete|completed|finished)"
-    rf"){_END}",
-    re.IGNORECASE,
-)
-_NEW = re.compile(
-    rf"{_PLEASE}(?:добав(?:ь|ьте)|запиши(?:те)?|созда(?:й|йте)|add|create)\s+(?:мне\s+|a\s+|new\s+|новую\s+)*"
-    rf"(?:задачу|task|to-?do)\s*[:—-]?\s*(?:to\s+)?(?P<text>.+?){_END}",
+_ADD = re.compile(
+    rf"{_PLEASE}(?P<verb>(?:добав|созда|запиши|занеси|внеси|запланируй)\w*|add|create|put)\s+(?P<rest>.+?){_END}",
     re.IGNORECASE | re.DOTALL,
 )
-# "Put the plants on my list for Saturday", «Добавь молоко в список», «Запиши мне на субботу полить цветы».
-_LISTED = re.compile(
-    rf"{_PLEASE}(?:(?:add|put)\s+(?P<one>.+?)\s+(?:to|on|onto|in)\s+my\s+(?:to-?do\s+list|task\s+list|list|tasks|to-?dos?)"
-    rf"(?P<rest>\b[^.?!]*)|(?:добав(?:ь|ьте)|запиши(?:те)?|занеси(?:те)?|внеси(?:те)?)\s+(?P<two>.+?)\s+"
-    rf"(?:в|мне\s+в)\s+(?:мой\s+|мои\s+|список\s+)*(?:список|задачи|дела|дел|задач)(?P<tail>\b[^.?!]*)"
-    rf"|(?:запиши(?:те)?|запланируй(?:те)?)\s+(?:мне\s+|себе\s+)?(?P<three>(?:[^\W\d_]+\s+|\d[\d:.]*\s+){{0,4}}?[^\W\d_]+(?:ть|ти|чь)(?:ся|сь)?\b.*?)){_END}",
-    re.IGNORECASE | re.DOTALL,
+_NEW = re.compile(r"^(?:(?:мне|a|new|новую)\s+)*(?:задачу|task|to-?do)\b\s*[:—-]?\s*(?:to\s+)?", re.IGNORECASE)
+# "Put the plants on my list for Saturday", «Добавь молоко в список».
+_IN_LIST = re.compile(
+    r"\s+(?:(?:to|on|onto|in)\s+my\s+(?:(?:to-?do|task)\s+list|list|tasks|to-?dos?)"
+    r"|(?:мне\s+)?в\s+(?:(?:мой|мои)\s+)?(?:список|задачи|дела)(?:\s+(?:дел|задач|покупок))?)\b",
+    re.IGNORECASE,
 )
-# Words that may be about anything: "What should I do?", "Delete the last paragraph", "I've done the report".
+_FOR_ME = re.compile(r"^(?:мне|себе)\s+", re.IGNORECASE)
+# "What should I do?" may be about anything.
 _ASKS_ADVICE = re.compile(r"\b(?:what\s+(?:do|should|must)\s+i|что\s+(?:мне|нам|я\s+долж))\b", re.IGNORECASE)
-_CANCELS = re.compile(
-    rf"{_PLEASE}(?:отмени|cancel|call\s+off|\w+\s+(?:(?:the|my)\s+)?(?:task|задачу)\b)", re.IGNORECASE
+_OPENING = re.compile(_PLEASE, re.IGNORECASE)
+_POLITE = re.compile(r",?\s*\b(?:пожалуйста|please)\b,?", re.IGNORECASE)
+_NAMES_TASK = re.compile(r"^(?:the\s+|my\s+)?(?:task|задачу)\b\s*", re.IGNORECASE)
+_ARTICLES = re.compile(r"^(?:'?s\s+|off\s+)?(?:(?:the|my|a|мой|мою|моё)\s+)?", re.IGNORECASE)
+_DATELESS = re.compile(
+    r"\s+(?:на|к|ко|до|в|for|on|by|at|to|until|till)\W*$|^(?:на|к|for|on|by)\s+(?=\s|$)", re.IGNORECASE
 )
-_MARKS = re.compile(r"\b(?:mark|отметь\w*)\b", re.IGNORECASE)
-_ARTICLES = re.compile(r"^(?:the|my|a|мой|мою|моё)\s+", re.IGNORECASE)
+_NEAR_WORDS = 6
+_EDGES = " \"'«»“”.,!"
 _KINDS: dict[str, RequestKind] = {"done": "complete", "cancelled": "cancel", "moved": "move"}
 _NOBODY = KnownPeople()
 
@@ -101,14 +100,10 @@ def find_requests(said: str, now: datetime) -> list[TaskRequest]:
     if _ASKS_TASKS.search(said):
         due = next((due for due, pattern in _WHEN if re.search(pattern, said, re.IGNORECASE)), "all")
         return [TaskRequest("list", due=due, is_certain=due != "all" or not _ASKS_ADVICE.search(said))]
-    moved = _MOVE.match(said)
-    if moved and _is_date(moved["due"], now):
-        return [TaskRequest("move", _bare(moved["task"]), moved["due"])]
-    if done := _DONE.match(said):
-        text = _bare(next(text for text in done.groupdict().values() if text))
-        return [TaskRequest("complete", text, is_certain=bool(_MARKS.search(said)))]
-    if cancelled := _CANCEL.match(said):
-        return [TaskRequest("cancel", _bare(cancelled["task"]), is_certain=bool(_CANCELS.match(said)))]
+    if marked := _MARK.match(said):
+        return [TaskRequest("complete", _bare(marked["task"]))]
+    if changed := _asked_change(said, now):
+        return [changed]
     reminders = [TaskRequest("add", each.text, each.due.said, remind=True) for each in find_reminders(said, now)]
     return reminders or list(_additions(said, now))
 
@@ -126,31 +121,51 @@ def find_reported_changes(said: str, now: datetime) -> list[TaskRequest]:
     return []
 
 
+def _asked_change(said: str, now: datetime) -> TaskRequest | None:
+    """The change that a message asks for by its first verb; what follows tells of it as a report does."""
+    told = _POLITE.sub("", _OPENING.sub("", said)).strip()
+    verb, _space, rest = told.partition(" ")
+    lemma = _imperative(verb)
+    is_of_task = lemma in _CHANGING or told.lower().startswith("call off ") or (lemma and _NAMES_TASK.match(rest))
+    report = next(iter(find_reported_changes(told, now)), None) if is_of_task else None
+    if report is None or report.kind == "complete":
+        return None
+    return replace(report, text=_bare(report.text[len(verb) :]), is_certain=True)
+
+
+def _imperative(word: str) -> str:
+    """The dictionary form of an imperative, empty where the word is none."""
+    if not has_cyrillic(word):
+        return word.lower() if is_base(word.lower()) else ""
+    return next((form.lemma for form in word_forms(word) if form.has("impr")), "")
+
+
 def _additions(said: str, now: datetime) -> Iterator[TaskRequest]:
     """The task that a message asks to note, or to be reminded of without a moment."""
     if untimed := find_untimed_reminder(said, now):
         yield TaskRequest("add", untimed.text, untimed.due.said if untimed.due else "")
-    elif added := _NEW.match(said):
-        yield _new_task(added["text"], now)
-    elif added := _LISTED.match(said):
-        task = next(added[part] for part in ("one", "two", "three") if added[part]).strip(" \"'«»“”")
-        on = split_due(added["rest"] or added["tail"] or "", now)[1]
-        yield _new_task(f"{task} {on.said}" if on else task, now)
+    elif (added := _ADD.match(said)) and (task := _task_to_add(added["verb"].lower(), added["rest"])):
+        yield _new_task(task, now)
 
 
-def _new_task(words: str, now: datetime) -> TaskRequest:
-    text, due = split_due(words, now)
-    text = re.sub(r"\s+(?:на|к|for|on|by|at)$|^(?:на|к|for|on|by)\s+(?=\s|$)", "", text.strip(), flags=re.IGNORECASE)
-    return TaskRequest("add", " ".join(text.split()) or words, due.said if due else "")
+def _task_to_add(verb: str, rest: str) -> str:
+    """The words of a task, with its date, that is to be noted; empty where something else is."""
+    if named := _NEW.match(rest):
+        return rest[named.end() :]
+    if listed := _IN_LIST.search(rest):
+        return rest[: listed.start()] + rest[listed.end() :]
+    # «Запиши мне на субботу полить цветы».
+    is_work = verb.startswith("зап") and any(word_forms(word)[0].has("INFN") for word in words(rest)[:_NEAR_WORDS])
+    return _FOR_ME.sub("", rest) if is_work else ""
 
 
-def _is_date(text: str, now: datetime) -> bool:
-    try:
-        parse_due(text, now)
-    except NoDate:
-        return False
-    return True
+def _new_task(task: str, now: datetime) -> TaskRequest:
+    text, due = split_due(task, now)
+    text = _DATELESS.sub("", text.strip()).strip(_EDGES)
+    return TaskRequest("add", " ".join(text.split()) or task, due.said if due else "")
 
 
 def _bare(task: str) -> str:
-    return _ARTICLES.sub("", task.strip(" \"'«»“”.,!")).strip()
+    """The words for a task without articles, quotes and the preposition that has lost its date."""
+    text = _DATELESS.sub("", task.strip(_EDGES))
+    return _ARTICLES.sub("", _NAMES_TASK.sub("", text)).strip(_EDGES)

