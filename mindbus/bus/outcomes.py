@@ -1,7 +1,7 @@
 """Outcomes of a delivery: messages to publish, a copy for the retry ladder or the dead letters, the retry budget."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,9 +12,10 @@ from bus_schema.messages import Command, Event, Nothing, message_class
 from bus_schema.replies import Code, Reply
 from mindbus.bus.decode import ATTEMPT, ORIGIN, attempt_of
 from mindbus.bus.handlers import Publish, PublishTo, Send
+from mindbus.bus.permissions import is_same_participant
 from mindbus.bus.routes import PUBLISHABLE
 from mindbus.bus.sender import Sender
-from mindbus.bus.topology import DEAD_LETTERS, REQUEUE, Rung
+from mindbus.bus.topology import DEAD_LETTERS, REPLIES, REQUEUE, Rung
 from mindbus.bus.transport import USER, Incoming, Outgoing, RawCopy
 from mindbus.errors import ReplyError, TemporaryFailure
 
@@ -82,6 +83,20 @@ async def answer(sender: Sender, command: Envelope, reply: Reply) -> list[Outgoi
     if command.mbkind is not Kind.COMMAND or command.mbreplyto is None:
         return []
     return [await sender.reply(command, reply)]
+
+
+def answering(recorded: Sequence[Outgoing], command: Envelope) -> list[Outgoing]:
+    """Recorded messages, the reply for the instance that asks now: the one that asked first may be gone.
+
+    It has to be an instance of the same participant; a reply is nobody else's.
+    """
+    key = command.mbreplyto
+    return [
+        replace(message, routing_key=key)
+        if key is not None and message.exchange == REPLIES and is_same_participant(key, message.routing_key)
+        else message
+        for message in recorded
+    ]
 
 
 def retry_copy(incoming: Incoming, rung: Rung, queue: str, attempt: int, reason: str) -> RawCopy:

@@ -75,6 +75,16 @@ def instance_mark(user: str) -> str:
     return f"{_digest(user)}-" if client_identity(user) is not None else ""
 
 
+def is_same_participant(reply_key: str, other: str) -> bool:
+    """Whether two keys of replies are those of instances of one service, and of one user where they have a mark."""
+    return _without_instance(reply_key) == _without_instance(other)
+
+
+def _without_instance(reply_key: str) -> tuple[str, str]:
+    service, _, instance = reply_key.rpartition(".")
+    return service, instance.rpartition("-")[0]
+
+
 def subscription_mark(owner: str) -> str:
     """Beginning of the id of a subscription, which tells whose it is: of a worker by name, of others by identity."""
     return f"sub_{_digest(owner)}"

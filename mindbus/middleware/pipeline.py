@@ -13,6 +13,7 @@ from bus_schema.messages import Command
 from mindbus.bus.context import ClockOffsets, MessageContext
 from mindbus.bus.decode import Decoded
 from mindbus.bus.inbox import Inbox
+from mindbus.bus.outcomes import answering
 from mindbus.bus.telemetry import handling_span, is_tracing
 from mindbus.bus.transport import Outgoing
 from mindbus.bus.worker import CallNext, Middleware
@@ -50,7 +51,8 @@ class Deduplication:
         caused = {message.envelope.id: await handle(message) for message in group if message.is_query}
         changes = {message.envelope.id: message for message in group if not message.is_query}
         if changes:
-            caused |= await self.inbox.outcomes_of(self.consumer, [*changes])
+            recorded = await self.inbox.outcomes_of(self.consumer, [*changes])
+            caused |= {each: answering(outcome, changes[each].envelope) for each, outcome in recorded.items()}
         if new := [message_id for message_id in changes if message_id not in caused]:
             async with self.inbox.unit_of_work(self.consumer) as unit:
                 effects = {message_id: await handle(changes[message_id]) for message_id in new}

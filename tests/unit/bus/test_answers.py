@@ -10,11 +10,13 @@ from pydantic import BaseModel
 
 from bus_schema.envelope import Envelope, Kind
 from bus_schema.messages import Command, Message, Nothing, Query
-from mindbus import Publish, Worker, on_command, on_event
+from mindbus import Publish, Worker, WorkerContext, connect, on_command, on_event
 from mindbus.bus.claims import Claims
-from mindbus.bus.outcomes import address_results
-from mindbus.bus.sender import Sender
+from mindbus.bus.outcomes import address_results, answering
+from mindbus.bus.sender import Coordinates, Sender
 from mindbus.files.store import FolderFiles
+from mindbus.testing.deliver import running
+from tests.fleets import settings_for
 from tests.greetings import Greet, Greeted, Greeting
 
 
@@ -132,3 +134,44 @@ async def test_the_result_goes_to_the_requester_and_the_rest_is_published(sender
         "mb.rpl.answers.get_tally.v1",
     ]
     assert outgoing[-1].envelope.data == {"status": "ok", "result": {"count": 2}}
+
+
+class Keeper(Worker):
+    """Does it once, says how often."""
+
+    name = "answers"
+
+    def __init__(self) -> None:
+        self.resets = 0
+
+    @on_command
+    async def reset(self, command: Reset) -> None:
+        self.resets += 1
+
+
+async def test_who_asks_again_after_a_restart_is_answered_as_another_instance_was(tmp_path: Path) -> None:
+    settings, keeper = settings_for(f"memory://{tmp_path}", tmp_path), Keeper()
+    asked = Coordinates(message_id="01a20ec0-124c-7545-8a2a-bfab773f550c")
+
+    def make(_context: WorkerContext) -> Keeper:
+        return keeper
+
+    make.name = keeper.name  # type: ignore[attr-defined]  # as a Worker class has one
+    async with running(make, settings=settings):
+        for _ in range(2):
+            async with connect("svc.swm", settings=settings, service="swm") as bus:
+                await bus.request(Reset(), **asked, timeout_s=5)
+
+    assert keeper.resets == 1
+
+
+@pytest.mark.parametrize("other", ["reply.storage.1", "reply.client.mark-1", "reply.client.1"])
+async def test_a_recorded_reply_is_for_no_other_participant(other: str, tmp_path: Path) -> None:
+    claims = Claims(FolderFiles(tmp_path, tmp_path.as_uri()))
+    keeper, asker = Sender("answers", "1", "svc.answers", "reply.answers.1", claims), "reply.client.brand-1"
+    command = (await Sender("client", "1", "user.anna", asker, claims).command(Reset(), wants_reply=True)).envelope
+    recorded = await address_results(None, keeper, command)
+
+    for key, goes_to in ((other, asker), ("reply.client.brand-2", "reply.client.brand-2")):
+        (reply,) = answering(recorded, command.model_copy(update={"mbreplyto": key}))
+        assert reply.routing_key == goes_to
