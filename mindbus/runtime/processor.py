@@ -58,12 +58,14 @@ class Processor:
 
     async def process(self, incoming: Incoming) -> None:
         """Publish before acking: a crash between the two repeats what was published, never loses it."""
-        message = await self.decode(incoming)
-        if message is not None:
-            await self.execute(message, incoming)
+        decoded = await self.decode(incoming)
+        if isinstance(decoded, Outcome):
+            await self.settle_undecoded(decoded, incoming)
+        else:
+            await self.execute(decoded, incoming)
 
-    async def decode(self, incoming: Incoming) -> Decoded | None:
-        """The decoded message; None where a delivery cannot be decoded and has been settled here."""
+    async def decode(self, incoming: Incoming) -> Decoded | Outcome:
+        """The decoded message; where a delivery cannot be decoded, its outcome, which is still to be published."""
         attempt = attempt_of(incoming)
         while True:
             try:
@@ -73,12 +75,14 @@ class Processor:
             except OSError as error:
                 outcome = await self.errors.retry(TemporaryFailure(f"file store: {error}"), incoming, None, attempt)
             if not (self.in_place and outcome.again_in):
-                break
+                return outcome
             await asyncio.sleep(outcome.again_in.total_seconds())
             attempt += 1
+
+    async def settle_undecoded(self, outcome: Outcome, incoming: Incoming) -> None:
+        """Publish the outcome of a delivery that cannot be decoded, then acknowledge it."""
         await self.publish(outcome)
         await incoming.ack()
-        return None
 
     async def forward(self, message: Decoded, incoming: Incoming) -> bool:
         """Whether the message belongs to another partition of the worker, in whose queue it is now.
@@ -248,7 +252,11 @@ class Mailboxes:
 
     async def _sort(self, incoming: Incoming) -> None:
         message = await self._processor.decode(incoming)
-        if message is None or await self._processor.forward(message, incoming):
+        if isinstance(message, Outcome):
+            # It has no place among the messages of a key, so nobody waits until the broker has its dead letter.
+            self._begin(incoming, partial(self._processor.settle_undecoded, message, incoming))
+            return
+        if await self._processor.forward(message, incoming):
             return
         key = self._processor.worker.order_key(message.message)
         before = self._last.get(key) if key is not None else None

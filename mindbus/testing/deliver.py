@@ -113,13 +113,12 @@ async def deliver(
     transport = _RecordingTransport()
     processor = Processor(worker, _sender(worker, claims), transport, rungs_of("1s"), queue, {})
     decoded = await processor.decode(incoming)
-    if decoded is None:
-        outcome = Outcome("dead", transport.sent, transport.copies[-1])
+    if isinstance(decoded, Outcome):
+        outcome = decoded
     else:
         outcome = await processor.outcome_of(decoded, incoming)
         worker.inbox.mark_published(worker.name, outgoing.envelope.id)
-    caused = list(outcome.outgoing)
-    return _delivery_result(outcome, [*transport.sent, *caused] if decoded else caused, message)
+    return _delivery_result(outcome, [*transport.sent, *outcome.outgoing], message)
 
 
 async def run_task(worker: Worker, method: str) -> DeliveryResult[BaseModel]:
@@ -178,13 +177,10 @@ class _RecordingTransport(MemoryTransport):
     def __init__(self) -> None:
         super().__init__(MemoryBroker())
         self.sent: list[Outgoing] = []
-        self.copies: list[RawCopy] = []
 
     async def publish(self, message: Outgoing | RawCopy) -> None:
         if isinstance(message, Outgoing):
             self.sent.append(message)
-        else:
-            self.copies.append(message)
 
 
 @dataclass

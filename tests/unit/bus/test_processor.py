@@ -9,18 +9,20 @@ from typing import Any
 from sqlalchemy import MetaData, func, select
 
 from bus_schema.envelope import Envelope, Kind
-from bus_schema.messages import Command, Event, Nothing
+from bus_schema.messages import Command, Event, Message, Nothing
 from mindbus import TemporaryFailure, Worker, on_command
 from mindbus.bus.claims import Claims
 from mindbus.bus.memory import MemoryBroker, MemoryTransport
 from mindbus.bus.sender import Sender
 from mindbus.bus.topology import REQUEUE, commands_exchange, commands_queue, of_service, rungs_of
-from mindbus.bus.transport import Origin, Outgoing, Properties, RawCopy, properties_of
+from mindbus.bus.transport import Incoming, Origin, Outgoing, Properties, RawCopy, properties_of
 from mindbus.files.store import FolderFiles
-from mindbus.runtime.processor import Processor
+from mindbus.runtime.processor import Mailboxes, Processor, Work
 from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.tables import add_inbox_tables
+from mindbus.tasks import end
+from mindbus.testing.wait import until
 
 
 class Toil(Command[Nothing], domain="toiler", action="toil"):
@@ -91,6 +93,42 @@ async def test_a_retry_that_comes_back_before_its_copy_is_confirmed_is_handled(t
 
     assert first.is_acked
     assert worker.tries == 2
+
+
+class OrderlyToiler(Toiler):
+    def order_key(self, message: Message | Envelope) -> str | None:
+        return "everybody"
+
+
+class ConfirmsNoDeadLetter(MemoryTransport):
+    async def publish(self, message: Outgoing | RawCopy) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_no_message_waits_for_the_dead_letters_of_unreadable_ones_before_it(tmp_path: Path) -> None:
+    worker, transport = OrderlyToiler(), ConfirmsNoDeadLetter(MemoryBroker())
+    worker.tries = 1
+    sender = Sender("toiler", "1", "svc.toiler", "reply.toiler.1", Claims(FolderFiles(tmp_path, tmp_path.as_uri())))
+    processor = Processor(worker, sender, transport, rungs_of("1s"), commands_queue("toiler"), {}, in_place=True)
+    tasks: list[asyncio.Task[None]] = []
+
+    def begin(_incoming: Incoming, work: Work) -> asyncio.Task[None]:
+        tasks.append(asyncio.create_task(work()))
+        return tasks[-1]
+
+    mailboxes = Mailboxes(processor, begin)
+    principal = Sender("test", "1", "user.local", "reply.test.1", sender.claims)
+    command = await principal.command(Toil())
+    unreadable = [Delivered(b"{}", "", commands_queue("toiler"), Properties()) for _ in range(20)]
+    readable = Delivered(command.body, command.exchange, command.routing_key, properties_of(command.envelope))
+
+    for incoming in (*unreadable, readable):
+        mailboxes.deliver(incoming)
+
+    await until(lambda: readable.is_acked)
+    assert not any(each.is_acked for each in unreadable), "none is given up before its dead letter is safe"
+    await mailboxes.close()
+    await end(*tasks)
 
 
 class Report(Command[Nothing], domain="archive", action="report"):
