@@ -8,15 +8,21 @@ from bus_schema.codes import State as State
 from bus_schema.identities import ServiceName
 from bus_schema.messages import Event
 
+NOTE_CHARS = 500
+
 
 class Heartbeat(Event, topic="fleet", name="heartbeat"):
-    """A worker is alive; `ready` means that it consumes from all of its queues."""
+    """A worker is alive; `ready` means that it consumes from all of its queues.
+
+    `note` is the reason why it is not well, or something to look at in one that is.
+    """
 
     service: ServiceName
     instance: str
     ready: bool
     standing_by: bool = False
     version: str
+    note: str = Field(default="", max_length=NOTE_CHARS)
 
 
 class AgentActivityStarted(Event, topic="fleet", name="agent_activity_started"):

@@ -40,6 +40,7 @@ class WorkerInstance:
     version: str
     at: datetime
     is_silent: bool
+    note: str = ""
 
 
 class Listener(Generic[ItemT]):
@@ -168,7 +169,7 @@ class EventFeed(Broadcast[Envelope]):
 
 def _instance_of(beat: Heartbeat, at: datetime, *, is_silent: bool) -> WorkerInstance:
     state = State.READY if beat.ready else State.STANDING_BY if beat.standing_by else State.UNREADY
-    return WorkerInstance(beat.service, beat.instance, state, beat.version, at, is_silent)
+    return WorkerInstance(beat.service, beat.instance, state, beat.version, at, is_silent, beat.note)
 
 
 def rank(worker: WorkerInstance) -> tuple[bool, bool, bool]:

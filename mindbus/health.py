@@ -105,6 +105,13 @@ class HealthFolder:
                 os.utime(file)
             raise
 
+    def keep_reason(self, name: str, reason: str) -> None:
+        """Write, instead of what earlier processes have left, why a worker of this one ends. Raises OSError."""
+        for health in self.all_here():
+            if health.name == name and not is_alive(health.pid):
+                self._file(name, health.pid).unlink(missing_ok=True)
+        self.report(name, State.UNREADY, reason)
+
     def last_sign(self, pid: int) -> float:
         """Modification time, in seconds since 1970, of the newest file of a process here; 0.0 where it has none."""
         files = self._folder.glob(f"*@{self._host}.{pid}.json")
@@ -137,7 +144,7 @@ class HealthFolder:
         """Reason why a worker is unhealthy, or None."""
         silent = self._clock() - health.time
         if not is_alive(health.pid):
-            return "has died"
+            return f"has died: {health.note}" if health.note and not health.is_well else "has died"
         if silent > self._stale_after:
             return f"has been silent for {silent.total_seconds():.0f} s; it hangs or is frozen"
         if health.is_well:

@@ -26,7 +26,10 @@ class ManagementUnavailable(MindBusError, code=Code.UNAVAILABLE):
 
 @dataclass(frozen=True)
 class QueueState:
-    """A queue as the UI shows it; `ready` and `unacked` are numbers of messages."""
+    """A queue as the UI shows it; `ready` and `unacked` are numbers of messages.
+
+    `policy` is what its policies say, None while that is unknown.
+    """
 
     name: str
     ready: int
@@ -34,6 +37,7 @@ class QueueState:
     consumers: int
     state: str
     arguments: dict[str, Any]
+    policy: dict[str, Any] | None = None
 
     @property
     def depth(self) -> int:
@@ -135,4 +139,6 @@ def _queue(row: dict[str, Any]) -> QueueState:
         consumers=row.get("consumers", 0),
         state=row.get("state", "unknown"),
         arguments=row.get("arguments", {}),
+        # Some seconds late; an empty list, in some versions, where there is none.
+        policy=dict(row["effective_policy_definition"]) if "effective_policy_definition" in row else None,
     )

@@ -7,7 +7,7 @@ import signal
 import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from prometheus_client import start_http_server
 
@@ -39,16 +39,25 @@ class WorkerMisnamed(MindBusError, code=Code.INVALID):
 async def host(
     makers: Mapping[str, Callable[[WorkerContext], Worker]], settings: Settings, stop: asyncio.Event
 ) -> None:
-    """Run workers side by side until `stop` is set, then let them finish what they have begun."""
-    health = HealthFolder(settings)
+    """Run workers side by side until `stop` is set, then let them finish what they have begun.
+
+    Where they cannot run, their health files keep the reason.
+    """
+    health, reason = HealthFolder(settings), ""
     try:
         async with _monitored(settings), _running(makers, settings, health):
             logger().info("workers ready", workers=sorted(makers))
             await stop.wait()
             logger().info("workers stopping", workers=sorted(makers))
+    except MindBusError as error:
+        reason = str(error)
+        raise
     finally:
         for name in makers:
             health.forget(name)
+            if reason:
+                with suppress(OSError):
+                    health.keep_reason(name, reason)
 
 
 def spare_collections() -> None:

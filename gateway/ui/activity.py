@@ -162,6 +162,8 @@ def health_of(
         return replace(at_work, state="err", sentence="health.down", about=about, needing=dead + len(down))
     if unready := [worker.service for worker in latest(workers) if worker.state is State.UNREADY]:
         return replace(warned, sentence="health.unready", about={"who": ", ".join(unready)})
+    if noted := [worker.service for worker in latest(workers) if worker.note]:
+        return replace(warned, sentence="health.noted", about={"who": ", ".join(noted)})
     full = [queue for queue in queues or () if queue.depth > _MAX_DEPTH and not queue.name.endswith(DEAD_SUFFIX)]
     if full:
         return replace(warned, sentence="health.behind", about={"who": full[0].name})

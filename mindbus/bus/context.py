@@ -170,7 +170,11 @@ class ClockOffsets:
         """The participant whose clock is ahead by more than a minute, with that time; empty where there is none."""
         ahead = {source: -offset for source, offset in (self._former | self._current).items() if -offset > _TOLERATED}
         source = max(ahead, key=ahead.__getitem__, default="")
-        return f"the clock of {source} is {ahead[source].total_seconds():.0f} s ahead of this one" if source else ""
+        if not source:
+            return ""
+        return (
+            f"the clock of {source} is {ahead[source].total_seconds():.0f} s ahead of this one: set the clocks by NTP"
+        )
 
     def _known(self, source: str) -> timedelta:
         return min(self._current.get(source, timedelta.max), self._former.get(source, timedelta.max))

@@ -35,6 +35,10 @@ class Inbox(Protocol):
         """Reason why what it has recorded is not published; empty where it is."""
 
     @property
+    def note(self) -> str:
+        """Something in it that somebody has to look at, though it works; empty where there is nothing."""
+
+    @property
     def damage(self) -> str:
         """Description of the damage to what it has recorded; empty where it is sound."""
 
@@ -59,7 +63,7 @@ class MemoryInbox:
     """Inbox of a worker without a database: bounded, lost with the process, so effects must be repeatable."""
 
     publishes = False
-    trouble = damage = ""
+    trouble = note = damage = ""
 
     def __init__(self, size: int = 10_000) -> None:
         # Time and outcome by consumer and id, oldest first. It is on the way of every message: a TTLCache takes thrice

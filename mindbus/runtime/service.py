@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from bus_schema.fleet import Heartbeat, State
+from bus_schema.fleet import NOTE_CHARS, Heartbeat, State
 from mindbus.bus.client import Client
 from mindbus.bus.connection import new_client, new_sender
 from mindbus.bus.context import ClockOffsets
@@ -71,7 +71,7 @@ class Service:
     @property
     def note(self) -> str:
         """Its trouble, or something to look at in one that is well."""
-        return self.trouble or self._clocks.wrong_clock()
+        return self.trouble or self.worker.inbox.note or self._clocks.wrong_clock()
 
     @property
     def state(self) -> State:
@@ -232,13 +232,13 @@ class Service:
         self._report(self.worker.name, self.state, self.note)
 
     async def _send_heartbeat(self) -> None:
-        state = self.state
         beat = Heartbeat(
             service=self.worker.name,
             instance=self._sender.instance,
-            ready=state is State.READY,
-            standing_by=state is State.STANDING_BY,
+            ready=self.state is State.READY,
+            standing_by=self._stands_by,
             version=__version__,
+            note=self.note[:NOTE_CHARS],
         )
         await self._transport.publish(await self._sender.event(beat))
         series(PUBLISHED, beat.wire.type).inc()

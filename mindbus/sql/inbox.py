@@ -41,6 +41,13 @@ class SqlInbox:
         """Reason why what it has recorded is not published; empty where it is."""
         return "what it has to say cannot be published; its log says why" if self.outbox.is_failing else ""
 
+    @property
+    def note(self) -> str:
+        """How many unreadable messages lie in `quarantine`; empty where there are none."""
+        if not (aside := self.outbox.set_aside):
+            return ""
+        return f"{aside} unreadable messages in the table quarantine of {self.database.name}: look at them"
+
     def __init__(self, database: Database, *, only_rows: bool = False) -> None:
         self.database, self._only_rows = database, only_rows
         self._tables = tables = add_inbox_tables(MetaData())
@@ -99,6 +106,7 @@ class SqlInbox:
     async def start(self, transport: Transport) -> None:
         """Publish what an earlier process has left, then the new rows of the outbox."""
         await self._forget_old()
+        await self.outbox.count_set_aside()
         self.outbox.start(transport)
         pruning = Supervised(f"pruning of the inbox of {self.database.schema}", self._forget_old, _PRUNE_EVERY_S)
         self._watches = [asyncio.create_task(each.run(), name=each.name) for each in (self._looks, pruning)]
@@ -119,6 +127,7 @@ class SqlInbox:
             await asyncio.to_thread(self.database.require_sound, QUICKLY_CHECKED_BYTES)
         except DatabaseDamaged as damage:
             self.damage = str(damage)
+        await self.outbox.count_set_aside()
         self._looks.interval_s = max(_LOOK_EVERY_S, (monotonic() - began) / _SHARE_OF_LOOKS)
 
     async def _forget_old(self) -> None:

@@ -19,6 +19,7 @@ from sqlalchemy import (
     bindparam,
     cast,
     delete,
+    func,
     insert,
     select,
     update,
@@ -69,6 +70,8 @@ class OutboxRelay:
         self._task: asyncio.Task[None] | None = None
         self._left_before: datetime | None = None
         self._looked_at = monotonic()
+        # Rows of `quarantine`, as of the last count, with those set aside since.
+        self.set_aside = 0
 
     @property
     def is_failing(self) -> bool:
@@ -104,6 +107,11 @@ class OutboxRelay:
             self._mark([{"of": consumer, "id": message_id}], connection)
 
         await self.database.write(write)
+
+    async def count_set_aside(self) -> None:
+        """Count the rows of `quarantine`, which an operator may have emptied. Raises DatabaseAway."""
+        query = select(func.count()).select_from(self._tables.quarantine)
+        self.set_aside = await self.database.read(lambda connection: connection.scalar(query) or 0)
 
     async def write_marks(self) -> None:
         """Mark the rows of messages whose outcomes are published. Raises DatabaseAway."""
@@ -226,6 +234,7 @@ class OutboxRelay:
         logger().error("unreadable message set aside", source=source, reason=reason, table="quarantine")
         row = {"source": source, "content": content, "reason": reason, "at": datetime.now(UTC)}
         connection.execute(insert(self._tables.quarantine).values(row))
+        self.set_aside += 1
 
     def _rows_after(self, last: int) -> Select[Any]:
         outbox = self._tables.outbox

@@ -1,7 +1,6 @@
 """The command `doctor`: checks this machine and the fleet that runs on it."""
 
 import asyncio
-import os
 import platform
 import secrets
 import shutil
@@ -11,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated
 
 import typer
@@ -26,7 +26,7 @@ from mindbus.cli.options import Json
 from mindbus.cli.session import require_reachable, run, shown_waiting
 from mindbus.errors import MindBusError
 from mindbus.files.store import StoreNotSupported, has_direct_access, open_files
-from mindbus.health import HealthFolder, WorkerUnhealthy
+from mindbus.health import HealthFolder, WorkerUnhealthy, is_alive
 from mindbus.management import ManagementUnavailable, QueueState, open_management
 from mindbus.redaction import without_secrets
 from mindbus.registry import installed_workers
@@ -34,7 +34,14 @@ from mindbus.running_fleets import where_to_look
 from mindbus.sql.database import Database
 from mindbus.version import __version__
 from mindbus_fleet.cli.security_checks import security
-from mindbus_fleet.cli.service_checks import CheckResult, Status, dialogue_files, dialogue_queues, vectors_of_glm
+from mindbus_fleet.cli.service_checks import (
+    CheckResult,
+    Status,
+    delivery_limit,
+    dialogue_files,
+    dialogue_queues,
+    vectors_of_glm,
+)
 from mindbus_fleet.node.installation import RabbitMQMissing, find_rabbitmq
 from mindbus_fleet.supervision.run_folder import RunFolder
 
@@ -87,6 +94,7 @@ async def _examine_visibly(settings: FleetSettings) -> list[CheckResult]:
 async def examine(settings: FleetSettings) -> list[CheckResult]:
     data_dir = settings.data_dir.absolute()
     findings = [_python(), _versions(), _data_dir(data_dir), _disk(data_dir), _rabbitmq(settings)]
+    findings += _supervisor(settings)
     findings += await _broker(settings)
     findings.append(await asyncio.to_thread(_files, settings))
     findings += [await _database(service, settings) for service in _DATABASES]
@@ -108,11 +116,14 @@ def _versions() -> CheckResult:
 
 def _data_dir(folder: Path) -> CheckResult:
     existing = _existing(folder)
-    if os.access(existing, os.W_OK | os.X_OK):
-        return CheckResult("Data folder", "ok", f"{folder}")
-    return CheckResult(
-        "Data folder", "failed", f"{existing} is not writable: set MINDBUS_DATA_DIR to a folder of yours"
-    )
+    try:
+        # A disk that has failed says only then that nothing can be written.
+        with TemporaryFile(dir=existing) as probe:
+            probe.write(b"probe")
+    except OSError as refused:
+        advice = "set MINDBUS_DATA_DIR to a folder of yours, on a disk that works"
+        return CheckResult("Data folder", "failed", f"{existing} is not writable ({refused.strerror}): {advice}")
+    return CheckResult("Data folder", "ok", f"{folder}")
 
 
 def _disk(folder: Path) -> CheckResult:
@@ -134,6 +145,18 @@ def _rabbitmq(settings: FleetSettings) -> CheckResult:
         return CheckResult("RabbitMQ", "failed", str(missing))
 
 
+def _supervisor(settings: FleetSettings) -> Iterator[CheckResult]:
+    """Whether the fleet that was started here, and not stopped, still has somebody to keep it alive."""
+    folder = RunFolder(settings)
+    if (state := folder.state()) is None:
+        return
+    if is_alive(state.pid):
+        yield CheckResult("Supervisor", "ok", f"process {state.pid}")
+    else:
+        advice = "`mindbus up -d` starts the fleet again"
+        yield CheckResult("Supervisor", "failed", f"process {state.pid} has died, and all workers with it: {advice}")
+
+
 async def _broker(settings: FleetSettings) -> list[CheckResult]:
     try:
         amqp_url = find_broker(settings)
@@ -148,7 +171,8 @@ async def _broker(settings: FleetSettings) -> list[CheckResult]:
         management = open_management(settings, amqp_url)
         overview, queues = await management.overview(), await management.queues()
     except ManagementUnavailable as unavailable:
-        return [reachable, CheckResult("Management API", "warning", str(unavailable))]
+        unseen = f"{unavailable}. Nor is it known whether queues have a delivery limit: RabbitMQ sets one from 4.0 on"
+        return [reachable, CheckResult("Management API", "warning", unseen)]
     answers = CheckResult(
         "Management API", "ok", f"RabbitMQ {overview.get('rabbitmq_version')}, node {overview.get('node')}"
     )
@@ -160,6 +184,7 @@ async def _broker(settings: FleetSettings) -> list[CheckResult]:
         answers,
         _depths("Dead letters", dead, "see `mindbus dlq ls`"),
         _depths("Deep queues", deep, "is their worker running?"),
+        delivery_limit(queues, str(overview.get("rabbitmq_version"))),
         dialogue_queues(queues),
     ]
 
@@ -224,7 +249,7 @@ def _workers(settings: FleetSettings) -> Iterator[CheckResult]:
             yield CheckResult(f"Worker {name}", status, str(unwell))
         else:
             told = f"{found.state.replace('_', ' ')}, process {found.pid}"
-            note = f"{told}; {found.note}: set the clocks by NTP" if found.note else told
+            note = f"{told}; {found.note}" if found.note else told
             yield CheckResult(f"Worker {name}", "warning" if found.note else "ok", note)
     for name, trouble in fleet.broken.items():
         yield CheckResult(f"Worker {name}", "warning", trouble)

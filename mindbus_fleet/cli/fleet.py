@@ -169,7 +169,8 @@ def _announce(
     state: UpState, token: Token | None, cleared: RemovalOutcome | None, *, as_json: bool, is_new: bool = True
 ) -> None:
     if as_json:
-        hidden = {"amqp_url": without_password(state.amqp_url), "password": None}
+        urls = {name: without_password(getattr(state, name)) for name in ("amqp_url", "management_url")}
+        hidden = {**urls, "password": None}
         show_json(state.as_json() | hidden | ({"cleared": cleared.removed} if cleared else {}))
         return
     if cleared is not None:
@@ -180,7 +181,7 @@ def _announce(
     if state.gateway_url:
         say(f"  Open          {state.gateway_url}{_way_in(token)}")
     if state.management_url:
-        say(f"  RabbitMQ UI   {state.management_url}{login_of(state)}")
+        say(f"  RabbitMQ UI   {without_password(state.management_url)}{login_of(state)}")
     say(f"  Data          {state.data_dir}")
     say("  Try           mindbus process run article --input FILE")
     say("  Stop          mindbus down")

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from config.settings import FleetSettings
 from config.shipped import shipped_names
 from memory.glm.service import database_of, open_vector_index, space_in_use
 from memory.vectors.index import IndexAway
-from mindbus.bus.topology import commands_queue, events_queue
+from mindbus.bus.topology import backbone, commands_queue, events_queue
 from mindbus.errors import TemporaryFailure
 from mindbus.management import QueueState
 from mindbus_fleet.cli.config_overrides import own_configuration
@@ -38,6 +39,7 @@ _QUEUES = (
     events_queue("tracker"),
 )
 _CHECK = "Vectors of glm"
+_LIMITS_BY_ITSELF = 4
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,22 @@ def dialogue_queues(queues: Sequence[QueueState]) -> CheckResult:
         advice = "start all workers with `mindbus up`"
         return CheckResult("Dialogue", "warning", f"nobody listens to {', '.join(silent)}: {advice}")
     return CheckResult("Dialogue", "ok", "every queue on the way of a message has a consumer")
+
+
+def delivery_limit(queues: Sequence[QueueState], version: str) -> CheckResult:
+    """Whether a message that kills its worker is taken out of the queue at last."""
+    check, limit = "Delivery limit", "delivery-limit"
+    if version.partition(".")[0].isdecimal() and int(version.partition(".")[0]) >= _LIMITS_BY_ITSELF:
+        return CheckResult(check, "ok", f"RabbitMQ {version} has one of its own")
+    limited = [re.compile(policy.pattern) for policy in backbone(()).policies if limit in policy.definition]
+    work = [queue for queue in queues if any(pattern.match(queue.name) for pattern in limited)]
+    known = [(queue.name, queue.policy | queue.arguments) for queue in work if queue.policy is not None]
+    if without := [name for name, arguments in known if not arguments.keys() & {limit, f"x-{limit}"}]:
+        advice = (
+            "a message that kills its worker comes again for ever; a policymaker's `mindbus topology apply` sets it"
+        )
+        return CheckResult(check, "failed", f"none for {', '.join(without)}: {advice}")
+    return CheckResult(check, "ok", f"for {len(work)} queues")
 
 
 def _model(settings: FleetSettings) -> CheckResult:

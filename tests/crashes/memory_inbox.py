@@ -14,7 +14,7 @@ class OutboxInbox:
     """The inbox of one process; whoever runs the process calls its relay."""
 
     publishes = True
-    trouble = damage = ""
+    trouble = note = damage = ""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection

@@ -19,6 +19,7 @@ from mindbus.bus.topology import (
 from mindbus.bus.topology_admin import apply, apply_policies, compare, migrate, prune
 from mindbus.management import Management
 from mindbus.testing.wait import until
+from mindbus_fleet.cli.service_checks import delivery_limit
 from tests.brokers import Broker
 from tests.fleets import fleet_of, settings_for
 from tests.greetings import Greet, Greeter
@@ -59,6 +60,25 @@ async def test_what_is_missing_is_named_and_applied(vhost_url: str, api: Managem
     await apply_policies(api, WANTED)
 
     assert await compare(api, WANTED) == []
+
+
+async def test_doctor_tells_of_queues_that_deliver_a_deadly_message_for_ever(vhost_url: str, api: Management) -> None:
+    await apply(vhost_url, WANTED)
+
+    async def status() -> str:
+        return delivery_limit(await api.queues(), "3.13.7").status
+
+    async def is_told() -> bool:
+        return await status() == "failed"
+
+    async def is_mended() -> bool:
+        return await status() == "ok"
+
+    # The broker's own numbers lag.
+    await until(is_told)
+    assert delivery_limit(await api.queues(), "4.1.0").status == "ok"
+    await apply_policies(api, WANTED)
+    await until(is_mended)
 
 
 async def test_only_unknown_empty_queues_are_pruned(vhost_url: str, api: Management) -> None:

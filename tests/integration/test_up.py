@@ -434,6 +434,11 @@ def test_a_killed_supervisor_takes_everything_with_it_and_up_starts_anew(small: 
     os.kill(state_of(small)["pid"], signal.SIGKILL)
 
     eventually(lambda: small.processes() == {}, 60, "nothing is left")
+    assert small.run("health", "storage").returncode == 1
+    doctor = small.run("doctor", "--json")
+    assert doctor.returncode == 1
+    (told,) = (each for each in json.loads(doctor.stdout)["checks"] if each["check"] == "Supervisor")
+    assert (told["status"], "has died" in told["detail"]) == ("failed", True)
     assert small.json("up", "-d", "--workers", "storage")["status"] == "ready"
 
 

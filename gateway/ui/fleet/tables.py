@@ -39,7 +39,7 @@ class ServiceRow:
     def severity(self) -> int:
         """Sort key: problems first."""
         best = self.best
-        return 0 if best.is_silent else 1 if best.state is State.UNREADY else 2
+        return 0 if best.is_silent else 1 if best.state is State.UNREADY or best.note else 2
 
 
 def workers_of(seen: Sequence[WorkerInstance], paces: dict[str, ServiceActivity]) -> list[ServiceRow]:
@@ -139,6 +139,8 @@ def look_of(best: WorkerInstance) -> tuple[str, str, str]:
         return "err", "mb-square", "fleet.down"
     if best.state is State.UNREADY:
         return "warn", "mb-ring", "fleet.unready"
+    if best.note:
+        return "warn", "", "fleet.noted"
     if best.state is State.STANDING_BY:
         return "t3", "mb-ring", "fleet.standing_by"
     return "ok", "", ""

@@ -90,6 +90,8 @@ class WorkerDrawer(Drawer):
                     if state:
                         tag(i18n(state, time=i18n.span(silent_s)), colour)
                     text(i18n("fleet.beat", time=i18n.span(silent_s)), "mb-meta mb-num")
+                if one.note:
+                    text(one.note, f"mb-{colour}")
 
     def _pace(self, pace: ServiceActivity, queues: Sequence[QueueRow]) -> None:
         i18n = self.i18n

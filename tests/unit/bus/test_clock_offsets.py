@@ -96,7 +96,7 @@ def test_a_clock_ahead_by_more_than_a_minute_is_named(offsets: ClockOffsets, clo
 
     offsets.note(asked(clock.now + timedelta(seconds=290), source="/mb/glm/1"))
 
-    assert offsets.wrong_clock() == "the clock of /mb/glm/1 is 290 s ahead of this one"
+    assert offsets.wrong_clock() == "the clock of /mb/glm/1 is 290 s ahead of this one: set the clocks by NTP"
 
 
 class TellTime(Command[Nothing], domain="clock_test", action="tell_time"):

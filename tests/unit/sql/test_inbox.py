@@ -371,8 +371,12 @@ async def test_an_unreadable_row_of_the_outbox_is_set_aside_and_holds_up_nothing
     await until(all_are_settled)
     assert post.published == ["msg_0001", "msg_0003"]
     assert await set_aside(instance) == [("outbox 2", "not an envelope")]
+    assert instance.note.startswith("1 unreadable messages in the table quarantine of ")
     await handle(instance, None, said(4))
     await until(lambda: post.published[2:] == ["msg_0004"])
+    restarted = open_inbox()
+    await restarted.start(Post())  # type: ignore[arg-type]  # it only publishes
+    assert restarted.note == instance.note
 
 
 async def test_an_unreadable_outcome_is_set_aside_and_holds_up_nothing(open_inbox: OpenInbox) -> None:

@@ -81,6 +81,7 @@ class PoweredInbox:
     power: Power
     publishes: bool = True
     trouble: str = ""
+    note: str = ""
     damage: str = ""
 
     async def outcomes_of(self, consumer: str, message_ids: Sequence[str]) -> Outcomes:

@@ -71,6 +71,16 @@ def test_a_dead_process_is_unwell_however_fresh_its_word(health: HealthFolder, t
         health.require("storage")
 
 
+def test_the_dead_say_why_they_could_not_run(health: HealthFolder, tmp_path: Path) -> None:
+    said_by_the_dead(health, tmp_path, note="storage.db is damaged")
+
+    with pytest.raises(WorkerUnhealthy, match=r"has died: storage\.db is damaged"):
+        health.require("storage")
+
+    health.keep_reason("storage", "still damaged")
+    assert [found.note for found in health.all_here()] == ["still damaged"]
+
+
 def test_one_well_worker_of_several_is_enough(health: HealthFolder, tmp_path: Path) -> None:
     said_by_the_dead(health, tmp_path)
     health.report("storage", State.READY)
@@ -110,8 +120,8 @@ def test_a_file_cut_short_is_nobodys_word(health: HealthFolder, tmp_path: Path) 
         health.require("storage")
 
 
-def said_by_the_dead(health: HealthFolder, tmp_path: Path) -> None:
-    health.report("storage", State.READY)
+def said_by_the_dead(health: HealthFolder, tmp_path: Path, note: str = "") -> None:
+    health.report("storage", State.UNREADY if note else State.READY, note)
     (file,) = (tmp_path / "run" / "health").glob("storage@*.json")
     gone = subprocess.Popen(["true"])
     gone.wait()

@@ -99,6 +99,11 @@ async def test_a_draining_worker_says_how_many_messages_it_handles(settings: Fle
     assert health.all_here() == []
 
 
-async def test_a_worker_goes_by_one_name(settings: FleetSettings) -> None:
-    with pytest.raises(WorkerMisnamed, match="'hosted' is there as 'other'"):
-        await host({"other": HostedWorker}, settings, asyncio.Event())
+async def test_a_worker_goes_by_one_name_and_one_that_cannot_run_leaves_the_reason(settings: FleetSettings) -> None:
+    for _ in range(2):
+        with pytest.raises(WorkerMisnamed, match="'hosted' is there as 'other'"):
+            await host({"other": HostedWorker}, settings, asyncio.Event())
+
+    (left,) = HealthFolder(settings).all_here()
+    assert (left.name, left.is_well) == ("other", False)
+    assert "'hosted' is there as 'other'" in left.note
