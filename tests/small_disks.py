@@ -1,4 +1,4 @@
-"""A disk of a few megabytes, in memory, that a test may fill."""
+"""A disk of a few megabytes, in memory, that a test may fill, or have fail."""
 
 import errno
 import os
@@ -38,6 +38,55 @@ class SmallDisk:
     def _free_bytes(self) -> int:
         found = os.statvfs(self.folder)
         return found.f_bfree * found.f_frsize
+
+
+class FailingDisk(SmallDisk):
+    """One with a journal, which turns read-only as after an error of the hardware, until it is repaired."""
+
+    def __init__(self, folder: Path, image: Path) -> None:
+        super().__init__(folder)
+        self._image = image
+
+    def mount(self) -> None:
+        """Raises CalledProcessError where that is not allowed."""
+        _run("mount", "-o", "loop", str(self._image), str(self.folder))
+
+    def fail(self) -> None:
+        """Whatever is written from now on fails, into open files, too."""
+        _run("mount", "-o", "remount,abort", str(self.folder))
+
+    def repair(self) -> None:
+        """Take it out, repair it, put it in again. Raises CalledProcessError while somebody has files open on it."""
+        _run("umount", str(self.folder))
+        # 1: errors were corrected.
+        repaired = subprocess.run(["e2fsck", "-p", str(self._image)], capture_output=True, text=True, check=False)
+        assert repaired.returncode <= 1, repaired.stdout
+        self.mount()
+
+
+@contextmanager
+def failing_disk_at(folder: Path, size_mb: int) -> Iterator[FailingDisk]:
+    """Mounted there for a while; skips where that is not allowed."""
+    with small_disk_at(folder.with_name(f"{folder.name}.image"), size_mb + 1) as memory:
+        image = memory.folder / "disk"
+        folder.mkdir()
+        try:
+            with image.open("wb") as blocks:
+                blocks.truncate(size_mb * 1024**2)
+            _run("mkfs.ext4", "-q", "-m", "0", str(image))
+            disk = FailingDisk(folder, image)
+            disk.mount()
+        except (FileNotFoundError, subprocess.CalledProcessError) as refused:
+            folder.rmdir()
+            pytest.skip(f"no disk with a journal can be mounted here: {refused}")
+        try:
+            yield disk
+        finally:
+            _run("umount", "-l", str(folder))
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, capture_output=True, text=True, check=True)
 
 
 @contextmanager

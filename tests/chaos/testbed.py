@@ -34,7 +34,7 @@ from tests.chaos.traffic import MIX, Traffic, Wave
 from tests.management import Management
 from tests.postgres_proxy import CommitCutter, Fate, cutting
 from tests.redis_server import PrivateRedis, RedisMissing
-from tests.small_disks import SmallDisk, small_disk_at
+from tests.small_disks import SmallDisk, failing_disk_at, small_disk_at
 from tests.third_party import install
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +48,7 @@ WORKERS = (
 _DISK_MB = 768
 _UP_WITHIN_S = 180.0
 _WELL_WITHIN_S = 120.0
+_TOLD_WITHIN_S = 30.0
 _SITE = """
 import sys
 
@@ -240,9 +241,25 @@ class Testbed:
         is_work = {name: q.depth for name, q in queues.items() if name.startswith(("mb.q.", "mb.retry."))}
         return sum(depth for name, depth in is_work.items() if not name.endswith(".dead"))
 
+    async def is_idle(self) -> bool:
+        """Whether no message waits, or is being handled."""
+        return await self.held() == 0
+
     async def silence(self) -> None:
         """Let the time pass in which a silent link is noticed."""
         await asyncio.sleep(self.pace.silence_s)
+
+    async def told(self, worker: str) -> None:
+        """Wait until `health` and `doctor` say, by their exit codes, that a worker is not well. Raises ConditionNotMet.
+
+        For faults that do not come back by themselves.
+        """
+
+        async def is_told() -> bool:
+            codes = [(await self.try_mindbus(*command))[0] for command in (("health", worker), ("doctor",))]
+            return codes == [1, 1]
+
+        await until(is_told, _TOLD_WITHIN_S, f"it is told that {worker} is not well")
 
     async def last(self, seconds: float) -> None:
         """Let a fault last."""
@@ -395,8 +412,11 @@ async def _seaweed(stack: AsyncExitStack, parts: dict[str, Any], told: dict[str,
 
 
 def _mount(stack: AsyncExitStack, parts: dict[str, Any], data: Path) -> None:
-    try:
-        parts["disk"] = stack.enter_context(small_disk_at(data, _DISK_MB))
-    except (pytest.skip.Exception, OSError) as refused:
-        parts["missing"]["disk"] = str(refused)
-        data.mkdir(exist_ok=True)
+    for name, disk_at in (("journal", failing_disk_at), ("disk", small_disk_at)):
+        try:
+            parts["disk"] = stack.enter_context(disk_at(data, _DISK_MB))
+        except (pytest.skip.Exception, OSError) as refused:
+            parts["missing"][name] = str(refused)
+        else:
+            return
+    data.mkdir(exist_ok=True)

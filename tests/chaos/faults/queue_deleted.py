@@ -12,15 +12,11 @@ async def inflict(bed: Testbed) -> int:
     # What lies in a deleted queue is deleted, too.
     await bed.wave.pause()
     async with await bed.management() as management:
-        await until(lambda: _is_empty(bed), _EMPTY_WITHIN_S, "nothing is under way")
+        await until(bed.is_idle, _EMPTY_WITHIN_S, "nothing is under way")
         for queue in _QUEUES:
             await management.delete_queue(queue)
     bed.wave.resume()
     return len(_QUEUES)
-
-
-async def _is_empty(bed: Testbed) -> bool:
-    return await bed.held() == 0
 
 
 FAULT = Fault(inflict)
