@@ -99,7 +99,7 @@ def up(
     if running is not None:
         if clear:
             raise AlreadyUp(RunFolder(settings).data_dir, running.pid)
-        _announce(running, token_of(settings) if running.gateway_url else None, None, as_json=as_json, is_new=False)
+        announce(running, token_of(settings) if running.gateway_url else None, None, as_json=as_json, is_new=False)
         _warn_of_other_workers(running, {name for group in groups for name in group.workers}, is_asked=bool(workers))
         return
     clearing = _clearing(settings, groups, is_agreed=yes) if clear else None
@@ -114,7 +114,7 @@ def up(
         run(run_until_stopped(_stay_up(supervisor, arrivals, clearing, token, as_json=as_json), say_stopping))
         return
     cleared = run(clearing.work()) if clearing else None
-    _announce(state, token, cleared, as_json=as_json)
+    announce(state, token, cleared, as_json=as_json)
 
 
 def groups_of(fleet: WorkerRegistry, chosen: str | None, *, isolate: bool) -> tuple[list[Group], dict[str, str]]:
@@ -148,7 +148,7 @@ async def _stay_up(
         looking.cancel()
         arrivals.look()
         cleared = await clearing.work() if clearing else None
-        _announce(state, token, cleared, as_json=as_json)
+        announce(state, token, cleared, as_json=as_json)
         await asyncio.Event().wait()
 
 
@@ -165,7 +165,7 @@ def _warn_of_other_workers(running: UpState, wanted: set[str], *, is_asked: bool
         note(f"warning: {', '.join(missing)} do not run here; `mindbus down` first, then start them", style="yellow")
 
 
-def _announce(
+def announce(
     state: UpState, token: Token | None, cleared: RemovalOutcome | None, *, as_json: bool, is_new: bool = True
 ) -> None:
     if as_json:
