@@ -26,7 +26,7 @@ class Snapshot:
     facts: dict[str, Any] = field(default_factory=dict)
 
     def part(self, name: str) -> "Snapshot":
-        """What `joined` has put under this name."""
+        """Part that `joined` has put under this name."""
         prefix = f"{name}."
         inside = {key.removeprefix(prefix): value for key, value in self.arrays.items() if key.startswith(prefix)}
         return Snapshot(inside, self.facts[name])

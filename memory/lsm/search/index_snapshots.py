@@ -95,7 +95,7 @@ class IndexSnapshots:
 
 
 def _facts_of(path: Path) -> dict[str, Any] | None:
-    """What is known of a snapshot of this format; None without one."""
+    """Facts about a snapshot of this format; None without one."""
     try:
         facts = Snapshot.read(path).facts
     except FileNotFoundError:
