@@ -140,6 +140,20 @@ async def test_what_has_no_room_is_heard_as_evicted_yet_still_read(
     assert await bob.get_kem(kem_id) is not None
 
 
+async def test_a_thousand_units_published_at_once_are_all_stored_and_heard(
+    alice: AgentSDK, bob: AgentSDK, project: str
+) -> None:
+    async with bob.handle_swm_events(f"metadata.project_id={project}") as heard:
+        published = await publish(alice, project, *(f"Unit {number}." for number in range(1000)))
+        assert len({*published}) == 1000
+        events, unheard = aiter(heard), {*published}
+        # Among them is what had no room beside the others.
+        while unheard:
+            event = await next_of(events)
+            if event.event_type == "KEM_PUBLISHED":
+                unheard.remove(event.kem_id)
+
+
 async def test_what_does_not_match_is_not_heard(alice: AgentSDK, bob: AgentSDK, project: str) -> None:
     async with bob.handle_swm_events(f"metadata.project_id={project}") as heard:
         await publish(alice, f"{project}-b", "another project")

@@ -1,11 +1,12 @@
 """What the working memory hands on arrives, even beside what makes the global memory fail."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from bus_schema.glm import BatchItem, BatchReport, BatchStoreKems
+from bus_schema.glm import BatchItem, BatchReport, BatchStoreKems, KemPage, RetrieveKems
 from bus_schema.replies import Code
 from config.settings import FleetSettings
 from memory.swm.working_memory import GlmAway
@@ -27,6 +28,13 @@ class DelicateMemory(Worker):
     def __init__(self, _kit: WorkerContext) -> None:
         self.stored: list[str] = []
         self.is_busy = False
+        self.asked = 0
+
+    @on_command
+    async def retrieve(self, query: RetrieveKems) -> KemPage:
+        self.asked += 1
+        await asyncio.Event().wait()
+        raise AssertionError("nothing ends the waiting")
 
     @on_command
     async def store(self, command: BatchStoreKems, _handling: MessageContext) -> BatchReport:
@@ -58,6 +66,22 @@ async def test_one_unit_that_the_global_memory_fails_over_does_not_keep_the_othe
         ("kem_2", "stored", None),
     ]
     assert "this unit cannot be stored" in (items[1].error or "")
+
+
+async def test_a_global_memory_that_does_not_answer_is_soon_left_in_peace(fleet: Fleet) -> None:
+    link = GlmLink(fleet.bus)
+    silent = await asyncio.gather(*(link.fetch(["kem_1"]) for _ in range(2)), return_exceptions=True)
+    assert [type(each) for each in silent] == [GlmAway, GlmAway]
+    # Readers do not wait as long as writers do.
+    assert all("within 2 s" in str(each) for each in silent)
+
+    with pytest.raises(GlmAway):
+        await link.fetch(["kem_1"])
+    with pytest.raises(GlmAway):
+        await link.store([a_draft(id="kem_1")], "agent.alice", "m1")
+
+    assert fleet[DelicateMemory].asked == 2
+    assert fleet[DelicateMemory].stored == []
 
 
 async def test_while_the_global_memory_is_busy_its_units_wait(fleet: Fleet) -> None:
