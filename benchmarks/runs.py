@@ -19,8 +19,10 @@ from benchmarks.echo_role import PRODUCES, ROLE
 from benchmarks.runs_peers import PEERS, STEPS, TEXT, Found, many, measure_runs
 from benchmarks.servers.workers import workers_of
 from bus_schema.artifacts import ArtifactRef
+from bus_schema.cards import BRIEF, Card, CardStep
 from bus_schema.ids import mint
-from bus_schema.process import BRIEF, Card, CardStep, GetProcess, ProcessCompleted, RunStatus, StartProcess
+from bus_schema.process import GetProcess, ProcessCompleted, StartProcess
+from bus_schema.runs import RunStatus
 from config.settings import FleetSettings
 from mindbus.bus.client import Client
 from mindbus.bus.connection import connect

@@ -12,11 +12,12 @@ from sqlalchemy import Connection, insert
 
 from benchmarks.memory_units import batches
 from bus_schema.artifacts import ArtifactRef
+from bus_schema.cards import Card, CardStep
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.envelope import Envelope, Kind
 from bus_schema.identities import Principal
-from bus_schema.process import Card, CardStep, Run, RunStatus, Step, StepStatus
 from bus_schema.processing import Mood, MoodAssessed, Task
+from bus_schema.runs import Run, RunStatus, Step, StepStatus
 from bus_schema.task_records import SaveTasks, TaskWrite
 from bus_schema.timeline import TimelineEvent
 from config.settings import FleetSettings

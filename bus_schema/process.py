@@ -1,136 +1,14 @@
-"""Process cards, runs and steps: commands and events."""
+"""Processes: commands to runs and their events."""
 
-from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Self
 
-from pydantic import AwareDatetime, Field, StringConstraints, model_validator
+from pydantic import AwareDatetime, Field, model_validator
 
-from bus_schema.artifacts import AIContext, ArtifactRef, ArtifactType, Retention, StepId
+from bus_schema.artifacts import AIContext, ArtifactRef, ArtifactType, StepId
+from bus_schema.cards import Card, CardName, Relevance, StepLanguage
 from bus_schema.identities import Identity, ServiceName
-from bus_schema.messages import Command, Event, Nothing, Page, Query, StrictValue, Value
-
-RunId = Annotated[str, StringConstraints(pattern=r"^run_[A-Za-z0-9_-]{1,64}$")]
-CardName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
-
-BRIEF = "brief"
-# What models are told to write in; `auto` is the language of the brief, `any` is not looked at.
-StepLanguage = Literal[
-    "auto", "any", "ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "uk", "zh"
-]
-Relevance = Literal["required", "off"]
-
-
-class CardStep(StrictValue):
-    """One step of a card; `inputs` names earlier steps, or `brief` for the input of the run.
-
-    Without `memory`, nothing is searched for this step, even where its role remembers.
-    An output in another language than `language`, or that has nothing to do with its inputs where `relevance` is
-    required, is no result; `relevance` is the role's by default.
-    """
-
-    id: StepId
-    role: ServiceName
-    instructions: str = Field(min_length=1, max_length=4000)
-    inputs: tuple[StepId, ...] = (BRIEF,)
-    produces: ArtifactType
-    critical: bool = True
-    timeout_s: float = Field(default=1440, gt=0, le=1500)
-    attempts: int = Field(default=3, ge=1, le=10)
-    memory: bool = True
-    language: StepLanguage = "auto"
-    relevance: Relevance | None = None
-
-
-class Card(StrictValue):
-    """A process card: roles, steps and their inputs; steps without a path between them run in parallel.
-
-    `retention` is how long a run's artifacts are kept after its end, at most.
-    """
-
-    name: CardName
-    description: str = Field(default="", max_length=1000)
-    steps: tuple[CardStep, ...] = Field(min_length=1, max_length=50)
-    result: StepId
-    artifact_deadline_s: float = Field(default=900, gt=0, le=7 * 86400)
-    retention: Retention | None = None
-
-
-class RunStatus(StrEnum):
-    """Status of a run; `starting` until storage has confirmed its members."""
-
-    STARTING = "starting"
-    RUNNING = "running"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-class StepStatus(StrEnum):
-    """Status of a step; `pending_storage` means done, with the artifact still in the agent's buffer."""
-
-    PENDING = "pending"
-    RUNNING = "running"
-    PENDING_STORAGE = "pending_storage"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-class MisbehaviourKind(StrEnum):
-    """Kind of an answer that is no result; the last three do not fail an attempt."""
-
-    EMPTY = "empty"
-    REFUSAL = "refusal"
-    ENDLESS = "endless"
-    WRONG_LANGUAGE = "wrong_language"
-    OFF_TOPIC = "off_topic"
-    STALLED = "stalled"
-    CUT_OFF = "cut_off"
-    UNREADABLE = "unreadable"
-
-
-class Misbehaviour(Value):
-    """An answer of a model that is no result: in which call of an attempt, in the model's own words, cut short."""
-
-    attempt: int
-    kind: MisbehaviourKind
-    call: str
-    model_name: str
-    words: str = Field(default="", max_length=500)
-
-
-class Step(Value):
-    """A step of a run; at `due_at` it times out, is retried, or its artifact is reported missing."""
-
-    step_id: StepId
-    role: ServiceName
-    status: StepStatus = StepStatus.PENDING
-    attempt: int = 0
-    critical: bool = True
-    artifact: ArtifactRef | None = None
-    context: AIContext | None = None
-    started_at: AwareDatetime | None = None
-    finished_at: AwareDatetime | None = None
-    due_at: AwareDatetime | None = None
-    reason: str = ""
-    misbehaviours: tuple[Misbehaviour, ...] = ()
-
-
-class Run(Value):
-    """A run in the orchestrator's database; its id is its trace."""
-
-    run_id: RunId
-    card_name: CardName
-    status: RunStatus
-    started_by: Identity
-    started_at: AwareDatetime
-    finished_at: AwareDatetime | None = None
-    inputs: tuple[ArtifactRef, ...]
-    params: dict[str, str] = Field(default={})
-    retention: Retention | None = None
-    steps: tuple[Step, ...]
-    result: ArtifactRef | None = None
-    reason: str = ""
+from bus_schema.messages import Command, Event, Nothing, Page, Query, Value
+from bus_schema.runs import Misbehaviour, Run, RunId, RunStatus
 
 
 class Started(Value):

@@ -13,7 +13,8 @@ from pydantic import BaseModel
 
 from bus_schema.conversations import DialoguePage, ListDialogues
 from bus_schema.messages import Command
-from bus_schema.process import GetProcess, Run
+from bus_schema.process import GetProcess
+from bus_schema.runs import Run
 from bus_schema.timeline import GetTimeline, GetTimelineBuckets, TimelineBuckets, TimelinePage
 from config.settings import FleetSettings
 from gateway.access_tokens import OWNER

@@ -26,7 +26,9 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from bus_schema.artifacts import ArtifactRef
-from bus_schema.process import Card, ListProcesses, Run, RunPage, RunStatus, Step, StepStatus
+from bus_schema.cards import Card
+from bus_schema.process import ListProcesses, RunPage
+from bus_schema.runs import Run, RunStatus, Step, StepStatus
 from mindbus.sql.tables import Utc, add_inbox_tables, named_metadata
 from retrieval.cursors import PageKey, split_page
 from storage_service.rows import inserting

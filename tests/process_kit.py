@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bus_schema.artifacts import AIContext, ArtifactRef, Manifest
+from bus_schema.cards import Card, CardStep
 from bus_schema.ids import mint
 from bus_schema.messages import Event
-from bus_schema.process import Card, CardStep, ExecuteStep, StartProcess, StepCompleted, StepFailed, StepPendingStorage
+from bus_schema.process import ExecuteStep, StartProcess, StepCompleted, StepFailed, StepPendingStorage
 from bus_schema.replies import Code
 from bus_schema.storage import ArtifactRegistered, GetArtifact, SetTraceMembers
 from bus_schema.uploads import FoundManifest

@@ -19,9 +19,11 @@ from typing import Any
 from agents.configuration.prompts import role_names
 from agents.processes.cards import shipped_card
 from bus_schema.artifacts import ArtifactRef, Manifest
+from bus_schema.cards import BRIEF
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
-from bus_schema.process import BRIEF, GetProcess, Run, RunStatus, StartProcess, StepStatus
+from bus_schema.process import GetProcess, StartProcess
+from bus_schema.runs import Run, RunStatus, StepStatus
 from bus_schema.storage import GetLineage, SearchArtifacts
 from config.settings import FleetSettings
 from mindbus import BusUnavailable, Client, ReplyError, connect

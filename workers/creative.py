@@ -22,7 +22,6 @@ from bus_schema.artifacts import AIContext, Manifest
 from bus_schema.identities import Identity
 from bus_schema.process import (
     ExecuteStep,
-    Misbehaviour,
     ModelMisbehaved,
     NamedInput,
     StepCompleted,
@@ -31,6 +30,7 @@ from bus_schema.process import (
     StepPendingStorage,
     StepProgress,
 )
+from bus_schema.runs import Misbehaviour
 from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command

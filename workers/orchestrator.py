@@ -20,9 +20,7 @@ from bus_schema.process import (
     GetProcess,
     ListProcesses,
     ModelMisbehaved,
-    Run,
     RunPage,
-    RunStatus,
     Started,
     StartProcess,
     StepCompleted,
@@ -30,6 +28,7 @@ from bus_schema.process import (
     StepPendingStorage,
 )
 from bus_schema.replies import Code
+from bus_schema.runs import Run, RunStatus
 from bus_schema.storage import ArtifactRegistered, GetArtifact, SetTraceMembers
 from config.settings import FleetSettings
 from mindbus.bus.client import Client

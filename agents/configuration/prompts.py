@@ -16,8 +16,8 @@ from agents.configuration.validation import (
 )
 from agents.models.language_model import ModelParams
 from bus_schema.artifacts import ArtifactType
+from bus_schema.cards import Relevance
 from bus_schema.identities import ServiceName
-from bus_schema.process import Relevance
 from config.shipped import config_folder, shipped_names
 from language.words import Language
 from mindbus.errors import Rejected

@@ -10,7 +10,8 @@ from agents.creative.misbehaviour import Expectation
 from agents.models.language_model import ModelMessage
 from agents.models.prompt import Material, Step, build_prompt
 from bus_schema.artifacts import Manifest
-from bus_schema.process import BRIEF, ExecuteStep
+from bus_schema.cards import BRIEF
+from bus_schema.process import ExecuteStep
 from language.identification import identify, name_of
 from language.words import first_words
 from mindbus.errors import Rejected

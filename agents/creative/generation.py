@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agents.models.answer_text import joined, without_fence, without_thoughts
 from agents.models.errors import AnswerCutOff, ModelInterrupted, ModelUnavailable
 from agents.models.language_model import LanguageModel, ModelMessage, ModelParams
-from bus_schema.process import MisbehaviourKind
+from bus_schema.runs import MisbehaviourKind
 
 _CONTINUE = (
     "Your answer was cut off. Continue it exactly where it stops, in the same language. "

@@ -32,7 +32,7 @@ from agents.models.errors import AnswerMisfit, ModelDeclined, ModelFailure, Mode
 from agents.models.json_answers import parse_cut_answer
 from agents.models.language_model import LanguageModel, ModelMessage, complete_as
 from agents.models.prompt import Material, Step, Verdict, remarks
-from bus_schema.process import MisbehaviourKind
+from bus_schema.runs import MisbehaviourKind
 
 _Graph = CompiledStateGraph[LoopState, LoopWork, Any, Any]
 

@@ -10,7 +10,7 @@ from agents.creative.generation import GeneratedText
 from agents.creative.misbehaviour import Expectation, ModelMisbehaviour, excerpt
 from agents.models.language_model import LanguageModel, MeteredModel
 from agents.models.prompt import ATTEMPT, Material, Step
-from bus_schema.process import Misbehaviour, MisbehaviourKind
+from bus_schema.runs import Misbehaviour, MisbehaviourKind
 
 Report = Callable[[str], Awaitable[None]]
 ReportMisbehaviour = Callable[[Misbehaviour], Awaitable[None]]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from agents.creative.refusals import is_refusal
 from agents.models.errors import AnswerMisfit
-from bus_schema.process import MisbehaviourKind
+from bus_schema.runs import MisbehaviourKind
 from language.identification import name_of, other_language
 from language.words import terms
 

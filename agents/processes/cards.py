@@ -16,7 +16,8 @@ from agents.configuration.validation import (
     suggestion,
     validate_document,
 )
-from bus_schema.process import BRIEF, Card, CardStep, StartProcess
+from bus_schema.cards import BRIEF, Card, CardStep
+from bus_schema.process import StartProcess
 from config.shipped import shipped_names
 from mindbus.errors import Rejected
 

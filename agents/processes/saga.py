@@ -18,28 +18,24 @@ from agents.processes.steps import (
     with_step,
 )
 from bus_schema.artifacts import ArtifactRef
+from bus_schema.cards import Card, CardStep
 from bus_schema.identities import Identity
 from bus_schema.messages import Event
 from bus_schema.process import (
     ArtifactMissing,
-    Card,
-    CardStep,
     ExecuteStep,
     ModelMisbehaved,
     ProcessCancelled,
     ProcessCompleted,
     ProcessFailed,
     ProcessStarted,
-    Run,
-    RunStatus,
     StartProcess,
-    Step,
     StepCompleted,
     StepFailed,
     StepPendingStorage,
     StepStarted,
-    StepStatus,
 )
+from bus_schema.runs import Run, RunStatus, Step, StepStatus
 
 ORCHESTRATOR = "svc.orchestrator"
 OVER = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})

@@ -4,21 +4,10 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from bus_schema.artifacts import ArtifactRef, Manifest
+from bus_schema.cards import BRIEF, Card, CardStep
 from bus_schema.codes import Code
-from bus_schema.process import (
-    BRIEF,
-    Card,
-    CardStep,
-    ExecuteStep,
-    Misbehaviour,
-    NamedInput,
-    Run,
-    Step,
-    StepCompleted,
-    StepFailed,
-    StepPendingStorage,
-    StepStatus,
-)
+from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed, StepPendingStorage
+from bus_schema.runs import Misbehaviour, Run, Step, StepStatus
 
 _FIRST_PAUSE = timedelta(seconds=1)
 _LONGEST_PAUSE = timedelta(seconds=60)

@@ -8,19 +8,10 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from bus_schema.artifacts import ArtifactRef
+from bus_schema.cards import BRIEF, Card, CardName
 from bus_schema.ids import mint
-from bus_schema.process import (
-    BRIEF,
-    CancelProcess,
-    Card,
-    CardName,
-    ListProcesses,
-    Run,
-    RunId,
-    RunPage,
-    RunStatus,
-    StartProcess,
-)
+from bus_schema.process import CancelProcess, ListProcesses, RunPage, StartProcess
+from bus_schema.runs import Run, RunId, RunStatus
 from config.shipped import shipped_names
 from gateway.backend import Backend, BackendDependency, Cursor
 from mindbus.sdk.errors import ArtifactRejected, StorageAway

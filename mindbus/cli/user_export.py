@@ -27,7 +27,8 @@ from bus_schema.kem_query import KemQuery
 from bus_schema.lsm import ListEpisodes
 from bus_schema.lsm_statistics import ExplainEpisode
 from bus_schema.messages import Command, Page
-from bus_schema.process import ListProcesses, Run
+from bus_schema.process import ListProcesses
+from bus_schema.runs import Run
 from bus_schema.storage import SearchArtifacts
 from bus_schema.swm import QuerySwm
 from bus_schema.tasks import ListTasks

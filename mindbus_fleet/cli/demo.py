@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from bus_schema.process import Run, RunStatus
+from bus_schema.runs import Run, RunStatus
 from bus_schema.storage import GetLineage, Lineage
 from config.settings import FleetSettings
 from mindbus.cli.console import note, say, show, show_json

@@ -14,10 +14,12 @@ from rich.text import Text
 from agents.configuration.prompts import role_names
 from agents.processes.cards import card_from_file, shipped_card
 from bus_schema.artifacts import ArtifactRef
+from bus_schema.cards import BRIEF, Card
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
-from bus_schema.process import BRIEF, Card, GetProcess, Run, RunStatus, StartProcess, Step, StepStatus
+from bus_schema.process import GetProcess, StartProcess
 from bus_schema.replies import Code
+from bus_schema.runs import Run, RunStatus, Step, StepStatus
 from mindbus.bus.client import Client
 from mindbus.bus.subscriptions import EventSubscription
 from mindbus.cli.artifact_upload import put_or_fail

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from bus_schema.process import CancelProcess, GetProcess, ListProcesses, Run, RunStatus
+from bus_schema.process import CancelProcess, GetProcess, ListProcesses
+from bus_schema.runs import Run, RunStatus
 from config.settings import FleetSettings
 from mindbus.cli.console import local_time, note, say, show, show_result, show_table
 from mindbus.cli.errors import INTERRUPTED, UsageError, read_settings

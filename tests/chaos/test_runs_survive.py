@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bus_schema.process import ExecuteStep, Run, StepCompleted, StepPendingStorage, StepStatus
+from bus_schema.process import ExecuteStep, StepCompleted, StepPendingStorage
+from bus_schema.runs import Run, StepStatus
 from bus_schema.storage import ArtifactRegistered
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.testing.wait import until

@@ -18,7 +18,7 @@ from yarl import URL
 from benchmarks.servers.postgres import PostgresMissing, PrivatePostgres, create_database
 from benchmarks.servers.seaweed import BUCKET, PrivateSeaweed, SeaweedMissing
 from bus_schema.artifacts import ArtifactRef
-from bus_schema.process import BRIEF
+from bus_schema.cards import BRIEF
 from config.settings import FleetSettings
 from mindbus import Client, connect
 from mindbus.health import HealthFolder, is_alive

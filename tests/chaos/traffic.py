@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from bus_schema.artifacts import ArtifactRef
+from bus_schema.cards import BRIEF, Card, CardStep
 from bus_schema.codes import Code
 from bus_schema.dialogue import Invoke, conversation_trace
 from bus_schema.ids import mint
 from bus_schema.kem import KemDraft
 from bus_schema.lsm import RecordExchange, SaidMessage
-from bus_schema.process import BRIEF, Card, CardStep, StartProcess
+from bus_schema.process import StartProcess
 from bus_schema.swm import PublishKem
 from mindbus import BusUnavailable, Client, ReplyError
 from mindbus.errors import Unroutable

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from agents.configuration.prompts import role_names
+from bus_schema.cards import BRIEF
 from bus_schema.ids import mint
-from bus_schema.process import BRIEF, GetProcess, RunStatus, StartProcess
+from bus_schema.process import GetProcess, StartProcess
+from bus_schema.runs import RunStatus
 from config.settings import FleetSettings
 from mindbus import TemporaryFailure, Worker, WorkerContext, on_command
 from mindbus.bus.deadletters import DeadLetters

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 import config
+from bus_schema.cards import BRIEF
 from bus_schema.ids import mint
-from bus_schema.process import BRIEF, GetProcess, MisbehaviourKind, Run, RunStatus, StartProcess
+from bus_schema.process import GetProcess, StartProcess
+from bus_schema.runs import MisbehaviourKind, Run, RunStatus
 from bus_schema.storage import SearchArtifacts
 from mindbus import Client
 from mindbus.sdk.artifacts import Artifacts, open_artifacts

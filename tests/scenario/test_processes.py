@@ -17,12 +17,10 @@ from bus_schema.process import (
     ProcessCompleted,
     ProcessFailed,
     ProcessStarted,
-    Run,
-    RunStatus,
     StepFailed,
-    StepStatus,
 )
 from bus_schema.replies import Code
+from bus_schema.runs import Run, RunStatus, StepStatus
 from config.settings import FleetSettings
 from mindbus import Client, ReplyError
 from mindbus.testing.wait import until

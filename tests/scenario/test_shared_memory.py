@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bus_schema.cards import Card, CardStep
 from bus_schema.conversations import GetMessage
 from bus_schema.data import DeleteUser
 from bus_schema.dialogue import EndDialogue, MessageSent
@@ -13,7 +14,7 @@ from bus_schema.ids import mint
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from bus_schema.kps import ProcessRawData
-from bus_schema.process import Card, CardStep, ProcessCompleted, StartProcess
+from bus_schema.process import ProcessCompleted, StartProcess
 from bus_schema.storage import GetArtifact
 from config.settings import FleetSettings
 from mindbus.cli.users import FORGET

@@ -10,8 +10,9 @@ from urllib.parse import quote
 import yaml
 
 from bus_schema.artifacts import Manifest
+from bus_schema.cards import BRIEF, Card
 from bus_schema.identities import owner_of
-from bus_schema.process import BRIEF, Card, Run, Step, StepStatus
+from bus_schema.runs import Run, Step, StepStatus
 from config.shipped import shipped_file, shipped_names
 
 _HEIGHT, _GAP_X, _GAP_Y, _EDGE = 44, 28, 14, 10

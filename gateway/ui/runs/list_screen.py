@@ -8,7 +8,8 @@ from nicegui import ui
 
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
-from bus_schema.process import ListProcesses, Run, StepStatus
+from bus_schema.process import ListProcesses
+from bus_schema.runs import Run, StepStatus
 from gateway.api.runs import StartRunRequest, card_names, start_run
 from gateway.ui.components import VALUE, anchor, attributes, box, button, choice, popup, refill, show_if, tag, text
 from gateway.ui.i18n import Localizer

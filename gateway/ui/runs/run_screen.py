@@ -8,7 +8,8 @@ from urllib.parse import quote
 from nicegui import ui
 
 from bus_schema.envelope import Envelope
-from bus_schema.process import CancelProcess, Run, RunStatus, StepProgress, StepStatus
+from bus_schema.process import CancelProcess, StepProgress
+from bus_schema.runs import Run, RunStatus, StepStatus
 from bus_schema.storage import SearchArtifacts
 from gateway.ui.components import attributes, box, button, figure, head, icon_link, identifier, refill, tag, text
 from gateway.ui.dialogs import confirm

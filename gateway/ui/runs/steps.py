@@ -8,7 +8,7 @@ from urllib.parse import quote
 from nicegui.element import Element
 
 from bus_schema.artifacts import ArtifactRef
-from bus_schema.process import Run, RunStatus, Step, StepStatus
+from bus_schema.runs import Run, RunStatus, Step, StepStatus
 from gateway.ui.components import anchor, attributes, box, refill, short_id, tag, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.rows import Rows

@@ -15,7 +15,7 @@ from agents.processes.cards import (
     require_runnable,
     shipped_card,
 )
-from bus_schema.process import Card, CardStep
+from bus_schema.cards import Card, CardStep
 
 ROLES = frozenset({"researcher", "ideator", "critic", "editor", "pushkin"})
 

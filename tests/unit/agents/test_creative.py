@@ -18,7 +18,7 @@ from agents.models.errors import AnswerCutOff, ModelUnavailable
 from agents.models.language_model import Chunk, LanguageModel
 from agents.models.offline.model import OfflineModel
 from agents.models.prompt import Material, Verdict
-from bus_schema.process import Misbehaviour, MisbehaviourKind
+from bus_schema.runs import Misbehaviour, MisbehaviourKind
 from language.words import Language, language_of
 from tests.assignments import an_assignment, an_input
 from tests.scripted_model import ScriptedModel

@@ -4,7 +4,7 @@ import pytest
 
 from agents.creative.misbehaviour import Expectation, ModelMisbehaviour, is_off_topic
 from agents.creative.refusals import is_refusal
-from bus_schema.process import MisbehaviourKind
+from bus_schema.runs import MisbehaviourKind
 
 REFUSALS = (
     "As an AI language model I cannot help with that.",

@@ -17,26 +17,22 @@ from agents.processes.saga import (
 )
 from agents.processes.steps import pause_after
 from bus_schema.artifacts import AIContext, ArtifactRef
+from bus_schema.cards import Card, CardStep
 from bus_schema.messages import Event
 from bus_schema.process import (
     ArtifactMissing,
-    Card,
-    CardStep,
     ExecuteStep,
     ProcessCancelled,
     ProcessCompleted,
     ProcessFailed,
     ProcessStarted,
-    Run,
-    RunStatus,
     StartProcess,
-    Step,
     StepCompleted,
     StepFailed,
     StepPendingStorage,
     StepStarted,
-    StepStatus,
 )
+from bus_schema.runs import Run, RunStatus, Step, StepStatus
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 RUN = "run_1"

@@ -17,25 +17,21 @@ from agents.processes.saga import (
     open_run,
 )
 from bus_schema.artifacts import AIContext, ArtifactRef
+from bus_schema.cards import BRIEF, Card, CardStep
 from bus_schema.messages import Event
 from bus_schema.process import (
-    BRIEF,
     ArtifactMissing,
-    Card,
-    CardStep,
     ExecuteStep,
     ProcessCancelled,
     ProcessCompleted,
     ProcessFailed,
     ProcessStarted,
-    Run,
-    RunStatus,
     StartProcess,
     StepCompleted,
     StepFailed,
     StepPendingStorage,
-    StepStatus,
 )
+from bus_schema.runs import Run, RunStatus, StepStatus
 
 RUN = "run_1"
 BRIEF_REF = ArtifactRef(artifact_id="art_brief", version=1, sha256="b" * 64, size_bytes=1, content_type="text/plain")

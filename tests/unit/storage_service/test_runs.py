@@ -7,7 +7,8 @@ from functools import partial
 import pytest
 
 from agents.processes.saga import MembersConfirmed, advance, open_run
-from bus_schema.process import ListProcesses, Run, RunPage, RunStatus, StepStatus
+from bus_schema.process import ListProcesses, RunPage
+from bus_schema.runs import Run, RunStatus, StepStatus
 from mindbus.sql.database import Database
 from storage_service.runs import (
     RunChangedMeanwhile,

@@ -21,8 +21,6 @@ from bus_schema.process import (
     ProcessCompleted,
     ProcessFailed,
     ProcessStarted,
-    Run,
-    RunStatus,
     Started,
     StartProcess,
     StepCompleted,
@@ -30,9 +28,9 @@ from bus_schema.process import (
     StepFailed,
     StepPendingStorage,
     StepStarted,
-    StepStatus,
 )
 from bus_schema.replies import Code
+from bus_schema.runs import Run, RunStatus, StepStatus
 from config.settings import FleetSettings
 from mindbus import Rejected
 from mindbus.bus.transport import Outgoing

@@ -1,0 +1,91 @@
+"""Runs of process cards as the orchestrator keeps them: status, steps, answers of models that were no result."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AwareDatetime, Field, StringConstraints
+
+from bus_schema.artifacts import AIContext, ArtifactRef, Retention, StepId
+from bus_schema.cards import CardName
+from bus_schema.identities import Identity, ServiceName
+from bus_schema.messages import Value
+
+RunId = Annotated[str, StringConstraints(pattern=r"^run_[A-Za-z0-9_-]{1,64}$")]
+
+
+class RunStatus(StrEnum):
+    """Status of a run; `starting` until storage has confirmed its members."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class StepStatus(StrEnum):
+    """Status of a step; `pending_storage` means done, with the artifact still in the agent's buffer."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    PENDING_STORAGE = "pending_storage"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class MisbehaviourKind(StrEnum):
+    """Kind of an answer that is no result; the last three do not fail an attempt."""
+
+    EMPTY = "empty"
+    REFUSAL = "refusal"
+    ENDLESS = "endless"
+    WRONG_LANGUAGE = "wrong_language"
+    OFF_TOPIC = "off_topic"
+    STALLED = "stalled"
+    CUT_OFF = "cut_off"
+    UNREADABLE = "unreadable"
+
+
+class Misbehaviour(Value):
+    """An answer of a model that is no result: in which call of an attempt, in the model's own words, cut short."""
+
+    attempt: int
+    kind: MisbehaviourKind
+    call: str
+    model_name: str
+    words: str = Field(default="", max_length=500)
+
+
+class Step(Value):
+    """A step of a run; at `due_at` it times out, is retried, or its artifact is reported missing."""
+
+    step_id: StepId
+    role: ServiceName
+    status: StepStatus = StepStatus.PENDING
+    attempt: int = 0
+    critical: bool = True
+    artifact: ArtifactRef | None = None
+    context: AIContext | None = None
+    started_at: AwareDatetime | None = None
+    finished_at: AwareDatetime | None = None
+    due_at: AwareDatetime | None = None
+    reason: str = ""
+    misbehaviours: tuple[Misbehaviour, ...] = ()
+
+
+class Run(Value):
+    """A run in the orchestrator's database; its id is its trace."""
+
+    run_id: RunId
+    card_name: CardName
+    status: RunStatus
+    started_by: Identity
+    started_at: AwareDatetime
+    finished_at: AwareDatetime | None = None
+    inputs: tuple[ArtifactRef, ...]
+    params: dict[str, str] = Field(default={})
+    retention: Retention | None = None
+    steps: tuple[Step, ...]
+    result: ArtifactRef | None = None
+    reason: str = ""
