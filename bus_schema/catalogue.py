@@ -19,6 +19,7 @@ from bus_schema import (  # noqa: F401
     packer,
     process,
     processing,
+    run_control,
     sim,
     storage,
     storage_maintenance,

@@ -67,7 +67,10 @@ class NamedInput(Value):
 
 
 class ExecuteStep(Command[Nothing], domain="process", action="execute_step", service=None):
-    """Execute one attempt of a step; its outcome is an event that repeats run, step and attempt."""
+    """Execute one attempt of a step; its outcome is an event that repeats run, step and attempt.
+
+    In a later `round` than the first the output is made anew, and `supersedes` the one before.
+    """
 
     run_id: RunId
     step_id: StepId
@@ -81,6 +84,8 @@ class ExecuteStep(Command[Nothing], domain="process", action="execute_step", ser
     memory: bool = True
     language: StepLanguage = "auto"
     relevance: Relevance | None = None
+    round: int = Field(default=1, ge=1)
+    supersedes: ArtifactRef | None = None
 
 
 class ProcessStarted(Event, topic="process", name="started"):
@@ -139,7 +144,7 @@ class StepPendingStorage(StepEvent, topic="process", name="step_pending_storage"
 
 
 class ArtifactMissing(Event, topic="process", name="artifact_missing"):
-    """Alert: the artifact of a critical step was not registered by the deadline."""
+    """Alert: the artifact of a critical step was not registered by the deadline, and so the step has failed."""
 
     run_id: RunId
     step_id: StepId

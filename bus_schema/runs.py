@@ -14,10 +14,11 @@ RunId = Annotated[str, StringConstraints(pattern=r"^run_[A-Za-z0-9_-]{1,64}$")]
 
 
 class RunStatus(StrEnum):
-    """Status of a run; `starting` until storage has confirmed its members."""
+    """Status of a run; `starting` until storage has confirmed its members; a `paused` one sends no further step."""
 
     STARTING = "starting"
     RUNNING = "running"
+    PAUSED = "paused"
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -58,7 +59,11 @@ class Misbehaviour(Value):
 
 
 class Step(Value):
-    """A step of a run; at `due_at` it times out, is retried, or its artifact is reported missing."""
+    """A step of a run; at `due_at` it times out, is retried, or its artifact is reported missing.
+
+    `round` is the number of the making of its output: the new one supersedes `before`. Attempts up to `attempts_before`
+    no longer count. An output that a person has put in its place is `by` them.
+    """
 
     step_id: StepId
     role: ServiceName
@@ -72,6 +77,10 @@ class Step(Value):
     due_at: AwareDatetime | None = None
     reason: str = ""
     misbehaviours: tuple[Misbehaviour, ...] = ()
+    round: int = 1
+    attempts_before: int = 0
+    before: ArtifactRef | None = None
+    by: Identity | None = None
 
 
 class Run(Value):

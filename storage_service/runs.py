@@ -63,7 +63,10 @@ class RunRow(RunBase):
 
 
 class StepRow(RunBase):
-    """A step of a run; `due_at` is its timer: end of an attempt, of a pause, or of the wait for its artifact."""
+    """A step of a run; `due_at` is its timer: end of an attempt, of a pause, or of the wait for its artifact.
+
+    `details` are the fields without a column, as far as they are not as by default: those of plain steps are empty.
+    """
 
     __tablename__ = "steps"
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"), primary_key=True)
@@ -80,12 +83,14 @@ class StepRow(RunBase):
     due_at: Mapped[datetime | None] = mapped_column(Utc, index=True)
     reason: Mapped[str] = mapped_column(Text)
     misbehaviours: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON(none_as_null=True))
+    details: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
 
 inbox_tables = add_inbox_tables(RunBase.metadata)
 
 
 _RUNS, _STEPS = RunRow.__table__, StepRow.__table__
+_DETAILS = set(Step.model_fields) - {column.name for column in _STEPS.columns}
 _RUN_COLUMNS = tuple(name for name in Run.model_fields if name not in ("steps", "retention"))
 
 
@@ -99,7 +104,15 @@ def run_columns(run: Run) -> dict[str, Any]:
 
 
 def step_columns(step: Step) -> dict[str, Any]:
-    return step.model_dump() | step.model_dump(mode="json", include={"status", "artifact", "context", "misbehaviours"})
+    columns = step.model_dump(exclude=_DETAILS)
+    columns |= step.model_dump(mode="json", include={"status", "artifact", "context", "misbehaviours"})
+    return columns | {"details": step.model_dump(mode="json", include=_DETAILS, exclude_defaults=True) or None}
+
+
+def as_step(row: Row[Any]) -> Step:
+    # Rows from before a column have nothing in it.
+    more = {"misbehaviours": row.misbehaviours or (), **(row.details or {})}
+    return Step.model_validate({**row._mapping, **more})
 
 
 _AT_ONCE = 500
@@ -111,8 +124,9 @@ _STEPS_OF_RUNS = (
 )
 _CHANGE = update(RunRow).where(_OF_RUN, RunRow.version == bindparam("of_version"))
 _STEP_CHANGE = update(StepRow).where(StepRow.run_id == bindparam("of_run"), StepRow.step_id == bindparam("of_step"))
+# What came too late for its step is of use to a retry.
 _AWAITED = select(_STEPS.c.artifact).where(
-    StepRow.run_id == bindparam("of_run"), StepRow.status == StepStatus.PENDING_STORAGE
+    StepRow.run_id == bindparam("of_run"), StepRow.status.in_((StepStatus.PENDING_STORAGE, StepStatus.FAILED))
 )
 
 
@@ -173,6 +187,12 @@ def save_run(connection: Connection, stored: StoredRun, run: Run) -> None:
         connection.execute(_STEP_CHANGE, steps)
 
 
+def read_card(connection: Connection, run_id: str) -> Card | None:
+    """The card of a run, as it was started with."""
+    row = connection.execute(_RUN, {"of_run": run_id}).first()
+    return None if row is None else Card.model_validate(row.card)
+
+
 def read_run(connection: Connection, run_id: str) -> Run | None:
     row = connection.execute(_RUN, {"of_run": run_id}).first()
     return None if row is None else _with_steps(connection, [row])[0]
@@ -209,9 +229,10 @@ def starting_runs(connection: Connection, limit: int) -> tuple[Run, ...]:
 
 
 def due_runs(connection: Connection, now: datetime, limit: int) -> tuple[str, ...]:
-    """Runs with a step whose timer has expired, the longest overdue first."""
-    due = select(_STEPS.c.run_id).where(StepRow.due_at <= now).order_by(StepRow.due_at).limit(limit)
-    return tuple(dict.fromkeys(connection.execute(due).scalars()))
+    """Runs that go on with a step whose timer has expired, the longest overdue first."""
+    going_on = RunRow.status == RunStatus.RUNNING
+    due = select(_STEPS.c.run_id).join(_RUNS).where(StepRow.due_at <= now, going_on).order_by(StepRow.due_at)
+    return tuple(dict.fromkeys(connection.execute(due.limit(limit)).scalars()))
 
 
 def claim_runs(connection: Connection, run_ids: Sequence[str]) -> tuple[str, ...]:
@@ -253,6 +274,5 @@ def _with_steps(connection: Connection, rows: Sequence[Row[Any]]) -> tuple[Run, 
     for first in range(0, len(rows), _AT_ONCE):
         of = [row.run_id for row in rows[first : first + _AT_ONCE]]
         for step in connection.execute(_STEPS_OF_RUNS, {"of_runs": of}):
-            # Runs from before the column have none.
-            steps[step.run_id].append(Step.model_validate({**step._mapping, "misbehaviours": step.misbehaviours or ()}))
+            steps[step.run_id].append(as_step(step))
     return tuple(as_run(row, steps[row.run_id]) for row in rows)

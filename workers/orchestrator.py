@@ -11,12 +11,20 @@ from sqlalchemy import Connection
 from agents.configuration.prompts import role_names
 from agents.processes import saga
 from agents.processes.cards import card_of
+from agents.processes.run_events import (
+    OVER,
+    ArtifactFound,
+    CancelRequested,
+    MembersConfirmed,
+    MembersRefused,
+    RunEvent,
+    TimePassed,
+)
 from agents.processes.steps import checked_ending
 from bus_schema.artifacts import ArtifactRef, Manifest
 from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.identities import worker_of
 from bus_schema.process import (
-    CancelProcess,
     GetProcess,
     ListProcesses,
     ModelMisbehaved,
@@ -28,7 +36,7 @@ from bus_schema.process import (
     StepPendingStorage,
 )
 from bus_schema.replies import Code
-from bus_schema.runs import Run, RunStatus
+from bus_schema.runs import Run
 from bus_schema.storage import ArtifactRegistered, GetArtifact, SetTraceMembers
 from config.settings import FleetSettings
 from mindbus.bus.client import Client
@@ -42,7 +50,8 @@ from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.migrations import upgrade
 from storage_service import runs
 from storage_service.runs import MIGRATIONS
-from workers.run_moves import RunMoves, Sent, messages_of, one_after_another
+from workers.run_control import RunControl
+from workers.run_moves import RunMoves, Sent, messages_of, one_after_another, takes_part
 
 # What ended while nobody listened lies in the queue: hear it before anything is called late.
 _SETTLE = timedelta(seconds=5)
@@ -76,6 +85,7 @@ class OrchestratorWorker(Worker):
         self._deadlines_from = clock() + settle
         self._started: asyncio.Queue[Run] = asyncio.Queue()
         self._looks_again_at = 0.0
+        self.include(RunControl(database, self._moves, self._look_up, self._add))
 
     async def start(self) -> None:
         await upgrade(self.database, MIGRATIONS)
@@ -86,30 +96,12 @@ class OrchestratorWorker(Worker):
 
     @on_command
     async def start_run(self, command: StartProcess, context: MessageContext) -> Started:
-        digest = saga.fingerprint(command, context.owner)
-
-        def add(connection: Connection) -> Run | None:
-            known = runs.run_to_change(connection, command.run_id)
-            if known is None:
-                card = card_of(command, self._roles)
-                run = saga.open_run(command, card, context.owner, self._clock())
-                if runs.add_run(connection, run, card, digest):
-                    return run
-                raise runs.RunChangedMeanwhile(command.run_id)
-            if known.request_sha256 != digest:
-                raise Rejected(Code.CONFLICT, f"{command.run_id} was started otherwise already; mint another run id")
-            return None
-
-        with one_after_another():
-            new = await self.database.run(add)
-        if new is not None:
-            self.database.after_commit(partial(self._started.put_nowait, new))
-        return Started(run_id=command.run_id)
+        return await self._add(command, context)
 
     @on_command
     async def show_run(self, query: GetProcess, context: MessageContext) -> Run:
         run = await self.database.read(lambda connection: runs.read_run(connection, query.run_id))
-        if run is None or not _takes_part(run, context):
+        if run is None or not takes_part(run, context):
             raise Rejected(Code.NOT_FOUND, f"there is no run {query.run_id}")
         return run
 
@@ -118,20 +110,6 @@ class OrchestratorWorker(Worker):
         """All runs for operators, for others those that they have started."""
         started_by = None if context.is_operator else context.owner
         return await self.database.read(lambda connection: runs.list_runs(connection, query, started_by))
-
-    @on_command
-    async def cancel_run(self, command: CancelProcess, context: MessageContext) -> tuple[Run | Send | Publish, ...]:
-        context.begin_anew()
-        run = await self.database.read(lambda connection: runs.read_run(connection, command.run_id))
-        if run is not None and not _takes_part(run, context):
-            raise Rejected(Code.NOT_FOUND, f"there is no run {command.run_id}", is_denied=True)
-        with one_after_another():
-            transition = await self._moves.move(command.run_id, saga.CancelRequested(command.reason, context.owner))
-        if transition is None:
-            raise Rejected(Code.NOT_FOUND, f"there is no run {command.run_id}")
-        if transition.run.status is not RunStatus.CANCELLED:
-            raise Rejected(Code.CONFLICT, f"{command.run_id} is {transition.run.status.value} already")
-        return (transition.run, *messages_of(transition))
 
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> tuple[Removed | Send | Publish, ...]:
@@ -167,7 +145,7 @@ class OrchestratorWorker(Worker):
         # Nearly always its step has told of it already; if it is about to, `find_artifacts` finds it.
         if not await self.database.read(lambda connection: runs.is_awaited(connection, run_id, artifact)):
             return ()
-        return await self._advance(run_id, saga.ArtifactFound(artifact), context)
+        return await self._advance(run_id, ArtifactFound(artifact), context)
 
     @background()
     async def start_runs(self) -> Sent:
@@ -184,7 +162,7 @@ class OrchestratorWorker(Worker):
         if not due:
             return ()
         claimed = await self.database.run(lambda connection: runs.claim_runs(connection, due))
-        return await self._moves.move_all((run_id, saga.TimePassed()) for run_id in claimed)
+        return await self._moves.move_all((run_id, TimePassed()) for run_id in claimed)
 
     @every(seconds=10)
     async def find_artifacts(self) -> Sent:
@@ -193,8 +171,30 @@ class OrchestratorWorker(Worker):
         answers = await asyncio.gather(*(self._look_up(run_id, artifact) for run_id, artifact in awaited))
         found = zip(awaited, answers, strict=True)
         return await self._moves.move_all(
-            (run_id, saga.ArtifactFound(answer.ref)) for (run_id, _), answer in found if isinstance(answer, Manifest)
+            (run_id, ArtifactFound(answer.ref)) for (run_id, _), answer in found if isinstance(answer, Manifest)
         )
+
+    async def _add(self, command: StartProcess, context: MessageContext) -> Started:
+        """Add a run that is to start. Raises Rejected."""
+        digest = saga.fingerprint(command, context.owner)
+
+        def add(connection: Connection) -> Run | None:
+            known = runs.run_to_change(connection, command.run_id)
+            if known is None:
+                card = card_of(command, self._roles)
+                run = saga.open_run(command, card, context.owner, self._clock())
+                if runs.add_run(connection, run, card, digest):
+                    return run
+                raise runs.RunChangedMeanwhile(command.run_id)
+            if known.request_sha256 != digest:
+                raise Rejected(Code.CONFLICT, f"{command.run_id} was started otherwise already; mint another run id")
+            return None
+
+        with one_after_another():
+            new = await self.database.run(add)
+        if new is not None:
+            self.database.after_commit(partial(self._started.put_nowait, new))
+        return Started(run_id=command.run_id)
 
     async def _forget(self, started_by: str | None, context: MessageContext) -> tuple[Removed | Send | Publish, ...]:
         """Delete runs; those still running are cancelled first, so that no role works for nothing."""
@@ -202,15 +202,15 @@ class OrchestratorWorker(Worker):
         # Of many rows: on a connection of its own.
         connection = await self.database.session.connection()
         removed = await connection.run_sync(runs.runs_to_forget, started_by)
-        running = (run.run_id for run in removed if run.status not in saga.OVER)
-        cancelled = saga.CancelRequested("its data were removed", context.owner)
+        running = (run.run_id for run in removed if run.status not in OVER)
+        cancelled = CancelRequested("its data were removed", context.owner)
         with one_after_another():
             messages = await self._moves.move_all((run_id, cancelled) for run_id in running)
         await connection.run_sync(runs.forget_runs, [run.run_id for run in removed])
         await self.remembered.forget(*(() if started_by is None else (started_by,)))
         return (Removed.of({"runs": len(removed)}), *messages)
 
-    async def _advance(self, run_id: str, event: saga.RunEvent, context: MessageContext) -> Sent:
+    async def _advance(self, run_id: str, event: RunEvent, context: MessageContext) -> Sent:
         # A card has no circles and a limited number of attempts, but it may be long.
         context.begin_anew()
         with one_after_another():
@@ -234,16 +234,16 @@ class OrchestratorWorker(Worker):
         waiting = await self.database.read(lambda connection: runs.starting_runs(connection, _BATCH))
         return [*(new | {run.run_id: run for run in waiting}).values()]
 
-    async def _confirm_members(self, run: Run) -> saga.MembersConfirmed | saga.MembersRefused | None:
+    async def _confirm_members(self, run: Run) -> MembersConfirmed | MembersRefused | None:
         command = SetTraceMembers(trace_id=run.run_id, members=saga.members_of(run), retention=run.retention)
         try:
             await self._bus.request(command, trace=run.run_id, timeout_s=_ASK_WITHIN_S)
         except (BusUnavailable, ReplyError) as error:
             if isinstance(error, ReplyError) and not error.retryable and error.code is not Code.EXPIRED:
-                return saga.MembersRefused(f"storage refuses the run's members: {error}")
+                return MembersRefused(f"storage refuses the run's members: {error}")
             logger().warning("run waits to start", run_id=run.run_id, reason=str(error))
             return None
-        return saga.MembersConfirmed()
+        return MembersConfirmed()
 
     async def _look_up(self, run_id: str, artifact: ArtifactRef) -> Manifest | Code:
         """The manifest of an artifact, or why there is none just now."""
@@ -259,7 +259,3 @@ def open_orchestrator(context: WorkerContext) -> OrchestratorWorker:
     """The orchestrator of the shipped roles, over its own database."""
     database = Database(context.settings_as(FleetSettings).database_of("orchestrator"), schema="orchestrator")
     return OrchestratorWorker(database, context.bus.acting_as(saga.ORCHESTRATOR), role_names(), context.clock)
-
-
-def _takes_part(run: Run, context: MessageContext) -> bool:
-    return context.is_operator or context.owner in saga.members_of(run)

@@ -8,7 +8,10 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from agents.processes import saga
-from agents.processes.steps import role_of
+from agents.processes.orders import role_of
+from agents.processes.run_events import OVER, RunEvent, Transition
+from bus_schema.runs import Run
+from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, Send
 from mindbus.errors import TemporaryFailure
 from mindbus.logs import logger
@@ -26,14 +29,14 @@ class RunMoves:
     database: Database
     clock: Callable[[], datetime]
 
-    async def move_all(self, events: Iterator[tuple[str, saga.RunEvent | None]]) -> Sent:
+    async def move_all(self, events: Iterator[tuple[str, RunEvent | None]]) -> Sent:
         moves = [await self.move(run_id, event) for run_id, event in events if event is not None]
         return [message for transition in moves if transition is not None for message in messages_of(transition)]
 
-    async def move(self, run_id: str, event: saga.RunEvent, by: str = "") -> saga.Transition | None:
+    async def move(self, run_id: str, event: RunEvent, by: str = "") -> Transition | None:
         return await self.database.run(lambda connection: self._advanced(connection, run_id, event, by))
 
-    def _advanced(self, connection: Connection, run_id: str, event: saga.RunEvent, by: str) -> saga.Transition | None:
+    def _advanced(self, connection: Connection, run_id: str, event: RunEvent, by: str) -> Transition | None:
         stored = runs.run_to_change(connection, run_id)
         if stored is None:
             logger().info("unknown run", run_id=run_id, event_type=type(event).__name__)
@@ -44,12 +47,17 @@ class RunMoves:
         transition = saga.advance(stored.card, stored.run, event, self.clock())
         if transition.run != stored.run:
             runs.save_run(connection, stored, transition.run)
-        if transition.run.status in saga.OVER and stored.run.status not in saga.OVER:
+        if transition.run.status in OVER and stored.run.status not in OVER:
             logger().info("run over", run_id=run_id, status=transition.run.status.value, reason=transition.run.reason)
         return transition
 
 
-def messages_of(transition: saga.Transition) -> Sent:
+def takes_part(run: Run, context: MessageContext) -> bool:
+    """Whether somebody may see a run: operators, its starter, its roles."""
+    return context.is_operator or context.owner in saga.members_of(run)
+
+
+def messages_of(transition: Transition) -> Sent:
     run_id = transition.run.run_id
     roles = ((order, role_of(transition.run, order)) for order in transition.orders)
     orders = [Send(order, role, trace=run_id, step=order.step_id, attempt=order.attempt) for order, role in roles]

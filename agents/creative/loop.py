@@ -215,4 +215,7 @@ def _thread(assignment: Assignment, attempt: int) -> RunnableConfig:
 
 
 def _thread_id(assignment: Assignment, attempt: int) -> str:
-    return f"{assignment.order.run_id}/{assignment.order.step_id}/{attempt}"
+    order = assignment.order
+    # What was thought in an earlier round is no beginning of another.
+    making = f"{order.round}." if order.round > 1 else ""
+    return f"{order.run_id}/{order.step_id}/{making}{attempt}"

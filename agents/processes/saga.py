@@ -2,12 +2,23 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from agents.processes.control import controlled
+from agents.processes.orders import begin_steps, role_of
+from agents.processes.run_events import (
+    OVER,
+    ArtifactFound,
+    CancelRequested,
+    ControlRequest,
+    MembersConfirmed,
+    MembersRefused,
+    RunEvent,
+    StepEnding,
+    TimePassed,
+    Transition,
+)
 from agents.processes.steps import (
-    begin_steps,
-    role_of,
     timeout_failure,
     with_artifact,
     with_cancellation,
@@ -23,7 +34,6 @@ from bus_schema.identities import Identity
 from bus_schema.messages import Event
 from bus_schema.process import (
     ArtifactMissing,
-    ExecuteStep,
     ModelMisbehaved,
     ProcessCancelled,
     ProcessCompleted,
@@ -38,56 +48,7 @@ from bus_schema.process import (
 from bus_schema.runs import Run, RunStatus, Step, StepStatus
 
 ORCHESTRATOR = "svc.orchestrator"
-OVER = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
-
 _OPEN = frozenset({StepStatus.PENDING, StepStatus.RUNNING, StepStatus.PENDING_STORAGE})
-
-
-@dataclass(frozen=True)
-class MembersConfirmed:
-    """Storage knows who takes part, so that what the first step reads or makes is theirs alone."""
-
-
-@dataclass(frozen=True)
-class MembersRefused:
-    """Storage will not have these members, however often it is asked."""
-
-    reason: str
-
-
-@dataclass(frozen=True)
-class TimePassed:
-    """Some step's time has come: its attempt is over, may be repeated, or its artifact is missed."""
-
-
-@dataclass(frozen=True)
-class CancelRequested:
-    """A requester wants the run to stop."""
-
-    reason: str
-    by: Identity
-
-
-@dataclass(frozen=True)
-class ArtifactFound:
-    """Storage has an artifact by now."""
-
-    artifact: ArtifactRef
-
-
-StepEnding = StepCompleted | StepFailed | StepPendingStorage
-RunEvent = (
-    MembersConfirmed | MembersRefused | TimePassed | CancelRequested | ArtifactFound | StepEnding | ModelMisbehaved
-)
-
-
-@dataclass(frozen=True)
-class Transition:
-    """Result of an event: the run after it, orders for the roles, events to publish."""
-
-    run: Run
-    orders: tuple[ExecuteStep, ...] = ()
-    events: tuple[Event, ...] = ()
 
 
 def open_run(command: StartProcess, card: Card, started_by: Identity, now: datetime) -> Run:
@@ -117,12 +78,20 @@ def members_of(run: Run) -> tuple[Identity, ...]:
 
 
 def advance(card: Card, run: Run, event: RunEvent, now: datetime) -> Transition:
-    """Apply an event; what is late, repeated or out of place leaves the run as it is."""
-    if run.status in OVER:
+    """Apply an event; what is late, repeated or out of place leaves the run as it is.
+
+    Raises Rejected where a person asks for what cannot be done with the run as it is.
+    """
+    if isinstance(event, ControlRequest):
+        transition = controlled(card, run, event, now)
+    elif run.status in OVER:
         return Transition(_with_artifact(run, event, now))
-    if isinstance(event, CancelRequested):
+    elif isinstance(event, CancelRequested):
         return _cancel(run, event, now)
-    transition = _begin(run, event, now) if run.status is RunStatus.STARTING else _take_in(card, run, event, now)
+    elif run.status is RunStatus.STARTING:
+        transition = _begin(run, event, now)
+    else:
+        transition = _take_in(card, run, event, now)
     return _go_on(card, transition, now) if transition.run.status is RunStatus.RUNNING else transition
 
 
@@ -194,7 +163,7 @@ def _with_timers(card: Card, run: Run, now: datetime) -> Transition:
         elif step.status is StepStatus.PENDING_STORAGE and step.artifact is not None:
             alert = ArtifactMissing(run_id=run.run_id, step_id=step.step_id, artifact=step.artifact, since=step.due_at)
             events.append(alert)
-            run = with_step(run, with_missing_artifact(step))
+            run = with_step(run, with_missing_artifact(step, card.artifact_deadline_s, now))
     return Transition(run, events=tuple(events))
 
 

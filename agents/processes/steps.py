@@ -1,19 +1,17 @@
 """One step of a run, from attempt to attempt."""
 
 from datetime import datetime, timedelta
-from itertools import chain
 
 from bus_schema.artifacts import ArtifactRef, Manifest
-from bus_schema.cards import BRIEF, Card, CardStep
+from bus_schema.cards import CardStep
 from bus_schema.codes import Code
-from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed, StepPendingStorage
+from bus_schema.identities import Identity
+from bus_schema.process import StepCompleted, StepFailed, StepPendingStorage
 from bus_schema.runs import Misbehaviour, Run, Step, StepStatus
 
 _FIRST_PAUSE = timedelta(seconds=1)
 _LONGEST_PAUSE = timedelta(seconds=60)
 _MOST_MISBEHAVIOURS = 20
-# A step that may be missing holds nobody up: who needs it goes on with what is there.
-_SETTLED = frozenset({StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.PENDING_STORAGE})
 
 
 def pause_after(attempt: int) -> timedelta:
@@ -37,7 +35,7 @@ def with_artifact(
     """The step with its artifact, if the attempt that made it still counts."""
     if not _counts(step, ending):
         return step
-    step = _with(step, artifact=ending.artifact, context=ending.context, reason="")
+    step = _with(step, artifact=ending.artifact, context=ending.context, by=None, reason="")
     if isinstance(ending, StepCompleted):
         return _with(step, status=StepStatus.COMPLETED, finished_at=now, due_at=None)
     due_at = now + missing_after if step.critical else None
@@ -48,8 +46,8 @@ def with_failed_attempt(step: Step, plan: CardStep, failure: StepFailed, now: da
     """The step after an attempt without an artifact: to be tried again after a pause, or failed for good."""
     if step.status is not StepStatus.RUNNING or step.attempt != failure.attempt:
         return step
-    if failure.retryable and step.attempt < plan.attempts:
-        due_at = now + pause_after(step.attempt)
+    if failure.retryable and _attempts_now(step) < plan.attempts:
+        due_at = now + pause_after(_attempts_now(step))
         return _with(step, status=StepStatus.PENDING, due_at=due_at, reason=failure.reason)
     return _with(step, status=StepStatus.FAILED, due_at=None, finished_at=now, reason=failure.reason)
 
@@ -60,21 +58,49 @@ def timeout_failure(run_id: str, step: Step, plan: CardStep) -> StepFailed:
         run_id=run_id,
         step_id=step.step_id,
         attempt=step.attempt,
-        retryable=step.attempt < plan.attempts,
+        retryable=_attempts_now(step) < plan.attempts,
         reason=f"no result within {plan.timeout_s:g} s",
     )
 
 
 def with_registered_artifact(step: Step, artifact: ArtifactRef, now: datetime) -> Step:
-    """The step once storage has the artifact that it waits for; same id with other bytes is not that artifact."""
-    if step.status is not StepStatus.PENDING_STORAGE or not _same(step.artifact, artifact):
+    """The step once storage has the artifact that it waits for, or that came too late for it.
+
+    The same id with other bytes is not that artifact.
+    """
+    if step.status not in (StepStatus.PENDING_STORAGE, StepStatus.FAILED) or not _same(step.artifact, artifact):
         return step
     return _with(step, status=StepStatus.COMPLETED, finished_at=now, due_at=None, reason="")
 
 
-def with_missing_artifact(step: Step) -> Step:
-    """The step after its alert: it still waits, but nobody is told again."""
-    return _with(step, due_at=None, reason="its artifact is not registered yet")
+def with_missing_artifact(step: Step, missing_after_s: float, now: datetime) -> Step:
+    """The step whose artifact has not come: failed, until the artifact comes after all, or the step is tried again."""
+    reason = f"its artifact was not registered within {missing_after_s:g} s"
+    return _with(step, status=StepStatus.FAILED, due_at=None, finished_at=now, reason=reason)
+
+
+def to_be_made(step: Step) -> Step:
+    """The step before its next attempt, which has all its tries; an output that there is will be superseded."""
+    is_made = step.status is StepStatus.COMPLETED
+    return _with(
+        step,
+        status=StepStatus.PENDING,
+        attempts_before=step.attempt,
+        round=step.round + (step.artifact is not None),
+        before=step.artifact if is_made else step.before,
+        artifact=None,
+        context=None,
+        by=None,
+        due_at=None,
+        finished_at=None,
+        reason="",
+    )
+
+
+def with_output_of(step: Step, artifact: ArtifactRef, by: Identity, now: datetime) -> Step:
+    """The step with an output that a person has put in its place; no attempt counts any more."""
+    changes = {"status": StepStatus.COMPLETED, "attempts_before": step.attempt, "artifact": artifact, "by": by}
+    return _with(step, **changes, context=None, due_at=None, finished_at=now, reason="")
 
 
 def with_cancellation(step: Step, reason: str, now: datetime) -> Step:
@@ -94,7 +120,7 @@ def with_step(run: Run, changed: Step) -> Run:
 
 
 def _counts(step: Step, ending: StepCompleted | StepPendingStorage) -> bool:
-    if step.attempt != ending.attempt:
+    if step.attempt != ending.attempt or ending.attempt <= step.attempts_before:
         return False
     if step.status is StepStatus.PENDING_STORAGE:
         return isinstance(ending, StepCompleted) and _same(step.artifact, ending.artifact)
@@ -121,58 +147,9 @@ def checked_ending(ending: StepCompleted, found: Manifest | Code) -> StepComplet
     return StepFailed(**attempt, retryable=True, reason=reason)
 
 
+def _attempts_now(step: Step) -> int:
+    return step.attempt - step.attempts_before
+
+
 def _same(expected: ArtifactRef | None, artifact: ArtifactRef) -> bool:
     return expected is not None and (expected.artifact_id, expected.sha256) == (artifact.artifact_id, artifact.sha256)
-
-
-def begin_steps(card: Card, run: Run, now: datetime) -> tuple[Run, tuple[ExecuteStep, ...]]:
-    """Begin every step whose inputs are there and whose pause is over."""
-    orders = []
-    for plan, step in zip(card.steps, run.steps, strict=True):
-        if step.status is StepStatus.PENDING and _is_due(step, now) and _has_its_inputs(plan, run):
-            attempt = next_attempt(step, plan, now)
-            orders.append(_order(plan, run, attempt.attempt, now))
-            run = with_step(run, attempt)
-    return run, tuple(orders)
-
-
-def role_of(run: Run, order: ExecuteStep) -> str:
-    return next(step.role for step in run.steps if step.step_id == order.step_id)
-
-
-def _is_due(step: Step, now: datetime) -> bool:
-    return step.due_at is None or step.due_at <= now
-
-
-def _has_its_inputs(plan: CardStep, run: Run) -> bool:
-    return all(
-        step.status in ((StepStatus.COMPLETED,) if step.critical else _SETTLED)
-        for step in run.steps
-        if step.step_id in plan.inputs
-    )
-
-
-def _order(plan: CardStep, run: Run, attempt: int, now: datetime) -> ExecuteStep:
-    return ExecuteStep(
-        run_id=run.run_id,
-        step_id=plan.id,
-        attempt=attempt,
-        produces=plan.produces,
-        instructions=plan.instructions,
-        inputs=_inputs(plan, run),
-        params=run.params,
-        deadline=now + timedelta(seconds=plan.timeout_s),
-        started_by=run.started_by,
-        memory=plan.memory,
-        language=plan.language,
-        relevance=plan.relevance,
-    )
-
-
-def _inputs(plan: CardStep, run: Run) -> tuple[NamedInput, ...]:
-    brief = tuple(NamedInput(name=BRIEF, artifact=artifact) for artifact in run.inputs)
-    made = {step.step_id: step.artifact for step in run.steps if step.status is StepStatus.COMPLETED}
-    given = {name: (NamedInput(name=name, artifact=each),) for name, each in made.items() if each} | {BRIEF: brief}
-    inputs = tuple(chain.from_iterable(given.get(name, ()) for name in plan.inputs))
-    # A step whose every input may be missing still works from what the run was started with.
-    return inputs or brief

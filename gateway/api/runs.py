@@ -1,4 +1,4 @@
-"""Process runs over HTTP: start, list, inspect, cancel."""
+"""Process runs over HTTP: start, list, inspect, steer."""
 
 from collections.abc import Sequence
 from typing import Annotated, Self
@@ -7,14 +7,16 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from bus_schema.artifacts import ArtifactRef
+from bus_schema.artifacts import ArtifactRef, StepId
 from bus_schema.cards import BRIEF, Card, CardName
 from bus_schema.ids import mint
 from bus_schema.process import CancelProcess, ListProcesses, RunPage, StartProcess
+from bus_schema.run_control import PauseProcess, RerunProcess, ResumeProcess, RetryProcess
 from bus_schema.runs import Run, RunId, RunStatus
 from config.shipped import shipped_names
 from gateway.backend import Backend, BackendDependency, Cursor
 from mindbus.sdk.errors import ArtifactRejected, StorageAway
+from mindbus.sdk.run_outputs import replace_output
 from mindbus.sdk.transfers import NewArtifact, PutOptions
 
 router = APIRouter(tags=["runs"])
@@ -44,6 +46,28 @@ class CancelRunRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     reason: str = Field(default="", max_length=1000)
+
+
+class RetryRunRequest(BaseModel):
+    """Step to make anew; without one, what has failed is tried again."""
+
+    model_config = ConfigDict(extra="forbid")
+    from_step: StepId | None = None
+
+
+class RerunRequest(BaseModel):
+    """Parameters that differ from those of the earlier run."""
+
+    model_config = ConfigDict(extra="forbid")
+    params: dict[str, str] = Field(default={}, max_length=50)
+    run_id: RunId | None = None
+
+
+class StepOutput(BaseModel):
+    """Text that takes the place of a step's output, Markdown."""
+
+    model_config = ConfigDict(extra="forbid")
+    text: str = Field(min_length=1, max_length=1024 * 1024)
 
 
 @router.get("/runs")
@@ -78,6 +102,39 @@ async def cancel(run_id: RunId, backend: BackendDependency, why: CancelRunReques
     return await backend.bus.request(CancelProcess(run_id=run_id, reason=why.reason if why else ""), trace=run_id)
 
 
+@router.post("/runs/{run_id}/pause")
+async def pause(run_id: RunId, backend: BackendDependency, why: CancelRunRequest | None = None) -> Run:
+    """Start no further step; results of those under way are taken in."""
+    return await backend.bus.request(PauseProcess(run_id=run_id, reason=why.reason if why else ""), trace=run_id)
+
+
+@router.post("/runs/{run_id}/resume")
+async def resume(run_id: RunId, backend: BackendDependency) -> Run:
+    """Go on with a paused run."""
+    return await backend.bus.request(ResumeProcess(run_id=run_id), trace=run_id)
+
+
+@router.post("/runs/{run_id}/retry")
+async def retry(run_id: RunId, backend: BackendDependency, what: RetryRunRequest | None = None) -> Run:
+    """Go on from what has failed, or make a step anew with all that was made of it; other outputs are used."""
+    return await backend.bus.request(RetryProcess(run_id=run_id, from_step=what and what.from_step), trace=run_id)
+
+
+@router.post("/runs/{run_id}/rerun", status_code=201)
+async def rerun(run_id: RunId, request: RerunRequest, response: Response, backend: BackendDependency) -> Run:
+    """Start a new run with the same card and inputs, and other parameters where given."""
+    started = await start_again(backend, run_id, request)
+    response.headers["Location"] = f"/api/runs/{started.run_id}"
+    return started
+
+
+@router.put("/runs/{run_id}/steps/{step_id}/output")
+async def replace(run_id: RunId, step_id: StepId, output: StepOutput, backend: BackendDependency) -> Run:
+    """Put a text in place of a step's output, as a new version; what was made of the old one is made anew."""
+    async with backend.own_artifacts() as artifacts:
+        return await replace_output(backend.bus, artifacts, run_id, step_id, output.text)
+
+
 @router.get("/cards")
 async def cards() -> list[str]:
     """Names of the shipped process cards."""
@@ -96,6 +153,13 @@ async def start_run(backend: Backend, request: StartRunRequest) -> Run:
     fields = {"card": request.card, "card_name": request.card_name, "params": request.params}
     await backend.bus.request(StartProcess(run_id=run_id, inputs=tuple(inputs), **fields), trace=run_id)
     return await backend.run(run_id)
+
+
+async def start_again(backend: Backend, run_id: str, request: RerunRequest) -> Run:
+    """A new run of an earlier one's card and inputs. Raises ReplyError."""
+    new = request.run_id or mint("run")
+    await backend.bus.request(RerunProcess(run_id=new, of_run=run_id, params=request.params), trace=new)
+    return await backend.run(new)
 
 
 async def _register(backend: Backend, run_id: str, briefs: Sequence[str]) -> list[ArtifactRef]:

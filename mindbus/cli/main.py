@@ -67,7 +67,7 @@ COMMANDS = {
         "mindbus.cli.events",
     ),
     "artifacts": Place(_WORK, "Put, get and inspect artifacts.", "mindbus.cli.artifacts"),
-    "process": Place(_WORK, "Run Process Cards and look at their runs."),
+    "process": Place(_WORK, "Run Process Cards, look at their runs and steer them."),
     "chat": Place(
         _WORK,
         "Say something to the assistant, or talk until Ctrl-D.",

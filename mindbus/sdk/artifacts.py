@@ -8,12 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Self, Unpack
 
-from bus_schema.artifacts import Manifest
+from bus_schema.artifacts import ArtifactRef, Manifest
 from bus_schema.ids import mint
-from bus_schema.storage import Registration
+from bus_schema.storage import GetVersions, Registration
 from bus_schema.uploads import FoundManifest
 from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now
+from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.files.store import has_direct_access, open_files
 from mindbus.logs import logger
 from mindbus.sdk.access import ArtifactAccess, DirectAccess, FolderAccess
@@ -163,6 +164,14 @@ class Artifacts:
     async def manifest(self, artifact_id: str, *, trace: str | None = None) -> Manifest:
         """The manifest, if storage lets this participant read it. Raises ArtifactNotFound, StorageAway."""
         return await self._policy.retry(lambda: self._storage.manifest(artifact_id, trace))
+
+    async def newest(self, artifact: ArtifactRef, *, trace: str) -> ArtifactRef:
+        """The latest version of an artifact; the artifact itself where storage does not say."""
+        try:
+            versions = await self._bus.request(GetVersions(artifact_id=artifact.artifact_id), trace=trace)
+        except (BusUnavailable, ReplyError):
+            return artifact
+        return versions.items[-1].ref if versions.items else artifact
 
     @asynccontextmanager
     async def open(self, artifact_id: str, **options: Unpack[ReadOptions]) -> AsyncIterator[ArtifactReader]:

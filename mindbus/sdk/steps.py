@@ -62,7 +62,10 @@ class StepArtifacts:
         return await self._retry(read)
 
     async def put(self, content: bytes, content_type: str, context: AIContext) -> Put:
-        """Put the attempt's artifact. Raises BufferFull, ArtifactRejected."""
+        """Put the attempt's artifact, a new version of the one before. Raises BufferFull, ArtifactRejected."""
+        before = self.order.supersedes
+        # An attempt that no longer counts may have put its version all the same.
+        newest = None if before is None else await self.artifacts.newest(before, trace=self.order.run_id)
         try:
             return await self.artifacts.put(
                 content,
@@ -71,6 +74,7 @@ class StepArtifacts:
                 content_type=content_type,
                 trace=self.order.run_id,
                 step=self.order.step_id,
+                supersedes=newest,
                 context=context,
             )
         except ArtifactConflict as conflict:

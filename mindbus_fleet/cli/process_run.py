@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -23,8 +25,8 @@ from bus_schema.runs import Run, RunStatus, Step, StepStatus
 from mindbus.bus.client import Client
 from mindbus.bus.subscriptions import EventSubscription
 from mindbus.cli.artifact_upload import put_or_fail
-from mindbus.cli.console import errors, note, table
-from mindbus.cli.errors import CommandError
+from mindbus.cli.console import errors, note, say, show, show_result, table
+from mindbus.cli.errors import CommandError, UsageError
 from mindbus.cli.session import answer_if_there
 from mindbus.errors import ReplyError
 from mindbus.sdk.artifacts import Artifacts
@@ -37,6 +39,10 @@ _COLOURS = {
     StepStatus.FAILED: "red",
     StepStatus.CANCELLED: "red",
 }
+Set = Annotated[
+    list[str] | None, typer.Option("--set", "--param", metavar="K=V", help="A parameter of the card; may be repeated.")
+]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Return once it has started.")]
 OVER = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
 
 
@@ -57,6 +63,36 @@ def misbehaviour_lines(run: Run) -> Iterator[str]:
             words = f": “{each.words}”" if each.words else ""
             kind = each.kind.value.replace("_", " ")
             yield f"{step.step_id}, attempt {each.attempt}, {each.call}: {kind} by {each.model_name}{words}"
+
+
+def show_run(found: Run) -> None:
+    show(step_table(found))
+    for line in misbehaviour_lines(found):
+        say(line)
+    if found.reason:
+        say(f"reason: {found.reason}")
+    if found.result is not None:
+        say(f"result: {found.result.artifact_id}   (mindbus artifacts get {found.result.artifact_id} -o FILE)")
+    if found.status in (RunStatus.FAILED, RunStatus.CANCELLED):
+        say(f"go on with what is there: mindbus process retry {found.run_id}")
+
+
+def finish(ended: Run, *, as_json: bool, no_wait: bool) -> None:
+    """Show a run; exit 1 unless it has completed, or nobody waited for that."""
+    show_result(ended, show_run, as_json=as_json)
+    if not no_wait and ended.status is not RunStatus.COMPLETED:
+        raise typer.Exit(1)
+
+
+def params_of(texts: Sequence[str] | None) -> dict[str, str]:
+    """Parameters by name. Raises UsageError."""
+    params: dict[str, str] = {}
+    for each in texts or ():
+        key, equals, value = each.partition("=")
+        if not equals or not key:
+            raise UsageError(f"--set {each!r} is not K=V")
+        params[key] = value
+    return params
 
 
 def _row(step: Step) -> tuple[object, ...]:
@@ -158,6 +194,12 @@ async def follow(run_id: str, bus: Client, seen: Callable[[Run, Mapping[str, str
                 news.clear()
         finally:
             await end(hearing)
+
+
+async def end_of(run_id: str, bus: Client, *, as_json: bool) -> Run:
+    """The run, once it is over; its progress is shown meanwhile."""
+    with Progress(is_silent=as_json) as progress:
+        return await follow(run_id, bus, progress)
 
 
 class Progress:

@@ -5,7 +5,7 @@ import hashlib
 import json
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +256,7 @@ async def test_a_run_from_its_briefs_to_its_end(settings: FleetSettings) -> None
         content = await gateway.http.get(f"/api/artifacts/{final}/content", params={"trace": "run_mine"})
         lineage = await gateway.ok("GET", f"/api/artifacts/{final}/lineage", params={"trace": "run_mine"})
         refused = await gateway.no("POST", "/api/runs", json={"card_name": "no_such", "briefs": ["x"]})
+        await a_steered_run(gateway, run)
 
     assert created.status_code == 201
     assert created.headers["location"] == "/api/runs/run_mine"
@@ -264,6 +265,39 @@ async def test_a_run_from_its_briefs_to_its_end(settings: FleetSettings) -> None
     assert run["result"]["sha256"] == hashlib.sha256(content.content).hexdigest()
     assert [node["artifact_type"] for node in lineage["nodes"]].count("brief") == 1
     assert refused[0] in (404, 422)
+
+
+async def a_steered_run(gateway: Served, run: dict[str, Any]) -> None:
+    """An output is put in place and what was made of it made anew; a run is made again, paused, resumed."""
+
+    def in_status(run_id: str, status: str) -> Callable[[], Awaitable[Any]]:
+        async def look() -> Any:
+            found = await gateway.ok("GET", f"/api/runs/{run_id}")
+            return found if found["status"] == status else None
+
+        return look
+
+    mine = {"text": "Линдвик греет бассейн катком: труба стоила 1,46 млн и работает с 2023 года."}
+    assert (await gateway.ok("PUT", "/api/runs/run_mine/steps/edit/output", json=mine))["status"] == "running"
+    remade: Any = await until(in_status("run_mine", "completed"), 60)
+    final, latest = (each["result"]["artifact_id"] for each in (run, remade))
+    versions = await gateway.ok("GET", f"/api/artifacts/{final}/versions", params={"trace": "run_mine"})
+    assert [each["id"] for each in versions["items"]] == [final, latest]
+    steps = {step["step_id"]: step for step in remade["steps"]}
+    assert {name: each["attempt"] for name, each in steps.items() if each["attempt"] > 1} == {"final": 2}
+    assert (steps["edit"]["by"], steps["edit"]["artifact"]["version"]) == ("user.local", 2)
+    assert steps["edit"]["artifact"]["artifact_id"] in steps["final"]["context"]["input_artifacts"]
+    assert (await gateway.no("PUT", "/api/runs/run_mine/steps/none/output", json=mine))[:2] == (422, "invalid")
+    over = await gateway.no("POST", "/api/runs/run_mine/retry")
+    assert over == (409, "conflict", "run_mine is completed, and nothing has failed; name a step")
+
+    changed = {"params": {"tone": "warm"}, "run_id": "run_again"}
+    again = await gateway.ok("POST", "/api/runs/run_mine/rerun", json=changed)
+    assert (again["params"], again["inputs"]) == ({"tone": "warm"}, run["inputs"])
+    await until(in_status("run_again", "running"), 20)
+    paused = await gateway.ok("POST", "/api/runs/run_again/pause", json={"reason": "lunch"})
+    assert (paused["status"], paused["reason"]) == ("paused", "lunch")
+    assert (await gateway.ok("POST", "/api/runs/run_again/resume"))["status"] == "running"
 
 
 async def test_a_run_can_be_called_off(settings: FleetSettings) -> None:

@@ -8,13 +8,13 @@ from urllib.parse import quote
 from nicegui import ui
 
 from bus_schema.envelope import Envelope
-from bus_schema.process import CancelProcess, StepProgress
+from bus_schema.process import StepProgress
 from bus_schema.runs import Run, RunStatus, StepStatus
 from bus_schema.storage import SearchArtifacts
-from gateway.ui.components import attributes, box, button, figure, head, icon_link, identifier, refill, tag, text
-from gateway.ui.dialogs import confirm
+from gateway.ui.components import attributes, box, figure, head, icon_link, identifier, refill, tag, text
 from gateway.ui.page_session import PageSession
 from gateway.ui.runs.artifact_screen import ArtifactPanel
+from gateway.ui.runs.control import RunControls
 from gateway.ui.runs.lineage import drawing_of, graph_of_run
 from gateway.ui.runs.steps import OVER, STATUS_COLOURS, StepList
 from gateway.ui.sections import ScreenSection
@@ -32,6 +32,7 @@ class RunScreen:
         self.notes: dict[str, str] = {}
         self.run: Run | None = None
         self._is_stale = True
+        self.controls = RunControls(session, run_id)
         i18n = session.i18n
         with box("mb-run"):
             with box("mb-run-left mb-scroll"):
@@ -41,7 +42,7 @@ class RunScreen:
                         self._figures = {name: figure(i18n(f"run.{name}"), "mb-label") for name in _FIGURES}
                 body = box()
                 self.part = ScreenSection(i18n, body)
-                self.steps = StepList(i18n, body)
+                self.steps = StepList(i18n, body, self.controls.of_step)
             with box("mb-run-right"):
                 self._graph_head()
                 self._graph = ui.html("", sanitize=False).classes("mb-scroll mb-lineage")
@@ -121,8 +122,7 @@ class RunScreen:
             identifier(i18n, run.run_id)
             text(run.started_by, "mb-meta mb-ell mb-grow")
             icon_link("timeline", i18n("chat.on_timeline"), f"/timeline?trace={quote(run.run_id)}&range=24h")
-            if run.status not in OVER:
-                button(i18n("run.cancel"), self._cancel, "mb-small mb-quiet mb-err", "stop")
+            self.controls.head(run)
             if run.reason:
                 text(run.reason, "mb-meta mb-reason", "p")
 
@@ -133,10 +133,3 @@ class RunScreen:
         self._figures["elapsed"].set_text(i18n.clock(((run.finished_at or now) - run.started_at).total_seconds()))
         self._figures["steps"].set_text(f"{done}/{len(run.steps)}")
         self._figures["attempts"].set_text(str(sum(step.attempt for step in run.steps)))
-
-    async def _cancel(self) -> None:
-        i18n = self.session.i18n
-        if await confirm(i18n, i18n("run.cancel_title"), i18n("run.cancel_text"), i18n("run.cancel"), 1):
-            cancelling = self.session.backend.bus.request(CancelProcess(run_id=self.run_id), trace=self.run_id)
-            await self.session.attempt(cancelling, i18n("run.cancelled"))
-            await self.refresh()

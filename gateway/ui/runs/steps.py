@@ -1,6 +1,6 @@
 """The steps of a run on a shared time scale."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote
@@ -19,6 +19,7 @@ STATUS_COLOURS = {
     RunStatus.FAILED: "err",
     RunStatus.RUNNING: "acc",
     RunStatus.STARTING: "acc",
+    RunStatus.PAUSED: "warn",
     RunStatus.COMPLETED: "ok",
 }
 _COLOURS = {StepStatus.RUNNING: "acc", StepStatus.FAILED: "err"}
@@ -28,6 +29,7 @@ _SIGNS = {
     StepStatus.FAILED: "close",
     StepStatus.CANCELLED: "stop",
 }
+StepActions = Callable[[Run, Step], None]
 _MARKS = 5
 _MISBEHAVIOURS = 3
 
@@ -62,13 +64,13 @@ class StepItem:
 
 
 class StepList:
-    """Rows of steps with a bar each."""
+    """Rows of steps with a bar each, and with what can be done with them."""
 
-    def __init__(self, i18n: Localizer, place: Element) -> None:
+    def __init__(self, i18n: Localizer, place: Element, actions: StepActions) -> None:
         self.i18n = i18n
         with place:
             self._scale = attributes(box("mb-scale"), aria_hidden="true")
-            self._rows: Rows[StepItem] = Rows(box("mb-steps"), lambda _seen: _Row(i18n))
+            self._rows: Rows[StepItem] = Rows(box("mb-steps"), lambda _seen: _Row(i18n, actions))
 
     def show(self, run: Run, notes: Mapping[str, str], now: datetime, selected: str) -> None:
         ends = run.finished_at or now
@@ -81,8 +83,8 @@ class StepList:
 
 
 class _Row:
-    def __init__(self, i18n: Localizer) -> None:
-        self._i18n = i18n
+    def __init__(self, i18n: Localizer, actions: StepActions) -> None:
+        self._i18n, self._actions = i18n, actions
         self._drawn: tuple[object, ...] = ()
         with attributes(box("mb-step"), tabindex="0") as self.element:
             self._sign = box("mb-step-sign")
@@ -107,7 +109,18 @@ class _Row:
         self._took.set_text(i18n.seconds(seen.took_s) if seen.took_s is not None else "")
         self._line.style(replace=seen.bar_style)
         self._line.classes(replace=f"mb-gantt-{step.status.value}")
-        drawn = (step.status, step.attempt, step.reason, step.artifact, step.misbehaviours, seen.note, seen.selected)
+        drawn = (
+            seen.run.status,
+            step.by,
+            step.status,
+            step.attempt,
+            step.reason,
+            step.artifact,
+            step.round,
+            step.misbehaviours,
+            seen.note,
+            seen.selected,
+        )
         if drawn != self._drawn:
             self._drawn = drawn
             self._show_state(step)
@@ -129,7 +142,9 @@ class _Row:
     def _show_more(self, seen: StepItem) -> None:
         i18n, step = self._i18n, seen.step
         with refill(self._more):
-            if step.attempt > 1 or (step.reason and step.status is not StepStatus.PENDING_STORAGE):
+            if step.round > 1:
+                text(i18n("step.round", n=step.round), "mb-meta mb-t2")
+            elif step.attempt > 1 or (step.reason and step.status is not StepStatus.PENDING_STORAGE):
                 attempt = i18n("step.attempt", n=step.attempt) if step.attempt > 1 else ""
                 text(": ".join(part for part in (attempt, step.reason) if part), "mb-meta mb-t2")
             if step.status is StepStatus.PENDING_STORAGE:
@@ -141,8 +156,12 @@ class _Row:
             for each in step.misbehaviours[-_MISBEHAVIOURS:]:
                 told = i18n(f"misbehaviour.{each.kind.value}", model=each.model_name)
                 text(f"{told}: “{each.words}”" if each.words else told, "mb-meta mb-t2 mb-misbehaviour")
+            if step.by is not None:
+                text(i18n("step.by", who=step.by), "mb-meta mb-t2")
             if step.artifact is not None:
-                _artifact(i18n, seen, step.artifact)
+                with box("mb-line-x mb-wrap"):
+                    _artifact(i18n, seen, step.artifact)
+                    self._actions(seen.run, step)
 
 
 def _artifact(i18n: Localizer, seen: StepItem, ref: ArtifactRef) -> None:

@@ -1,20 +1,23 @@
 """The rules of a run, told one by one."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agents.processes.saga import (
+from agents.processes.run_events import (
     ArtifactFound,
     CancelRequested,
     MembersConfirmed,
     MembersRefused,
+    OutputGiven,
+    PauseRequested,
+    ResumeRequested,
+    RetryRequested,
     RunEvent,
     TimePassed,
-    advance,
-    members_of,
-    open_run,
 )
+from agents.processes.saga import advance, members_of, open_run
 from agents.processes.steps import pause_after
 from bus_schema.artifacts import AIContext, ArtifactRef
 from bus_schema.cards import Card, CardStep
@@ -32,10 +35,13 @@ from bus_schema.process import (
     StepPendingStorage,
     StepStarted,
 )
+from bus_schema.run_control import OutputReplaced, ProcessPaused, ProcessResumed, ProcessRetried
 from bus_schema.runs import Run, RunStatus, Step, StepStatus
+from mindbus.errors import Rejected
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 RUN = "run_1"
+ANNA = "user.anna"
 
 
 def an_artifact(name: str = "a", sha: str = "0") -> ArtifactRef:
@@ -65,6 +71,10 @@ def pending(step: str, attempt: int = 1) -> StepPendingStorage:
     return StepPendingStorage(
         run_id=RUN, step_id=step, attempt=attempt, artifact=an_artifact(step), context=AIContext()
     )
+
+
+def retry(from_step: str | None = None) -> RetryRequested:
+    return RetryRequested(from_step, ANNA)
 
 
 def failed(step: str, attempt: int = 1, *, retryable: bool = True) -> StepFailed:
@@ -303,17 +313,138 @@ def test_the_agents_own_word_ends_the_wait_too() -> None:
     assert Story(a_step("a")).tell(pending("a")).tell(completed("a")).run.status is RunStatus.COMPLETED
 
 
-def test_a_critical_artifact_that_is_missing_past_its_deadline_raises_one_alert() -> None:
-    story = Story(a_step("a")).tell(pending("a"))
+def test_a_critical_artifact_that_never_comes_fails_its_step_with_an_alert() -> None:
+    story = Story(a_step("a"), a_step("b", "a")).tell(pending("a"))
     assert story.tell(TimePassed(), after_s=899).told == []
 
     story.tell(TimePassed(), after_s=1)
-    assert story.told == [
-        ArtifactMissing(run_id=RUN, step_id="a", artifact=an_artifact("a"), since=NOON + timedelta(seconds=900))
-    ]
+    missing = ArtifactMissing(run_id=RUN, step_id="a", artifact=an_artifact("a"), since=NOON + timedelta(seconds=900))
+    reason = "its artifact was not registered within 900 s"
+    assert story.told == [missing, ProcessFailed(run_id=RUN, step_id="a", reason=reason)]
 
     assert story.tell(TimePassed(), after_s=9000).told == []
-    assert story.tell(ArtifactFound(an_artifact("a"))).run.status is RunStatus.COMPLETED
+
+
+@pytest.mark.parametrize(("comes", "sent"), [(True, [("b", 1)]), (False, [("a", 2)])])
+def test_an_artifact_that_comes_too_late_is_used_by_the_retry(comes: bool, sent: list[tuple[str, int]]) -> None:
+    story = Story(a_step("a"), a_step("b", "a")).tell(pending("a")).tell(TimePassed(), after_s=900)
+    if comes:
+        assert story.tell(ArtifactFound(an_artifact("a"))).run.status is RunStatus.FAILED
+
+    assert story.tell(retry()).sent == sent
+
+
+def test_a_paused_run_takes_results_in_and_sends_nothing() -> None:
+    story = Story(a_step("a"), a_step("b", "a")).tell(PauseRequested("обед", ANNA))
+    assert story.told == [ProcessPaused(run_id=RUN, reason="обед", paused_by=ANNA)]
+    assert (story.run.status, story.run.reason) == (RunStatus.PAUSED, "обед")
+    assert story.tell(PauseRequested("again", ANNA)).told == []
+
+    story.tell(completed("a"))
+    assert (story.sent, story.step("a").status) == ([], StepStatus.COMPLETED)
+
+    story.tell(ResumeRequested(ANNA))
+    assert story.told[0] == ProcessResumed(run_id=RUN, resumed_by=ANNA)
+    assert (story.run.status, story.run.reason, story.sent) == (RunStatus.RUNNING, "", [("b", 1)])
+
+
+def test_a_paused_run_can_be_cancelled() -> None:
+    story = Story(a_step("a")).tell(PauseRequested("", ANNA), CancelRequested("", ANNA))
+
+    assert story.run.status is RunStatus.CANCELLED
+
+
+def test_a_retry_uses_what_is_there_and_gives_the_failed_step_all_its_attempts() -> None:
+    story = Story(a_step("a"), a_step("b", "a"), a_step("c", "b")).tell(completed("a"))
+    story.tell(failed("b")).tell(TimePassed(), after_s=1).tell(failed("b", 2))
+    assert story.run.status is RunStatus.FAILED
+
+    story.tell(retry())
+
+    assert story.told[0] == ProcessRetried(run_id=RUN, steps=("b", "c"), retried_by=ANNA)
+    assert (story.run.status, story.run.finished_at, story.run.reason) == (RunStatus.RUNNING, None, "")
+    assert story.sent == [("b", 3)]
+    assert (story.orders[0].round, story.orders[0].supersedes) == (1, None)
+    story.tell(failed("b", 3))
+    assert (story.step("b").status, story.run.status) == (StepStatus.PENDING, RunStatus.RUNNING)
+    assert story.tell(TimePassed(), after_s=1).sent == [("b", 4)]
+    assert story.tell(completed("b", 4)).sent == [("c", 1)]
+
+
+def test_a_retry_from_a_step_makes_new_versions_of_it_and_of_what_was_made_of_it() -> None:
+    story = Story(a_step("a"), a_step("b", "a"), a_step("aside"), a_step("c", "b", "aside"))
+    story.tell(completed("a"), completed("aside")).tell(completed("b")).tell(completed("c"))
+    assert story.run.status is RunStatus.COMPLETED
+
+    story.tell(retry("b"))
+
+    assert story.told[0] == ProcessRetried(run_id=RUN, from_step="b", steps=("b", "c"), retried_by=ANNA)
+    (order,) = story.orders
+    assert (order.step_id, order.attempt, order.round, order.supersedes) == ("b", 2, 2, an_artifact("b"))
+    assert story.tell(completed("b")).sent == [], "the attempt of before the retry counts no more"
+    assert story.step("b").status is StepStatus.RUNNING
+    assert story.tell(completed("b", 2)).sent == [("c", 2)]
+    assert story.tell(completed("c", 2)).run.status is RunStatus.COMPLETED
+
+
+def test_a_retry_of_a_run_that_goes_on_puts_an_attempt_off_that_works_from_the_old_output() -> None:
+    story = Story(a_step("a"), a_step("b", "a")).tell(completed("a"))
+
+    assert story.tell(retry("a")).sent == [("a", 2)]
+    assert story.tell(completed("b")).run.status is RunStatus.RUNNING
+    assert story.tell(completed("a", 2)).sent == [("b", 2)]
+
+
+def test_an_output_that_a_person_puts_in_place_is_what_the_next_steps_work_from() -> None:
+    story = Story(a_step("a"), a_step("b", "a"), a_step("c", "b")).tell(completed("a")).tell(completed("b"))
+    edited = an_artifact("edited")
+
+    story.tell(OutputGiven("a", edited, ANNA))
+
+    replaced = OutputReplaced(run_id=RUN, step_id="a", artifact=edited, steps=("b", "c"), replaced_by=ANNA)
+    assert story.told[0] == replaced
+    assert (story.step("a").artifact, story.step("a").by) == (edited, ANNA)
+    assert story.sent == [("b", 2)]
+    assert story.orders[0].inputs[0].artifact == edited
+    before = story.run
+    assert story.tell(OutputGiven("a", edited, ANNA), completed("a")).run == before
+
+
+def test_an_output_put_in_place_of_the_result_is_the_new_result() -> None:
+    story = Story(a_step("a")).tell(completed("a")).tell(OutputGiven("a", an_artifact("edited"), ANNA))
+
+    assert (story.run.status, story.run.result) == (RunStatus.COMPLETED, an_artifact("edited"))
+
+
+def test_an_output_put_in_place_of_a_step_that_failed_saves_the_run() -> None:
+    story = Story(a_step("a"), a_step("b", "a")).tell(failed("a", retryable=False))
+
+    assert story.tell(OutputGiven("a", an_artifact("by-hand"), ANNA)).sent == [("b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("events", "request_", "reason"),
+    [
+        ([completed("a")], PauseRequested("", ANNA), "run_1 is completed; only a run that goes on can be paused"),
+        ([completed("a")], ResumeRequested(ANNA), "run_1 is completed; a run that is over is retried"),
+        ([completed("a")], RetryRequested(None, ANNA), "run_1 is completed, and nothing has failed; name a step"),
+        ([], RetryRequested(None, ANNA), "run_1 is running, and nothing has failed; name a step"),
+        ([], RetryRequested("zz", ANNA), "card has no step 'zz'; it has a"),
+        ([], OutputGiven("zz", an_artifact(), ANNA), "card has no step 'zz'; it has a"),
+    ],
+)
+def test_what_cannot_be_done_with_a_run_is_refused_with_the_reason(
+    events: list[RunEvent], request_: RunEvent, reason: str
+) -> None:
+    story = Story(a_step("a")).tell(*events)
+
+    with pytest.raises(Rejected, match=re.escape(reason)):
+        story.tell(request_)
+
+
+def test_a_run_that_has_not_begun_is_not_steered() -> None:
+    with pytest.raises(Rejected, match="has not begun yet"):
+        Story(a_step("a"), begun=False).tell(PauseRequested("", ANNA))
 
 
 def test_a_cancelled_run_sends_nothing_more() -> None:

@@ -1,21 +1,26 @@
 """Any card, any order of happenings, repeated, late, made up: what always holds of a run."""
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from agents.processes.saga import (
+from agents.processes.run_events import (
     OVER,
     ArtifactFound,
     CancelRequested,
+    ControlRequest,
     MembersConfirmed,
+    OutputGiven,
+    PauseRequested,
+    ResumeRequested,
+    RetryRequested,
     RunEvent,
     TimePassed,
-    advance,
-    open_run,
 )
+from agents.processes.saga import advance, open_run
 from bus_schema.artifacts import AIContext, ArtifactRef
 from bus_schema.cards import BRIEF, Card, CardStep
 from bus_schema.messages import Event
@@ -32,6 +37,7 @@ from bus_schema.process import (
     StepPendingStorage,
 )
 from bus_schema.runs import Run, RunStatus, StepStatus
+from mindbus.errors import Rejected
 
 RUN = "run_1"
 BRIEF_REF = ArtifactRef(artifact_id="art_brief", version=1, sha256="b" * 64, size_bytes=1, content_type="text/plain")
@@ -110,6 +116,33 @@ class AnyRun(RuleBasedStateMachine):
         if dice == 0:
             self.take(CancelRequested("", "user.anna"))
 
+    @rule(data=st.data())
+    def steer_now_and_then(self, data: st.DataObject) -> None:
+        step = data.draw(st.sampled_from(sorted(self.plans)))
+        self.made += 1
+        given = BRIEF_REF.model_copy(update={"artifact_id": f"art_by_hand_{self.made}"})
+        requests: list[ControlRequest] = [PauseRequested("", "user.anna"), ResumeRequested("user.anna")]
+        requests += [RetryRequested(each, "user.anna") for each in (None, step)]
+        requests.append(OutputGiven(step, given, "user.anna"))
+        with suppress(Rejected):
+            self.steer(data.draw(st.sampled_from(requests)))
+
+    def steer(self, request: ControlRequest) -> None:
+        before = self.run
+        moved = advance(self.card, before, request, self.now)
+        self.run = moved.run
+        if not isinstance(request, PauseRequested | ResumeRequested):
+            # The story begins anew, but for attempts that were sent and outputs that are kept.
+            kept = {step.step_id for step in self.run.steps if step.status in MADE}
+            self.results = {step: result for step, result in self.results.items() if step in kept}
+            if isinstance(request, OutputGiven):
+                self.results[request.step_id] = request.artifact
+            self.told = [told for told in self.told if isinstance(told, ProcessStarted)]
+        self.told += moved.events
+        self.holds_of_orders(before, moved.orders)
+        self.holds_of_results()
+        self.holds_of_the_end(self.run)
+
     def ending(self, step: str, attempt: int, how: str) -> StepCompleted | StepPendingStorage | StepFailed:
         if how.startswith("failed"):
             return StepFailed(run_id=RUN, step_id=step, attempt=attempt, retryable=how == "failed", reason="x")
@@ -132,13 +165,15 @@ class AnyRun(RuleBasedStateMachine):
         assert (again.run, again.orders, again.events) == (self.run, (), ()), "what comes twice counts once"
 
     def holds_of_orders(self, before: Run, orders: tuple[ExecuteStep, ...]) -> None:
-        assert not (orders and before.status in OVER), "a run that is over sends nothing"
+        assert not (orders and self.run.status is not RunStatus.RUNNING), "only a run that goes on sends anything"
         steps = {step.step_id: step for step in self.run.steps}
         for order in orders:
             plan = self.plans[order.step_id]
             assert (order.step_id, order.attempt) not in self.orders, "an attempt goes out once"
             assert order.attempt == 1 or (order.step_id, order.attempt - 1) in self.orders, "attempts have no gaps"
-            assert order.attempt <= plan.attempts, "attempts are limited"
+            step = steps[order.step_id]
+            assert order.attempt - step.attempts_before <= plan.attempts, "attempts are limited"
+            assert (order.round, order.supersedes) == (step.round, step.before)
             assert order.step_id not in self.results, "no step is repeated after its result"
             assert order.deadline == self.now + timedelta(seconds=plan.timeout_s)
             assert order.inputs, "nobody works from nothing"
@@ -178,6 +213,8 @@ class AnyRun(RuleBasedStateMachine):
         for _ in range(100):
             if self.run.status in OVER:
                 return
+            if self.run.status is RunStatus.PAUSED:
+                self.steer(ResumeRequested("user.anna"))
             for step in self.run.steps:
                 if step.status is StepStatus.RUNNING:
                     self.take(self.ending(step.step_id, step.attempt, "completed"))

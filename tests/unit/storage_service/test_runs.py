@@ -6,7 +6,8 @@ from functools import partial
 
 import pytest
 
-from agents.processes.saga import MembersConfirmed, advance, open_run
+from agents.processes.run_events import MembersConfirmed
+from agents.processes.saga import advance, open_run
 from bus_schema.process import ListProcesses, RunPage
 from bus_schema.runs import Run, RunStatus, StepStatus
 from mindbus.sql.database import Database

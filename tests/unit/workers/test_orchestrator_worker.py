@@ -30,6 +30,14 @@ from bus_schema.process import (
     StepStarted,
 )
 from bus_schema.replies import Code
+from bus_schema.run_control import (
+    OutputReplaced,
+    PauseProcess,
+    ReplaceOutput,
+    RerunProcess,
+    ResumeProcess,
+    RetryProcess,
+)
 from bus_schema.runs import Run, RunStatus, StepStatus
 from config.settings import FleetSettings
 from mindbus import Rejected
@@ -333,14 +341,87 @@ async def test_other_bytes_under_the_awaited_id_do_not_end_the_wait(desk: Desk) 
     assert desk.told == [ProcessCompleted]
 
 
-async def test_a_missing_critical_artifact_is_an_alert(desk: Desk) -> None:
-    await desk.begun(a_step("a"))
-    await desk.hear(buffered(desk.orders[0]))
+async def test_a_critical_artifact_that_never_comes_is_an_alert_and_what_comes_late_is_used_by_the_retry(
+    desk: Desk,
+) -> None:
+    start = await desk.begun(a_step("a"), a_step("b", "a"))
+    late = buffered(desk.orders[0])
+    await desk.hear(late)
 
     await desk.tick("check_deadlines", after_s=900)
-    assert desk.told == [ArtifactMissing]
+    assert desk.told == [ArtifactMissing, ProcessFailed]
     await desk.tick("check_deadlines", after_s=900)
     assert desk.told == []
+
+    await desk.hear(registered(late.artifact, start.run_id))
+    await desk.hear(RetryProcess(run_id=start.run_id))
+    assert [order.step_id for order in desk.orders] == ["b"]
+
+
+async def test_a_paused_run_is_left_alone_by_the_clock(desk: Desk) -> None:
+    start = await desk.begun(a_step("a", timeout_s=60))
+
+    paused = await desk.hear(PauseProcess(run_id=start.run_id, reason="обед"))
+    assert (paused.status, paused.reason) == (RunStatus.PAUSED, "обед")
+    await desk.tick("check_deadlines", after_s=3600)
+    assert desk.said == []
+
+    assert (await desk.hear(ResumeProcess(run_id=start.run_id))).status is RunStatus.RUNNING
+    await desk.tick("check_deadlines")
+    assert desk.told == [StepFailed]
+
+
+async def test_a_retry_makes_a_new_version_and_the_row_says_so(desk: Desk) -> None:
+    start = await desk.begun(a_step("a"), a_step("b", "a"))
+    await desk.hear(completed(desk.orders[0]))
+    await desk.hear(completed(desk.orders[0]))
+
+    await desk.hear(RetryProcess(run_id=start.run_id, from_step="b"))
+
+    (order,) = desk.orders
+    before = artifact_of(start.run_id, "b", 1)
+    assert (order.attempt, order.round, order.supersedes) == (2, 2, before)
+    step = (await desk.run(start.run_id)).steps[1]
+    assert (step.round, step.attempts_before, step.before, step.artifact) == (2, 1, before, None)
+    assert (await refusal(desk, RetryProcess(run_id=start.run_id)))[0] is Code.CONFLICT
+
+
+async def test_a_run_is_made_again_with_other_parameters(desk: Desk) -> None:
+    start = await desk.begun(a_step("a"))
+    again = RerunProcess(run_id="run_again", of_run=start.run_id, params={"тон": "сухой"})
+
+    assert await desk.hear(again) == Started(run_id="run_again")
+    await desk.tick("start_runs")
+
+    (order,) = desk.orders
+    assert (order.run_id, order.params, order.inputs[0].artifact) == ("run_again", {"тон": "сухой"}, start.inputs[0])
+    assert (await desk.run("run_again")).card_name == "card"
+
+
+async def test_an_edited_artifact_takes_the_place_of_an_output(desk: Desk) -> None:
+    start = await desk.begun(a_step("a"), a_step("b", "a"))
+    await desk.hear(completed(desk.orders[0]))
+    edited = artifact_of(start.run_id, "edited", 1)
+    replace = ReplaceOutput(run_id=start.run_id, step_id="a", artifact=edited)
+    assert (await refusal(desk, replace))[0] is Code.INVALID, "storage has no such artifact"
+    desk.storage.artifacts[edited.artifact_id] = manifest_of(edited, start.run_id)
+
+    run = await desk.hear(replace)
+
+    assert desk.told == [OutputReplaced, StepStarted]
+    assert (run.steps[0].artifact, run.steps[0].by) == (edited, ANNA)
+    assert [(order.step_id, order.attempt, order.inputs[0].artifact) for order in desk.orders] == [("b", 2, edited)]
+
+
+@pytest.mark.parametrize("command", [PauseProcess, ResumeProcess, RetryProcess])
+async def test_a_run_is_steered_by_its_starter_and_operators_alone(desk: Desk, command: type[Command[Any]]) -> None:
+    start = await desk.begun(a_step("a"))
+    request = command.model_validate({"run_id": start.run_id})
+
+    assert await refusal(desk, request, by="user.boris") == (Code.NOT_FOUND, f"there is no run {start.run_id}")
+    assert (await refusal(desk, request, by="agent.critic.1"))[0] is Code.UNAUTHORIZED
+    await desk.hear(PauseProcess(run_id=start.run_id), by="user.local")
+    assert (await desk.run(start.run_id)).status is RunStatus.PAUSED
 
 
 async def test_only_a_run_that_is_not_over_can_be_cancelled(desk: Desk) -> None:

@@ -1,0 +1,98 @@
+"""Events of a run: what happens to it, and the transition that comes of it."""
+
+from dataclasses import dataclass
+
+from bus_schema.artifacts import ArtifactRef
+from bus_schema.identities import Identity
+from bus_schema.messages import Event
+from bus_schema.process import ExecuteStep, ModelMisbehaved, StepCompleted, StepFailed, StepPendingStorage
+from bus_schema.runs import Run, RunStatus
+
+OVER = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
+
+
+@dataclass(frozen=True)
+class MembersConfirmed:
+    """Storage knows who takes part, so that what the first step reads or makes is theirs alone."""
+
+
+@dataclass(frozen=True)
+class MembersRefused:
+    """Storage will not have these members, however often it is asked."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class TimePassed:
+    """Some step's time has come: its attempt is over, may be repeated, or its artifact is missed."""
+
+
+@dataclass(frozen=True)
+class CancelRequested:
+    """A requester wants the run to stop."""
+
+    reason: str
+    by: Identity
+
+
+@dataclass(frozen=True)
+class PauseRequested:
+    """A requester wants no further step to be sent."""
+
+    reason: str
+    by: Identity
+
+
+@dataclass(frozen=True)
+class ResumeRequested:
+    """A requester wants the run to go on."""
+
+    by: Identity
+
+
+@dataclass(frozen=True)
+class RetryRequested:
+    """A requester wants what has failed to be tried again, or a step, and all that was made of it, to be made anew."""
+
+    from_step: str | None
+    by: Identity
+
+
+@dataclass(frozen=True)
+class OutputGiven:
+    """A requester has an artifact of their own in place of a step's output."""
+
+    step_id: str
+    artifact: ArtifactRef
+    by: Identity
+
+
+@dataclass(frozen=True)
+class ArtifactFound:
+    """Storage has an artifact by now."""
+
+    artifact: ArtifactRef
+
+
+StepEnding = StepCompleted | StepFailed | StepPendingStorage
+ControlRequest = PauseRequested | ResumeRequested | RetryRequested | OutputGiven
+RunEvent = (
+    MembersConfirmed
+    | MembersRefused
+    | TimePassed
+    | CancelRequested
+    | ControlRequest
+    | ArtifactFound
+    | StepEnding
+    | ModelMisbehaved
+)
+
+
+@dataclass(frozen=True)
+class Transition:
+    """Result of an event: the run after it, orders for the roles, events to publish."""
+
+    run: Run
+    orders: tuple[ExecuteStep, ...] = ()
+    events: tuple[Event, ...] = ()

@@ -1,0 +1,125 @@
+"""The commands `process pause|resume|retry|rerun|replace|cancel`: control of runs that are there."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bus_schema.ids import mint
+from bus_schema.process import CancelProcess, GetProcess
+from bus_schema.run_control import PauseProcess, RerunProcess, ResumeProcess, RetryProcess
+from bus_schema.runs import Run
+from config.settings import FleetSettings
+from mindbus.cli.console import note, show_result
+from mindbus.cli.errors import read_settings
+from mindbus.cli.options import LOCAL_USER, As, Json
+from mindbus.cli.session import answer_to, on_the_bus, run
+from mindbus.sdk.artifacts import open_artifacts
+from mindbus.sdk.run_outputs import replace_output
+from mindbus_fleet.cli.process_run import NoWait, Set, end_of, finish, params_of, read_brief, show_run
+
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="Such as run_0192….")]
+StepArgument = Annotated[str, typer.Argument(metavar="STEP", help="Its id in the card, such as draft.")]
+Reason = Annotated[str, typer.Option("--reason", help="For the record.")]
+
+
+def cancel(run_id: RunId, reason: Reason = "", acting: As = LOCAL_USER, as_json: Json = False) -> None:
+    """Stop a run: no further step is sent, late results are ignored.
+
+    [bold]Example[/bold]
+
+    mindbus process cancel run_0192… --reason "wrong brief"
+    """
+    cancelled = answer_to(lambda: CancelProcess(run_id=run_id, reason=reason), acting, trace=run_id)
+    show_result(cancelled, show_run, as_json=as_json)
+
+
+def pause(run_id: RunId, reason: Reason = "", acting: As = LOCAL_USER, as_json: Json = False) -> None:
+    """Send no further step of a run; results of those under way are taken in.
+
+    [bold]Example[/bold]
+
+    mindbus process pause run_0192… --reason "the brief may change"
+    """
+    paused = answer_to(lambda: PauseProcess(run_id=run_id, reason=reason), acting, trace=run_id)
+    show_result(paused, show_run, as_json=as_json)
+
+
+def resume(run_id: RunId, acting: As = LOCAL_USER, as_json: Json = False) -> None:
+    """Go on with a paused run.
+
+    [bold]Example[/bold]
+
+    mindbus process resume run_0192…
+    """
+    show_result(answer_to(lambda: ResumeProcess(run_id=run_id), acting, trace=run_id), show_run, as_json=as_json)
+
+
+def retry(
+    run_id: RunId,
+    from_step: Annotated[
+        str | None, typer.Option("--from", metavar="STEP", help="Make this step anew, and all that was made of it.")
+    ] = None,
+    no_wait: NoWait = False,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Go on with a run from what has failed; outputs that are there are used, and not paid for again.
+
+    [bold]Examples[/bold]
+
+    mindbus process retry run_0192…
+
+    mindbus process retry run_0192… --from edit
+    """
+
+    async def ask() -> Run:
+        async with on_the_bus(acting, goes_on=None) as bus:
+            retried = await bus.request(RetryProcess(run_id=run_id, from_step=from_step), trace=run_id)
+            return retried if no_wait else await end_of(run_id, bus, as_json=as_json)
+
+    finish(run(ask()), as_json=as_json, no_wait=no_wait)
+
+
+def rerun(
+    run_id: RunId,
+    changes: Set = None,
+    no_wait: NoWait = False,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Start a new run with card and brief of an earlier one, and with other parameters where you set some.
+
+    [bold]Example[/bold]
+
+    mindbus process rerun run_0192… --set tone=dry
+    """
+    again = RerunProcess(run_id=mint("run"), of_run=run_id, params=params_of(changes))
+
+    async def ask() -> Run:
+        async with on_the_bus(acting, goes_on=None) as bus:
+            await bus.request(again, trace=again.run_id)
+            if no_wait:
+                return await bus.request(GetProcess(run_id=again.run_id), trace=again.run_id)
+            if not as_json:
+                note(f"started {again.run_id}")
+            return await end_of(again.run_id, bus, as_json=as_json)
+
+    finish(run(ask()), as_json=as_json, no_wait=no_wait)
+
+
+def replace(run_id: RunId, step_id: StepArgument, file: Path, acting: As = LOCAL_USER, as_json: Json = False) -> None:
+    """Put a text of your own in place of a step's output: a new version. What was made of the old one is made anew.
+
+    [bold]Example[/bold]
+
+    mindbus process replace run_0192… draft draft.md
+    """
+    text = read_brief(file)
+
+    async def ask() -> Run:
+        settings = read_settings(FleetSettings)
+        async with on_the_bus(acting, settings) as bus, open_artifacts(bus, settings) as artifacts:
+            return await replace_output(bus, artifacts, run_id, step_id, text.decode())
+
+    show_result(run(ask()), show_run, as_json=as_json)

@@ -1,0 +1,104 @@
+"""Control of runs by people: cancel, pause, resume, retry, run again, put an output in place."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from agents.processes.run_events import (
+    CancelRequested,
+    ControlRequest,
+    OutputGiven,
+    PauseRequested,
+    ResumeRequested,
+    RetryRequested,
+)
+from bus_schema.artifacts import ArtifactRef, Manifest
+from bus_schema.process import CancelProcess, Started, StartProcess
+from bus_schema.replies import Code
+from bus_schema.run_control import PauseProcess, ReplaceOutput, RerunProcess, ResumeProcess, RetryProcess
+from bus_schema.runs import Run, RunStatus
+from mindbus.bus.context import MessageContext
+from mindbus.bus.handlers import Publish, Send, on_command
+from mindbus.errors import Rejected, TemporaryFailure
+from mindbus.sql.database import Database
+from storage_service import runs
+from workers.run_moves import RunMoves, messages_of, one_after_another, takes_part
+
+Answered = tuple[Run | Send | Publish, ...]
+
+
+@dataclass(frozen=True)
+class RunControl:
+    """Commands to runs that are there. Whoever sees a run may cancel it; the rest is its starter's, and operators'."""
+
+    database: Database
+    moves: RunMoves
+    look_up: Callable[[str, ArtifactRef], Awaitable[Manifest | Code]]
+    add: Callable[[StartProcess, MessageContext], Awaitable[Started]]
+
+    @on_command
+    async def cancel_run(self, command: CancelProcess, context: MessageContext) -> Answered:
+        await self._require_visible(command.run_id, context)
+        answer = await self._move(command.run_id, CancelRequested(command.reason, context.owner), context)
+        if isinstance(answer[0], Run) and answer[0].status is not RunStatus.CANCELLED:
+            raise Rejected(Code.CONFLICT, f"{command.run_id} is {answer[0].status.value} already")
+        return answer
+
+    @on_command
+    async def pause_run(self, command: PauseProcess, context: MessageContext) -> Answered:
+        return await self._control(command.run_id, PauseRequested(command.reason, context.owner), context)
+
+    @on_command
+    async def resume_run(self, command: ResumeProcess, context: MessageContext) -> Answered:
+        return await self._control(command.run_id, ResumeRequested(context.owner), context)
+
+    @on_command
+    async def retry_run(self, command: RetryProcess, context: MessageContext) -> Answered:
+        return await self._control(command.run_id, RetryRequested(command.from_step, context.owner), context)
+
+    @on_command
+    async def rerun(self, command: RerunProcess, context: MessageContext) -> Started:
+        run = await self._require_visible(command.of_run, context)
+        card = await self.database.read(lambda connection: runs.read_card(connection, command.of_run))
+        params = run.params | command.params
+        start = StartProcess(run_id=command.run_id, card=card, inputs=run.inputs, params=params)
+        return await self.add(start, context)
+
+    @on_command
+    async def replace_output(self, command: ReplaceOutput, context: MessageContext) -> Answered:
+        await self._require_controlled(command.run_id, context)
+        found = await self.look_up(command.run_id, command.artifact)
+        if isinstance(found, Code) and found is not Code.NOT_FOUND:
+            raise TemporaryFailure(f"storage does not say whether it has {command.artifact.artifact_id}")
+        if isinstance(found, Code) or found.ref != command.artifact or found.trace_id != command.run_id:
+            raise Rejected(Code.INVALID, f"{command.artifact.artifact_id} is no artifact of {command.run_id}")
+        given = OutputGiven(command.step_id, found.ref, context.owner)
+        return await self._move(command.run_id, given, context)
+
+    async def _control(self, run_id: str, request: ControlRequest, context: MessageContext) -> Answered:
+        await self._require_controlled(run_id, context)
+        return await self._move(run_id, request, context)
+
+    async def _move(self, run_id: str, request: ControlRequest | CancelRequested, context: MessageContext) -> Answered:
+        context.begin_anew()
+        with one_after_another():
+            transition = await self.moves.move(run_id, request)
+        if transition is None:
+            raise _unknown(run_id)
+        return (transition.run, *messages_of(transition))
+
+    async def _require_controlled(self, run_id: str, context: MessageContext) -> None:
+        run = await self._require_visible(run_id, context)
+        if not (context.is_operator or context.owner == run.started_by):
+            raise Rejected(
+                Code.UNAUTHORIZED, f"{run_id} is steered by {run.started_by}, who has started it, and operators"
+            )
+
+    async def _require_visible(self, run_id: str, context: MessageContext) -> Run:
+        run = await self.database.read(lambda connection: runs.read_run(connection, run_id))
+        if run is None or not takes_part(run, context):
+            raise _unknown(run_id, is_denied=run is not None)
+        return run
+
+
+def _unknown(run_id: str, *, is_denied: bool = False) -> Rejected:
+    return Rejected(Code.NOT_FOUND, f"there is no run {run_id}", is_denied=is_denied)
