@@ -43,7 +43,10 @@ class ArtifactRef(BaseModel):
 
 
 class AIContext(StrictValue):
-    """Model parameters behind the artifact (spec 003 §10.2): enough to reproduce it and to compute its cost."""
+    """Model parameters behind the artifact (spec 003 §10.2): enough to reproduce it and to compute its cost.
+
+    `values` are what conditions of the card ask about the output.
+    """
 
     prompt_version: str | None = Field(default=None, max_length=64)
     model_name: str | None = Field(default=None, max_length=200)
@@ -51,6 +54,7 @@ class AIContext(StrictValue):
     input_artifacts: tuple[ArtifactId, ...] = Field(default=(), max_length=500)
     input_kems: tuple[KemId, ...] = Field(default=(), max_length=500)
     execution_time_ms: int | None = Field(default=None, ge=0)
+    values: dict[str, bool | str | tuple[str, ...]] = Field(default={}, max_length=10)
 
 
 class Manifest(StrictValue):

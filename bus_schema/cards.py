@@ -9,6 +9,7 @@ from bus_schema.identities import ServiceName
 from bus_schema.messages import StrictValue
 
 CardName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
+ParameterName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
 
 BRIEF = "brief"
 # What models are told to write in; `auto` is the language of the brief, `any` is not looked at.
@@ -18,25 +19,67 @@ StepLanguage = Literal[
 Relevance = Literal["required", "off"]
 
 
+ParameterType = Literal["string", "integer", "number", "boolean"]
+# Values of a step's output that conditions may ask about; `count` is that of the items, `made` whether there is one.
+OUTPUT_VALUES = ("satisfied", "answer", "items", "count", "made")
+DURATION = r"^[1-9][0-9]{0,6}[smhd]$"
+
+
+class Parameter(StrictValue):
+    """A parameter of a card: one of `choices`, if there are any; without a default it must be given."""
+
+    type: ParameterType = "string"
+    default: bool | int | float | str | None = None
+    description: str = Field(default="", max_length=500)
+    choices: tuple[str, ...] = Field(default=(), max_length=50)
+
+
+class Repeat(StrictValue):
+    """Loop: the steps from `back_to` to the one that has it are made again until the condition holds."""
+
+    back_to: StepId
+    until: str = Field(min_length=1, max_length=500)
+    max_rounds: int = Field(default=3, ge=2, le=20)
+
+
 class CardStep(StrictValue):
     """One step of a card; `inputs` names earlier steps, or `brief` for the input of the run.
 
-    Without `memory`, nothing is searched for this step, even where its role remembers.
+    It is a `role`'s work, or else one of: `approve`, a question to a person, `wait`, a time such as `10m`, `card`, the
+    steps of another card. `when` is a condition, without which the step is skipped. `for_each` makes the step once for
+    each input of the run (`brief`), or each item of a list (`STEP.items`). Without `memory`, nothing is searched for
+    this step, even where its role remembers.
     An output in another language than `language`, or that has nothing to do with its inputs where `relevance` is
     required, is no result; `relevance` is the role's by default.
     """
 
     id: StepId
-    role: ServiceName
-    instructions: str = Field(min_length=1, max_length=4000)
+    role: ServiceName | None = None
+    instructions: str = Field(default="", max_length=4000)
     inputs: tuple[StepId, ...] = (BRIEF,)
-    produces: ArtifactType
+    produces: ArtifactType | None = None
     critical: bool = True
     timeout_s: float = Field(default=1440, gt=0, le=1500)
     attempts: int = Field(default=3, ge=1, le=10)
     memory: bool = True
     language: StepLanguage = "auto"
     relevance: Relevance | None = None
+    when: str | None = Field(default=None, min_length=1, max_length=500)
+    for_each: str | None = Field(default=None, min_length=1, max_length=100)
+    repeat: Repeat | None = None
+    approve: str | None = Field(default=None, min_length=1, max_length=1000)
+    wait: str | None = Field(default=None, pattern=DURATION)
+    card: CardName | None = None
+
+    @property
+    def worker(self) -> str:
+        """The service that does it: its role, or the orchestrator itself."""
+        return self.role or "orchestrator"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a role's work and nothing else."""
+        return not (self.when or self.for_each or self.repeat or self.approve or self.wait)
 
 
 class Card(StrictValue):
@@ -47,6 +90,7 @@ class Card(StrictValue):
 
     name: CardName
     description: str = Field(default="", max_length=1000)
+    parameters: dict[ParameterName, Parameter] = Field(default={}, max_length=50)
     steps: tuple[CardStep, ...] = Field(min_length=1, max_length=50)
     result: StepId
     artifact_deadline_s: float = Field(default=900, gt=0, le=7 * 86400)

@@ -69,7 +69,8 @@ class NamedInput(Value):
 class ExecuteStep(Command[Nothing], domain="process", action="execute_step", service=None):
     """Execute one attempt of a step; its outcome is an event that repeats run, step and attempt.
 
-    In a later `round` than the first the output is made anew, and `supersedes` the one before.
+    In a later `round` than the first the output is made anew, and `supersedes` the one before; `note` is what a person
+    had to say about that. `item` is what this part of the step is about. `values` of the output are to be told.
     """
 
     run_id: RunId
@@ -86,6 +87,9 @@ class ExecuteStep(Command[Nothing], domain="process", action="execute_step", ser
     relevance: Relevance | None = None
     round: int = Field(default=1, ge=1)
     supersedes: ArtifactRef | None = None
+    note: str = Field(default="", max_length=2000)
+    item: str = Field(default="", max_length=2000)
+    values: tuple[str, ...] = Field(default=(), max_length=10)
 
 
 class ProcessStarted(Event, topic="process", name="started"):

@@ -54,6 +54,44 @@ class ReplaceOutput(Command[Run], domain="process", action="replace_output", ser
     artifact: ArtifactRef
 
 
+class ApproveStep(Command[Run], domain="process", action="approve", service="orchestrator"):
+    """Answer the question of a step that waits for a person: yes, and the run goes on."""
+
+    run_id: RunId
+    step_id: StepId
+    note: str = Field(default="", max_length=2000)
+
+
+class RejectStep(Command[Run], domain="process", action="reject", service="orchestrator"):
+    """Answer the question of a step that waits for a person: no.
+
+    Where the step has `repeat`, what it asks about is made anew, with the note; else the step has failed.
+    """
+
+    run_id: RunId
+    step_id: StepId
+    note: str = Field(default="", max_length=2000)
+
+
+class ApprovalRequested(Event, topic="process", name="approval_requested"):
+    """A step waits for a person, without a clock; the artifacts are what it asks about."""
+
+    run_id: RunId
+    step_id: StepId
+    question: str
+    artifacts: tuple[ArtifactRef, ...] = ()
+
+
+class StepAnswered(Event, topic="process", name="step_answered"):
+    """A person has approved or rejected."""
+
+    run_id: RunId
+    step_id: StepId
+    approved: bool
+    note: str
+    answered_by: Identity
+
+
 class ProcessPaused(Event, topic="process", name="paused"):
     """The run was paused."""
 

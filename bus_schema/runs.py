@@ -25,10 +25,15 @@ class RunStatus(StrEnum):
 
 
 class StepStatus(StrEnum):
-    """Status of a step; `pending_storage` means done, with the artifact still in the agent's buffer."""
+    """Status of a step; `pending_storage` means done, with the artifact still in the agent's buffer.
+
+    A step `waiting` waits for a person, or for its time; one whose condition does not hold is `skipped`.
+    """
 
     PENDING = "pending"
     RUNNING = "running"
+    WAITING = "waiting"
+    SKIPPED = "skipped"
     PENDING_STORAGE = "pending_storage"
     COMPLETED = "completed"
     FAILED = "failed"
@@ -43,6 +48,7 @@ class MisbehaviourKind(StrEnum):
     ENDLESS = "endless"
     WRONG_LANGUAGE = "wrong_language"
     OFF_TOPIC = "off_topic"
+    NO_LIST = "no_list"
     STALLED = "stalled"
     CUT_OFF = "cut_off"
     UNREADABLE = "unreadable"
@@ -62,7 +68,8 @@ class Step(Value):
     """A step of a run; at `due_at` it times out, is retried, or its artifact is reported missing.
 
     `round` is the number of the making of its output: the new one supersedes `before`. Attempts up to `attempts_before`
-    no longer count. An output that a person has put in its place is `by` them.
+    no longer count, nor rounds up to `rounds_before`. An output that a person has put in its place, or an approval that
+    they have given or refused, with a `note`, is `by` them. A step made `of` another is its work on one `item`.
     """
 
     step_id: StepId
@@ -81,6 +88,11 @@ class Step(Value):
     attempts_before: int = 0
     before: ArtifactRef | None = None
     by: Identity | None = None
+    rounds_before: int = 0
+    of: StepId | None = None
+    item: str = ""
+    approved: bool | None = None
+    note: str = ""
 
 
 class Run(Value):

@@ -173,18 +173,26 @@ def run_to_change(connection: Connection, run_id: str) -> StoredRun | None:
 
 
 def save_run(connection: Connection, stored: StoredRun, run: Run) -> None:
-    """Store the changes of a run since it was read. Raises RunChangedMeanwhile."""
+    """Store the changes of a run since it was read, and its new steps. Raises RunChangedMeanwhile."""
     of = {"of_run": run.run_id, "of_version": stored.version}
     changed = connection.execute(_CHANGE, {**run_columns(run), "version": stored.version + 1, **of})
     if not changed.rowcount:
         raise RunChangedMeanwhile(run.run_id)
+    known = {step.step_id: step for step in stored.run.steps}
     steps = [
         step_columns(step) | {"of_run": run.run_id, "of_step": step.step_id}
-        for before, step in zip(stored.run.steps, run.steps, strict=True)
-        if step != before
+        for step in run.steps
+        if step.step_id in known and step != known[step.step_id]
     ]
     if steps:
         connection.execute(_STEP_CHANGE, steps)
+    new = [
+        {"run_id": run.run_id, "position": position, **step_columns(step)}
+        for position, step in enumerate(run.steps)
+        if step.step_id not in known
+    ]
+    if new:
+        connection.execute(insert(StepRow), new)
 
 
 def read_card(connection: Connection, run_id: str) -> Card | None:

@@ -219,6 +219,7 @@ class CreativeWorker(Worker):
             input_artifacts=tuple(dict.fromkeys(each.manifest.id for each in assignment.inputs)),
             input_kems=tuple(state.get("recalled", ())),
             execution_time_ms=state["took_ms"],
+            values={"satisfied": state["is_content"]} if "is_content" in state else {},
         )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agents.processes.run_events import (
+    ApprovalGiven,
     CancelRequested,
     ControlRequest,
     OutputGiven,
@@ -12,9 +13,18 @@ from agents.processes.run_events import (
     RetryRequested,
 )
 from bus_schema.artifacts import ArtifactRef, Manifest
+from bus_schema.identities import user_of
 from bus_schema.process import CancelProcess, Started, StartProcess
 from bus_schema.replies import Code
-from bus_schema.run_control import PauseProcess, ReplaceOutput, RerunProcess, ResumeProcess, RetryProcess
+from bus_schema.run_control import (
+    ApproveStep,
+    PauseProcess,
+    RejectStep,
+    ReplaceOutput,
+    RerunProcess,
+    ResumeProcess,
+    RetryProcess,
+)
 from bus_schema.runs import Run, RunStatus
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, Send, on_command
@@ -71,8 +81,22 @@ class RunControl:
             raise TemporaryFailure(f"storage does not say whether it has {command.artifact.artifact_id}")
         if isinstance(found, Code) or found.ref != command.artifact or found.trace_id != command.run_id:
             raise Rejected(Code.INVALID, f"{command.artifact.artifact_id} is no artifact of {command.run_id}")
-        given = OutputGiven(command.step_id, found.ref, context.owner)
+        given = OutputGiven(command.step_id, found.ref, context.owner, found.context)
         return await self._move(command.run_id, given, context)
+
+    @on_command
+    async def approve(self, command: ApproveStep, context: MessageContext) -> Answered:
+        return await self._answer(command, context, approved=True)
+
+    @on_command
+    async def reject(self, command: RejectStep, context: MessageContext) -> Answered:
+        return await self._answer(command, context, approved=False)
+
+    async def _answer(self, command: ApproveStep | RejectStep, context: MessageContext, *, approved: bool) -> Answered:
+        if user_of(context.owner) is None:
+            raise Rejected(Code.UNAUTHORIZED, "people approve, not agents")
+        given = ApprovalGiven(command.step_id, approved, command.note, context.owner)
+        return await self._control(command.run_id, given, context)
 
     async def _control(self, run_id: str, request: ControlRequest, context: MessageContext) -> Answered:
         await self._require_controlled(run_id, context)

@@ -74,7 +74,8 @@ class CreativeLoop:
             if saved is not None:
                 await self.memory.adelete_thread(_thread_id(assignment, assignment.order.attempt))
             if not await self._seed(assignment, fingerprint):
-                return await self._invoke({"fingerprint": fingerprint}, config, work)
+                asks: LoopState = {"asks": True} if "satisfied" in assignment.order.values else {}
+                return await self._invoke({"fingerprint": fingerprint, **asks}, config, work)
         state = await self._graph.aget_state(config)
         if not state.next:
             return cast("LoopState", state.values)
@@ -92,10 +93,12 @@ class CreativeLoop:
         graph.add_node("write", self._write)
         graph.add_node("self-critique", self._criticise)
         graph.add_node("revise", self._revise)
+        graph.add_node("judge", self._judge)
         graph.add_edge(START, "write")
-        graph.add_conditional_edges("write", self._after_writing, ["write", "self-critique", END])
-        graph.add_conditional_edges("self-critique", _after_critique, ["revise", END])
-        graph.add_conditional_edges("revise", self._after_writing, ["revise", "self-critique", END])
+        graph.add_conditional_edges("write", self._after_writing, ["write", "self-critique", "judge", END])
+        graph.add_conditional_edges("self-critique", _after_critique, ["revise", "judge", END])
+        graph.add_conditional_edges("revise", self._after_writing, ["revise", "self-critique", "judge", END])
+        graph.add_edge("judge", END)
         return graph.compile(checkpointer=self.memory)
 
     async def _invoke(self, first: LoopState | None, config: RunnableConfig, work: "LoopWork") -> LoopState:
@@ -154,6 +157,16 @@ class CreativeLoop:
             **work.added(state, cost),
         }
 
+    async def _judge(self, state: LoopState, runtime: "Runtime[LoopWork]") -> LoopState:
+        """Whether the output, a judgement, is content with what it judges; one that cannot be told is not."""
+        work = runtime.context
+        cost = CallCost(work.model)
+        with cost:
+            verdict = await self._verdict(work, cost, work.assignment.judging_prompt(state["text"]))
+        is_content = verdict is not None and (verdict.satisfied or not verdict.remarks)
+        await work.report("content with what it judges" if is_content else "not content with what it judges")
+        return {"last": "judge", "is_content": is_content, **work.added(state, cost)}
+
     async def _verdict(self, work: "LoopWork", cost: "CallCost", messages: Sequence[ModelMessage]) -> Verdict | None:
         """The verdict; None where the model has none to give: there is a text, and critique is to make it better."""
         try:
@@ -203,11 +216,15 @@ class CreativeLoop:
         if state.get("partial") or not state.get("text"):
             return state["last"]
         # A critique that nothing can follow is not worth its price.
-        return "self-critique" if state["rounds"] < self.role.max_rounds else END
+        return "self-critique" if state["rounds"] < self.role.max_rounds else _last(state)
 
 
 def _after_critique(state: LoopState) -> str:
-    return END if state["satisfied"] else "revise"
+    return _last(state) if state["satisfied"] else "revise"
+
+
+def _last(state: LoopState) -> str:
+    return "judge" if state.get("asks") else END
 
 
 def _thread(assignment: Assignment, attempt: int) -> RunnableConfig:

@@ -27,11 +27,11 @@ class LoopState(TypedDict, total=False):
     """State in a checkpoint: the text and its cost, never the input material, which can be fetched again.
 
     `partial` is a text that was cut off, so many `breaks` in a row; `problem` the kind, reason and words of an answer
-    that is no result.
+    that is no result. Where the card `asks` whether the output is content with what it judges, `is_content` says so.
     """
 
     fingerprint: str
-    last: Step
+    last: Literal[Step, "judge"]
     text: str
     partial: str
     breaks: int
@@ -44,6 +44,8 @@ class LoopState(TypedDict, total=False):
     prompt_tokens: int
     completion_tokens: int
     took_ms: int
+    asks: bool
+    is_content: bool
 
 
 # Nothing is left of breaks and problems.

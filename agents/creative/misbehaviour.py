@@ -7,6 +7,7 @@ from agents.models.errors import AnswerMisfit
 from bus_schema.runs import MisbehaviourKind
 from language.identification import name_of, other_language
 from language.words import terms
+from mindbus.sdk.step_values import items_of
 
 _LONGEST_WORDS_CHARS = 500
 _FEWEST_TERMS = 15
@@ -37,10 +38,14 @@ def excerpt(text: str, most: int = _LONGEST_WORDS_CHARS) -> str:
 
 @dataclass(frozen=True)
 class Expectation:
-    """Requirements of an output: its language by code, if any; the material it has to do with, if that matters."""
+    """Requirements of an output: its language by code, if any; the material it has to do with, if that matters.
+
+    One that `is_list` has items.
+    """
 
     language: str | None = None
     material: str | None = None
+    is_list: bool = False
 
     def check(self, text: str) -> None:
         """Raises ModelMisbehaviour."""
@@ -51,6 +56,8 @@ class Expectation:
         if self.language and (other := other_language(text, self.language)):
             told = f"wrote {name_of(other)} instead of {name_of(self.language)}"
             raise ModelMisbehaviour(MisbehaviourKind.WRONG_LANGUAGE, told, text)
+        if self.is_list and not items_of(text):
+            raise ModelMisbehaviour(MisbehaviourKind.NO_LIST, "made no list of items", text)
         if self.material is not None and is_off_topic(text, self.material):
             raise ModelMisbehaviour(MisbehaviourKind.OFF_TOPIC, "wrote about something else than its inputs", text)
 

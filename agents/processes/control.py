@@ -3,8 +3,11 @@
 from collections.abc import Collection
 from datetime import datetime
 
+from agents.processes.constructs import rounds_left
+from agents.processes.graph import made_of
 from agents.processes.run_events import (
     OVER,
+    ApprovalGiven,
     ControlRequest,
     OutputGiven,
     PauseRequested,
@@ -12,11 +15,11 @@ from agents.processes.run_events import (
     RetryRequested,
     Transition,
 )
-from agents.processes.steps import to_be_made, with_output_of, with_step
+from agents.processes.steps import to_be_made, with_output_of, with_step, without_result
 from bus_schema.cards import Card
 from bus_schema.replies import Code
-from bus_schema.run_control import OutputReplaced, ProcessPaused, ProcessResumed, ProcessRetried
-from bus_schema.runs import Run, RunStatus, StepStatus
+from bus_schema.run_control import OutputReplaced, ProcessPaused, ProcessResumed, ProcessRetried, StepAnswered
+from bus_schema.runs import Run, RunStatus, Step, StepStatus
 from mindbus.errors import Rejected
 
 _GIVEN_UP = frozenset({StepStatus.FAILED, StepStatus.CANCELLED})
@@ -35,16 +38,8 @@ def controlled(card: Card, run: Run, request: ControlRequest, now: datetime) -> 
             return _retried(card, run, request)
         case OutputGiven():
             return _with_output(card, run, request, now)
-
-
-def made_of(card: Card, step_ids: Collection[str]) -> set[str]:
-    """Ids of the steps whose outputs depend on those of the given ones, which are not among them but for a loop."""
-    reached: set[str] = set()
-    new = set(step_ids)
-    while new:
-        new = {step.id for step in card.steps if new & set(step.inputs)} - reached
-        reached |= new
-    return reached
+        case ApprovalGiven():
+            return _answered(card, run, request, now)
 
 
 def _paused(run: Run, request: PauseRequested) -> Transition:
@@ -82,7 +77,7 @@ def _with_output(card: Card, run: Run, request: OutputGiven, now: datetime) -> T
     step = next(step for step in run.steps if step.step_id == request.step_id)
     if step.artifact == request.artifact and step.status is StepStatus.COMPLETED:
         return Transition(run)
-    placed = with_step(run, with_output_of(step, request.artifact, request.by, now))
+    placed = with_step(run, with_output_of(step, request.artifact, request.context, request.by, now))
     changed, steps = _made_again(placed, made_of(card, {request.step_id}) - {request.step_id})
     event = OutputReplaced(
         run_id=run.run_id,
@@ -94,15 +89,50 @@ def _with_output(card: Card, run: Run, request: OutputGiven, now: datetime) -> T
     return Transition(changed if run.status is RunStatus.PAUSED else _going_on(changed), events=(event,))
 
 
+def _answered(card: Card, run: Run, request: ApprovalGiven, now: datetime) -> Transition:
+    _require_step(card, request.step_id)
+    step = next(step for step in run.steps if step.step_id == request.step_id)
+    if step.status is not StepStatus.WAITING or step.due_at is not None:
+        raise Rejected(Code.CONFLICT, f"{request.step_id} of {run.run_id} is {step.status.value} and asks nobody")
+    is_settled = request.approved or rounds_left(card, step)
+    changes = {"approved": request.approved, "by": request.by, "note": request.note, "finished_at": now}
+    why = f"rejected by {request.by}" + (f": {request.note}" if request.note else "")
+    changes |= {"status": StepStatus.COMPLETED} if is_settled else {"status": StepStatus.FAILED, "reason": why}
+    event = StepAnswered(
+        run_id=run.run_id,
+        step_id=request.step_id,
+        approved=request.approved,
+        note=request.note,
+        answered_by=request.by,
+    )
+    return Transition(with_step(run, step.model_copy(update=changes)), events=(event,))
+
+
 def _made_again(run: Run, step_ids: Collection[str]) -> tuple[Run, tuple[str, ...]]:
     """The run with these steps to be made anew, as far as they were begun, and, if it is over, with what it gave up."""
-    again = [
-        step.step_id
-        for step in run.steps
-        if (step.step_id in step_ids and step.attempt) or (run.status in OVER and step.status in _GIVEN_UP)
-    ]
-    steps = tuple(to_be_made(step) if step.step_id in again else step for step in run.steps)
-    return _with(run, steps=steps), tuple(again)
+    anew = {step.step_id for step in run.steps if step.step_id in step_ids and _is_begun(step)}
+    given_up = {step.step_id for step in run.steps if run.status in OVER and step.status in _GIVEN_UP}
+    fans = {step.of for step in run.steps if step.of is not None}
+
+    def again(step: Step) -> Step:
+        if step.of in anew:
+            return without_result(step)
+        if step.step_id in anew or (step.step_id in given_up and step.step_id not in fans):
+            return to_be_made(step, is_anew=step.step_id in anew)
+        # The parts of a fan-out are made, each for itself.
+        return _gathering(step) if step.step_id in given_up else step
+
+    return _with(run, steps=tuple(map(again, run.steps))), tuple(
+        step.step_id for step in run.steps if step.step_id in anew | given_up and step.of not in anew
+    )
+
+
+def _gathering(step: Step) -> Step:
+    return step.model_copy(update={"status": StepStatus.RUNNING, "finished_at": None, "reason": ""})
+
+
+def _is_begun(step: Step) -> bool:
+    return step.attempt > step.attempts_before or step.status is not StepStatus.PENDING
 
 
 def _going_on(run: Run) -> Run:

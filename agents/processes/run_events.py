@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bus_schema.artifacts import ArtifactRef
+from bus_schema.artifacts import AIContext, ArtifactRef
 from bus_schema.identities import Identity
 from bus_schema.messages import Event
 from bus_schema.process import ExecuteStep, ModelMisbehaved, StepCompleted, StepFailed, StepPendingStorage
@@ -66,6 +66,17 @@ class OutputGiven:
     step_id: str
     artifact: ArtifactRef
     by: Identity
+    context: AIContext | None = None
+
+
+@dataclass(frozen=True)
+class ApprovalGiven:
+    """A person has answered the question of a step."""
+
+    step_id: str
+    approved: bool
+    note: str
+    by: Identity
 
 
 @dataclass(frozen=True)
@@ -76,7 +87,7 @@ class ArtifactFound:
 
 
 StepEnding = StepCompleted | StepFailed | StepPendingStorage
-ControlRequest = PauseRequested | ResumeRequested | RetryRequested | OutputGiven
+ControlRequest = PauseRequested | ResumeRequested | RetryRequested | OutputGiven | ApprovalGiven
 RunEvent = (
     MembersConfirmed
     | MembersRefused

@@ -4,8 +4,11 @@ import hashlib
 import json
 from datetime import datetime, timedelta
 
+from agents.processes.constructs import settle
 from agents.processes.control import controlled
+from agents.processes.graph import plan_of
 from agents.processes.orders import begin_steps, role_of
+from agents.processes.parameters import with_defaults
 from agents.processes.run_events import (
     OVER,
     ArtifactFound,
@@ -29,7 +32,7 @@ from agents.processes.steps import (
     with_step,
 )
 from bus_schema.artifacts import ArtifactRef
-from bus_schema.cards import Card, CardStep
+from bus_schema.cards import Card
 from bus_schema.identities import Identity
 from bus_schema.messages import Event
 from bus_schema.process import (
@@ -48,7 +51,7 @@ from bus_schema.process import (
 from bus_schema.runs import Run, RunStatus, Step, StepStatus
 
 ORCHESTRATOR = "svc.orchestrator"
-_OPEN = frozenset({StepStatus.PENDING, StepStatus.RUNNING, StepStatus.PENDING_STORAGE})
+_OPEN = frozenset({StepStatus.PENDING, StepStatus.RUNNING, StepStatus.WAITING, StepStatus.PENDING_STORAGE})
 
 
 def open_run(command: StartProcess, card: Card, started_by: Identity, now: datetime) -> Run:
@@ -60,9 +63,9 @@ def open_run(command: StartProcess, card: Card, started_by: Identity, now: datet
         started_by=started_by,
         started_at=now,
         inputs=command.inputs,
-        params=command.params,
+        params=with_defaults(card, command.params),
         retention=card.retention,
-        steps=tuple(Step(step_id=step.id, role=step.role, critical=step.critical) for step in card.steps),
+        steps=tuple(Step(step_id=step.id, role=step.worker, critical=step.critical) for step in card.steps),
     )
 
 
@@ -74,7 +77,8 @@ def fingerprint(command: StartProcess, started_by: Identity) -> str:
 
 def members_of(run: Run) -> tuple[Identity, ...]:
     """Readers of the run's artifacts: its roles, its starter, the orchestrator."""
-    return tuple(sorted({*(f"agent.{step.role}" for step in run.steps), run.started_by, ORCHESTRATOR}))
+    roles = {step.role for step in run.steps} - {ORCHESTRATOR.removeprefix("svc.")}
+    return tuple(sorted({*(f"agent.{role}" for role in roles), run.started_by, ORCHESTRATOR}))
 
 
 def advance(card: Card, run: Run, event: RunEvent, now: datetime) -> Transition:
@@ -132,7 +136,7 @@ def _with_ending(card: Card, run: Run, ending: StepEnding, now: datetime) -> Run
     if step is None or ending.run_id != run.run_id:
         return run
     if isinstance(ending, StepFailed):
-        return with_step(run, with_failed_attempt(step, _plan(card, step), ending, now))
+        return with_step(run, with_failed_attempt(step, plan_of(card, step), ending, now))
     missing_after = timedelta(seconds=card.artifact_deadline_s)
     return with_step(run, with_artifact(step, ending, now, missing_after))
 
@@ -155,11 +159,14 @@ def _with_timers(card: Card, run: Run, now: datetime) -> Transition:
     for step in run.steps:
         if step.due_at is None or step.due_at > now:
             continue
-        if step.status is StepStatus.RUNNING:
-            plan = _plan(card, step)
-            over = timeout_failure(run.run_id, step, plan)
-            events.append(over)
-            run = with_step(run, with_failed_attempt(step, plan, over, now))
+        if step.status is StepStatus.WAITING:
+            over = {"status": StepStatus.COMPLETED, "due_at": None, "finished_at": now}
+            run = with_step(run, step.model_copy(update=over))
+        elif step.status is StepStatus.RUNNING:
+            plan = plan_of(card, step)
+            late = timeout_failure(run.run_id, step, plan)
+            events.append(late)
+            run = with_step(run, with_failed_attempt(step, plan, late, now))
         elif step.status is StepStatus.PENDING_STORAGE and step.artifact is not None:
             alert = ArtifactMissing(run_id=run.run_id, step_id=step.step_id, artifact=step.artifact, since=step.due_at)
             events.append(alert)
@@ -168,6 +175,8 @@ def _with_timers(card: Card, run: Run, now: datetime) -> Transition:
 
 
 def _go_on(card: Card, transition: Transition, now: datetime) -> Transition:
+    settled, told = settle(card, transition.run, now)
+    transition = Transition(settled, events=(*transition.events, *told))
     run = transition.run
     for step in run.steps:
         if step.critical and step.status is StepStatus.FAILED:
@@ -176,6 +185,8 @@ def _go_on(card: Card, transition: Transition, now: datetime) -> Transition:
     critical_open = any(step.critical and step.status in _OPEN for step in run.steps)
     if result.artifact is not None and result.status is StepStatus.COMPLETED and not critical_open:
         return _complete(transition, result.artifact, now)
+    if result.status is StepStatus.SKIPPED:
+        return _fail(transition, result.step_id, result.reason, now)
     begun, orders = begin_steps(card, run, now)
     events = (
         StepStarted(run_id=run.run_id, step_id=order.step_id, attempt=order.attempt, role=role_of(run, order))
@@ -211,7 +222,3 @@ def _ended(
     closing = _OPEN - (kept or set())
     steps = tuple(with_cancellation(step, why_steps, now) if step.status in closing else step for step in run.steps)
     return run.model_copy(update={"status": status, "reason": reason, "finished_at": now, "steps": steps})
-
-
-def _plan(card: Card, step: Step) -> CardStep:
-    return next(plan for plan in card.steps if plan.id == step.step_id)

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from bus_schema.artifacts import ArtifactRef, Manifest
+from bus_schema.artifacts import AIContext, ArtifactRef, Manifest
 from bus_schema.cards import CardStep
 from bus_schema.codes import Code
 from bus_schema.identities import Identity
@@ -79,28 +79,39 @@ def with_missing_artifact(step: Step, missing_after_s: float, now: datetime) -> 
     return _with(step, status=StepStatus.FAILED, due_at=None, finished_at=now, reason=reason)
 
 
-def to_be_made(step: Step) -> Step:
-    """The step before its next attempt, which has all its tries; an output that there is will be superseded."""
+def to_be_made(step: Step, *, is_anew: bool, in_loop: bool = False) -> Step:
+    """The step before its next attempt, which has all its tries; made anew, it supersedes the output that there is."""
     is_made = step.status is StepStatus.COMPLETED
+    is_anew = is_anew or step.artifact is not None
     return _with(
         step,
         status=StepStatus.PENDING,
         attempts_before=step.attempt,
-        round=step.round + (step.artifact is not None),
-        before=step.artifact if is_made else step.before,
+        round=step.round + is_anew,
+        # Those of a loop are counted from when a person has wanted it.
+        rounds_before=step.round if is_anew and not in_loop and step.of is None else step.rounds_before,
+        before=(step.artifact or step.before) if is_made else step.before,
         artifact=None,
         context=None,
         by=None,
+        approved=None,
         due_at=None,
         finished_at=None,
         reason="",
     )
 
 
-def with_output_of(step: Step, artifact: ArtifactRef, by: Identity, now: datetime) -> Step:
+def without_result(step: Step) -> Step:
+    """A part of a fan-out that is made anew with other parts: no attempt counts any more."""
+    is_open = step.status in (StepStatus.PENDING, StepStatus.RUNNING, StepStatus.PENDING_STORAGE)
+    status = StepStatus.CANCELLED if is_open else step.status
+    return _with(step, status=status, attempts_before=step.attempt, due_at=None)
+
+
+def with_output_of(step: Step, artifact: ArtifactRef, context: AIContext | None, by: Identity, now: datetime) -> Step:
     """The step with an output that a person has put in its place; no attempt counts any more."""
     changes = {"status": StepStatus.COMPLETED, "attempts_before": step.attempt, "artifact": artifact, "by": by}
-    return _with(step, **changes, context=None, due_at=None, finished_at=now, reason="")
+    return _with(step, **changes, context=context, due_at=None, finished_at=now, reason="")
 
 
 def with_cancellation(step: Step, reason: str, now: datetime) -> Step:

@@ -10,6 +10,7 @@ from bus_schema.process import ExecuteStep, StepCompleted, StepPendingStorage
 from mindbus.logs import logger
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.errors import ArtifactConflict, ArtifactNotFound, StorageAway
+from mindbus.sdk.step_values import values_of
 from mindbus.sdk.transfers import Put, read_whole
 
 T = TypeVar("T")
@@ -64,6 +65,9 @@ class StepArtifacts:
     async def put(self, content: bytes, content_type: str, context: AIContext) -> Put:
         """Put the attempt's artifact, a new version of the one before. Raises BufferFull, ArtifactRejected."""
         before = self.order.supersedes
+        if self.order.values:
+            values = values_of(content.decode(errors="replace"), self.order.values)
+            context = context.model_copy(update={"values": {**values, **context.values}})
         # An attempt that no longer counts may have put its version all the same.
         newest = None if before is None else await self.artifacts.newest(before, trace=self.order.run_id)
         try:

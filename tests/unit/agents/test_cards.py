@@ -12,7 +12,7 @@ from agents.processes.cards import (
     card_from_file,
     card_names,
     parse_card,
-    require_runnable,
+    runnable,
     shipped_card,
 )
 from bus_schema.cards import Card, CardStep
@@ -206,7 +206,7 @@ def test_a_card_that_came_by_message_is_checked_by_the_same_rules() -> None:
     step = CardStep(id="a", role="nobody", instructions="x", produces="draft", inputs=("b",))
 
     with pytest.raises(InvalidCard) as bad:
-        require_runnable(Card(name="c", steps=(step,), result="a"), ROLES)
+        runnable(Card(name="c", steps=(step,), result="a"), ROLES)
 
     assert str(bad.value).startswith("card: steps[0].role: there is no role 'nobody'")
 

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from agents.processes.cards import parse_card
+from bus_schema.artifacts import AIContext
 from bus_schema.data import ClearData, DeleteUser
 from bus_schema.envelope import Kind
 from bus_schema.messages import Command, Event
+from bus_schema.notification import NotificationGenerated
 from bus_schema.process import (
     ArtifactMissing,
     CancelProcess,
@@ -31,6 +34,8 @@ from bus_schema.process import (
 )
 from bus_schema.replies import Code
 from bus_schema.run_control import (
+    ApprovalRequested,
+    ApproveStep,
     OutputReplaced,
     PauseProcess,
     ReplaceOutput,
@@ -442,6 +447,58 @@ async def test_only_a_run_that_is_not_over_can_be_cancelled(desk: Desk) -> None:
         f"{done.run_id} is completed already",
     )
     assert await refusal(desk, CancelProcess(run_id="run_none")) == (Code.NOT_FOUND, "there is no run run_none")
+
+
+CARD = """\
+name: everything
+result: end
+steps:
+  - {id: plan, role: critic, produces: draft, instructions: x}
+  - {id: read, role: critic, produces: draft, instructions: x, inputs: [plan], for_each: plan.items}
+  - id: check
+    role: critic
+    produces: draft
+    instructions: x
+    inputs: [read]
+    repeat: {back_to: plan, until: check.satisfied, max_rounds: 2}
+  - {id: rest, wait: 10m, inputs: [check]}
+  - {id: ask, approve: Well?, inputs: [check, rest]}
+  - {id: end, role: critic, produces: draft, instructions: x, inputs: [check, ask]}
+"""
+
+
+async def test_rows_of_every_construct_are_kept(desk: Desk) -> None:
+    card = parse_card(CARD.encode(), "card.yaml", ROLES)
+    start = a_start(a_step("a")).model_copy(update={"card": card})
+    await desk.hear(start)
+    await desk.tick("start_runs")
+    made = AIContext(values={"items": ("один", "два"), "satisfied": False})
+    for satisfied in (False, True):
+        made = AIContext(values={**made.values, "satisfied": satisfied})
+        for _ in range(3):
+            for order in desk.orders:
+                await desk.hear(completed(order).model_copy(update={"context": made}))
+    await desk.tick("check_deadlines", after_s=599)
+    assert desk.said == []
+
+    await desk.tick("check_deadlines", after_s=1)
+    assert desk.told == [ApprovalRequested, NotificationGenerated]
+    assert (await refusal(desk, ApproveStep(run_id=start.run_id, step_id="ask"), by="agent.critic.1"))[0] is (
+        Code.UNAUTHORIZED
+    )
+    await desk.hear(ApproveStep(run_id=start.run_id, step_id="ask", note="да"))
+    await desk.hear(completed(desk.orders[0]))
+
+    run = await desk.run(start.run_id)
+    assert run.status is RunStatus.COMPLETED
+    told = {step.step_id: (step.round, step.item, step.approved, step.note) for step in run.steps}
+    assert told == {
+        **dict.fromkeys(("plan", "read", "check"), (2, "", None, "")),
+        **dict.fromkeys(("rest", "end"), (1, "", None, "")),
+        "ask": (1, "", True, "да"),
+        **{f"read-{place}": (1, item, None, "") for place, item in ((1, "один"), (2, "два"))},
+        **{f"read-2-{place}": (2, item, None, "") for place, item in ((1, "один"), (2, "два"))},
+    }
 
 
 async def test_runs_are_listed_page_by_page(desk: Desk) -> None:

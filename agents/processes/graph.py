@@ -1,0 +1,65 @@
+"""Graph of a card: what each step needs, what depends on it, which steps a loop repeats."""
+
+from collections.abc import Collection
+
+from agents.processes.conditions import PARAMS, Condition
+from bus_schema.cards import BRIEF, Card, CardStep
+from bus_schema.runs import Step
+
+
+def plan_of(card: Card, step: Step) -> CardStep:
+    """The step of the card that a row of the run is."""
+    name = step.of or step.step_id
+    return next(plan for plan in card.steps if plan.id == name)
+
+
+def asked_by(plan: CardStep, *, to_begin: bool = False) -> set[tuple[str, str]]:
+    """Steps and values that a step asks about, apart from parameters; or those that it asks `to_begin`.
+
+    Raises InvalidCondition.
+    """
+    texts = [plan.when, None if to_begin or plan.repeat is None else plan.repeat.until]
+    found = {reference for text in texts if text for reference in Condition.parse(text).references}
+    if plan.for_each is not None and plan.for_each != BRIEF:
+        found.add((plan.for_each.rpartition(".")[0], "items"))
+    return {(name, value) for name, value in found if name != PARAMS}
+
+
+def values_asked(card: Card, step_id: str) -> tuple[str, ...]:
+    """Values that a role has to tell with its output: those that the card asks about."""
+    values = {value for plan in card.steps for name, value in asked_by(plan) if name == step_id}
+    asked = {"items" if value == "count" else value for value in values} & {"satisfied", "items", "answer"}
+    return tuple(sorted(asked))
+
+
+def loops_of(card: Card) -> dict[str, set[str]]:
+    """Steps of each loop, by the step that has `repeat`: those on a way from `back_to` to it, both ends included."""
+    loops = {}
+    for plan in card.steps:
+        if plan.repeat is not None:
+            start = plan.repeat.back_to
+            reached = {start, *made_of(card, {start})}
+            loops[plan.id] = {name for name in reached if name == plan.id or plan.id in made_of(card, {name})}
+    return loops
+
+
+def needs_of(card: Card, plan: CardStep) -> set[str]:
+    """Steps that must be settled before a step begins; who uses a part of a loop waits for its end."""
+    needed = {*plan.inputs} - {BRIEF}
+    needed |= {name for name, _value in asked_by(plan, to_begin=True)}
+    ends = {end for end, body in loops_of(card).items() if plan.id not in body and needed & body}
+    return needed | ends
+
+
+def made_of(card: Card, step_ids: Collection[str]) -> set[str]:
+    """Steps whose making depends on the given ones, by inputs or by what they ask."""
+    reached: set[str] = set()
+    new = set(step_ids)
+    while new:
+        new = {plan.id for plan in card.steps if new & _direct(plan)} - reached
+        reached |= new
+    return reached
+
+
+def _direct(plan: CardStep) -> set[str]:
+    return {*plan.inputs, *(name for name, _value in asked_by(plan, to_begin=True))}
