@@ -11,8 +11,8 @@ from pathlib import Path
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 # Folders to which the operator may add files; in the others a file takes the place of a shipped one.
-EXTENSIBLE = frozenset({"cards", "subagents", "sim/profiles", "sim/scenarios"})
-FOLDERS = ("guides", "roles", *sorted(EXTENSIBLE))
+EXTENSIBLE = frozenset({"cards", "roles", "subagents", "sim/profiles", "sim/scenarios"})
+FOLDERS = ("guides", *sorted(EXTENSIBLE))
 SUBAGENT_NAME = r"[a-z][a-z0-9_]{0,50}"
 _SUFFIX = ".yaml"
 
@@ -84,6 +84,16 @@ def subagent_workers() -> list[EntryPoint]:
     added = sorted(set(_names_added("subagents")) - set(_names_shipped("subagents")))
     return [
         EntryPoint(f"subagent-{name}", f"workers.subagent_file:{name}", "mindbus.workers")
+        for name in added
+        if re.fullmatch(SUBAGENT_NAME, name)
+    ]
+
+
+def role_workers() -> list[EntryPoint]:
+    """Entry points for the roles that the operator adds; those that ship have theirs in the package."""
+    added = sorted(set(_names_added("roles")) - set(_names_shipped("roles")))
+    return [
+        EntryPoint(name, f"workers.creative:{name}", "mindbus.workers")
         for name in added
         if re.fullmatch(SUBAGENT_NAME, name)
     ]

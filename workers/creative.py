@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from agents.configuration.model_roles import model_of
-from agents.configuration.prompts import Role, UnsupportedArtifactType, shipped_role
+from agents.configuration.prompts import InvalidRole, Role, UnknownRole, UnsupportedArtifactType, shipped_role
 from agents.context.preferences import open_preferences
 from agents.creative.assignment import LARGEST_INPUT_BYTES, Assignment, Input, UnusableInput, read_material
 from agents.creative.misbehaviour import ModelMisbehaviour
@@ -37,6 +37,7 @@ from mindbus.bus.handlers import every, on_command
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import BusUnavailable, TemporaryFailure
 from mindbus.logs import logger
+from mindbus.registry import BrokenWorker
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.errors import ArtifactError, BufferFull
 from mindbus.sdk.recall import KemRecall
@@ -228,6 +229,19 @@ def _worker_of(role: str) -> Callable[[WorkerContext], CreativeWorker]:
 
 
 researcher, ideator, critic, editor, pushkin = map(_worker_of, ("researcher", "ideator", "critic", "editor", "pushkin"))
+
+
+def __getattr__(name: str) -> Callable[[WorkerContext], CreativeWorker]:
+    """The factory of a role that the operator has added, as its entry point names it. Raises BrokenWorker."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    try:
+        shipped_role(name)
+    except UnknownRole as error:
+        raise AttributeError(name) from error
+    except InvalidRole as error:
+        raise BrokenWorker(str(error)) from error
+    return _worker_of(name)
 
 
 async def _input(hands: StepArtifacts, given: NamedInput, manifest: Manifest) -> Input:

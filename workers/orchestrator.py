@@ -1,15 +1,16 @@
 """Runs Process Cards: what happens to a run comes in, orders to the roles go out."""
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 
 from sqlalchemy import Connection
 
-from agents.configuration.prompts import role_names
+from agents.configuration.prompts import crafts_of_roles
 from agents.processes import saga
+from agents.processes.card_checks import Roles
 from agents.processes.cards import card_of
 from agents.processes.run_events import (
     OVER,
@@ -73,7 +74,7 @@ class OrchestratorWorker(Worker):
         self,
         database: Database,
         bus: Client,
-        roles: Collection[str],
+        roles: Roles,
         clock: Callable[[], datetime] = utc_now,
         settle: timedelta = _SETTLE,
     ) -> None:
@@ -81,7 +82,7 @@ class OrchestratorWorker(Worker):
         self.inbox = self.remembered = SqlInbox(database, only_rows=True)
         self.sends_to = sorted(roles)
         self._moves = RunMoves(database, clock)
-        self._bus, self._roles, self._clock, self._settle = bus, frozenset(roles), clock, settle
+        self._bus, self._roles, self._clock, self._settle = bus, roles, clock, settle
         self._deadlines_from = clock() + settle
         self._started: asyncio.Queue[Run] = asyncio.Queue()
         self._looks_again_at = 0.0
@@ -258,4 +259,4 @@ class OrchestratorWorker(Worker):
 def open_orchestrator(context: WorkerContext) -> OrchestratorWorker:
     """The orchestrator of the shipped roles, over its own database."""
     database = Database(context.settings_as(FleetSettings).database_of("orchestrator"), schema="orchestrator")
-    return OrchestratorWorker(database, context.bus.acting_as(saga.ORCHESTRATOR), role_names(), context.clock)
+    return OrchestratorWorker(database, context.bus.acting_as(saga.ORCHESTRATOR), crafts_of_roles(), context.clock)

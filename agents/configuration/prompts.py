@@ -1,5 +1,6 @@
 """Prompts of the creative roles and of the dialogue runtime's agents, from YAML."""
 
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Self
@@ -21,6 +22,7 @@ from bus_schema.identities import ServiceName
 from config.shipped import config_folder, shipped_names
 from language.words import Language
 from mindbus.errors import Rejected
+from mindbus.registry import BrokenWorker, installed_workers
 
 
 class Craft(BaseModel):
@@ -79,7 +81,7 @@ class InvalidRole(InvalidFile):
 
 
 class UnknownRole(UnknownFile):
-    """There is no such role; add a file to config/roles."""
+    """There is no such role; add a file to the folder `roles` of MINDBUS_CONFIG_DIR."""
 
     kind = "role"
 
@@ -90,6 +92,33 @@ role_names = partial(shipped_names, "roles")
 def shipped_role(name: str) -> Role:
     """A role that comes with MindBus. Raises UnknownRole, InvalidRole."""
     return load_shipped("roles", name, partial(_parse_role_named, name), UnknownRole)
+
+
+def crafts_of_roles() -> dict[str, tuple[str, ...]]:
+    """Types of artifacts that each role makes, by its name: of files, and of installed workers with `produces`.
+
+    Raises InvalidRole.
+    """
+    files = {name: tuple(shipped_role(name).produces) for name in role_names()}
+    return _crafts_of_workers() | files
+
+
+@cache
+def _crafts_of_workers() -> dict[str, tuple[str, ...]]:
+    crafts = {}
+    for name, entry in installed_workers().third_party.items():
+        with suppress(BrokenWorker):
+            crafts[name] = tuple(getattr(entry.load(), "produces", ()))
+    return {name: made for name, made in crafts.items() if made}
+
+
+def role_from_file(path: Path) -> Role:
+    """A role of one's own, wherever its file is. Raises InvalidRole."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise InvalidRole([YamlProblem(str(path), 1, "file", f"cannot be read: {error.strerror}")]) from error
+    return _parse_role_named(path.stem, text, str(path))
 
 
 def _parse_role_named(name: str, text: bytes, source: str) -> Role:

@@ -11,7 +11,7 @@ from bus_schema.artifacts import ArtifactRef, StepId
 from bus_schema.cards import BRIEF, Card, CardName
 from bus_schema.ids import mint
 from bus_schema.process import CancelProcess, ListProcesses, RunPage, StartProcess
-from bus_schema.run_control import PauseProcess, RerunProcess, ResumeProcess, RetryProcess
+from bus_schema.run_control import ApproveStep, PauseProcess, RejectStep, RerunProcess, ResumeProcess, RetryProcess
 from bus_schema.runs import Run, RunId, RunStatus
 from config.shipped import shipped_names
 from gateway.backend import Backend, BackendDependency, Cursor
@@ -61,6 +61,13 @@ class RerunRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
     params: dict[str, str] = Field(default={}, max_length=50)
     run_id: RunId | None = None
+
+
+class ApprovalNote(BaseModel):
+    """What a person has to say about what they approve or reject."""
+
+    model_config = ConfigDict(extra="forbid")
+    note: str = Field(default="", max_length=2000)
 
 
 class StepOutput(BaseModel):
@@ -126,6 +133,22 @@ async def rerun(run_id: RunId, request: RerunRequest, response: Response, backen
     started = await start_again(backend, run_id, request)
     response.headers["Location"] = f"/api/runs/{started.run_id}"
     return started
+
+
+@router.post("/runs/{run_id}/steps/{step_id}/approve")
+async def approve(
+    run_id: RunId, step_id: StepId, backend: BackendDependency, answer: ApprovalNote | None = None
+) -> Run:
+    """Say yes to a step that waits for a person."""
+    note = answer.note if answer else ""
+    return await backend.bus.request(ApproveStep(run_id=run_id, step_id=step_id, note=note), trace=run_id)
+
+
+@router.post("/runs/{run_id}/steps/{step_id}/reject")
+async def reject(run_id: RunId, step_id: StepId, backend: BackendDependency, answer: ApprovalNote | None = None) -> Run:
+    """Say no to a step that waits for a person; a loop goes round once more, else the step has failed."""
+    note = answer.note if answer else ""
+    return await backend.bus.request(RejectStep(run_id=run_id, step_id=step_id, note=note), trace=run_id)
 
 
 @router.put("/runs/{run_id}/steps/{step_id}/output")

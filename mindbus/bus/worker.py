@@ -86,6 +86,8 @@ class Worker:
     stops_last: bool = False
     direct_files: bool = False
     sends_to: Sequence[str] = ()
+    # Types of artifacts that it makes of the steps of cards: a worker with any is a role.
+    produces: Sequence[str] = ()
     subscribes_to: Sequence[str] = ()
     is_partitionable: bool = False
     partitions: int = 1

@@ -68,6 +68,8 @@ COMMANDS = {
     ),
     "artifacts": Place(_WORK, "Put, get and inspect artifacts.", "mindbus.cli.artifacts"),
     "process": Place(_WORK, "Run Process Cards, look at their runs and steer them."),
+    "card": Place(_WORK, "Check Process Cards and draw them."),
+    "roles": Place(_WORK, "List the roles of cards and check their files."),
     "chat": Place(
         _WORK,
         "Say something to the assistant, or talk until Ctrl-D.",

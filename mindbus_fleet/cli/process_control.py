@@ -1,4 +1,4 @@
-"""The commands `process pause|resume|retry|rerun|replace|cancel`: control of runs that are there."""
+"""The commands `process pause|resume|retry|rerun|approve|reject|replace|cancel`: control of runs that are there."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +7,7 @@ import typer
 
 from bus_schema.ids import mint
 from bus_schema.process import CancelProcess, GetProcess
-from bus_schema.run_control import PauseProcess, RerunProcess, ResumeProcess, RetryProcess
+from bus_schema.run_control import ApproveStep, PauseProcess, RejectStep, RerunProcess, ResumeProcess, RetryProcess
 from bus_schema.runs import Run
 from config.settings import FleetSettings
 from mindbus.cli.console import note, show_result
@@ -20,6 +20,7 @@ from mindbus_fleet.cli.process_run import NoWait, Set, end_of, finish, params_of
 
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Such as run_0192….")]
 StepArgument = Annotated[str, typer.Argument(metavar="STEP", help="Its id in the card, such as draft.")]
+Note = Annotated[str, typer.Option("--note", help="What you have to say about it.")]
 Reason = Annotated[str, typer.Option("--reason", help="For the record.")]
 
 
@@ -106,6 +107,32 @@ def rerun(
             return await end_of(again.run_id, bus, as_json=as_json)
 
     finish(run(ask()), as_json=as_json, no_wait=no_wait)
+
+
+def approve(
+    run_id: RunId, step_id: StepArgument, note: Note = "", acting: As = LOCAL_USER, as_json: Json = False
+) -> None:
+    """Say yes to a step that waits for you; the run goes on.
+
+    [bold]Example[/bold]
+
+    mindbus process approve run_0192… sign --note "fine, publish it"
+    """
+    answered = answer_to(lambda: ApproveStep(run_id=run_id, step_id=step_id, note=note), acting, trace=run_id)
+    show_result(answered, show_run, as_json=as_json)
+
+
+def reject(
+    run_id: RunId, step_id: StepArgument, note: Note = "", acting: As = LOCAL_USER, as_json: Json = False
+) -> None:
+    """Say no to a step that waits for you; a loop goes round once more with your note, else the run fails.
+
+    [bold]Example[/bold]
+
+    mindbus process reject run_0192… sign --note "too long by half"
+    """
+    answered = answer_to(lambda: RejectStep(run_id=run_id, step_id=step_id, note=note), acting, trace=run_id)
+    show_result(answered, show_run, as_json=as_json)
 
 
 def replace(run_id: RunId, step_id: StepArgument, file: Path, acting: As = LOCAL_USER, as_json: Json = False) -> None:

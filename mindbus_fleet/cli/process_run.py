@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from agents.configuration.prompts import role_names
+from agents.configuration.prompts import crafts_of_roles
 from agents.processes.cards import card_from_file, shipped_card
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.cards import BRIEF, Card
@@ -73,8 +73,15 @@ def show_run(found: Run) -> None:
         say(f"reason: {found.reason}")
     if found.result is not None:
         say(f"result: {found.result.artifact_id}   (mindbus artifacts get {found.result.artifact_id} -o FILE)")
+    for step in waiting_for_people(found):
+        say(f"{step.step_id} waits for an answer: mindbus process approve {found.run_id} {step.step_id}")
     if found.status in (RunStatus.FAILED, RunStatus.CANCELLED):
         say(f"go on with what is there: mindbus process retry {found.run_id}")
+
+
+def waiting_for_people(found: Run) -> list[Step]:
+    """Steps that wait for an approval; one with a time waits for that."""
+    return [step for step in found.steps if step.status is StepStatus.WAITING and step.due_at is None]
 
 
 def finish(ended: Run, *, as_json: bool, no_wait: bool) -> None:
@@ -150,9 +157,9 @@ class RunRequest:
     def read(cls, card: str, briefs: Sequence[Path], params: Mapping[str, str]) -> "RunRequest":
         """Raises UnknownCard, InvalidCard, NotABrief."""
         is_file = card.endswith((".yaml", ".yml")) or "/" in card
-        own = card_from_file(Path(card), role_names()) if is_file else None
+        own = card_from_file(Path(card), crafts_of_roles()) if is_file else None
         if own is None:
-            shipped_card(card, role_names())
+            shipped_card(card, crafts_of_roles())
         texts = [(brief, read_brief(brief)) for brief in briefs]
         return cls(own, None if own else card, texts, dict(params))
 
