@@ -7,7 +7,7 @@ from agents.models.errors import AnswerMisfit
 from bus_schema.runs import MisbehaviourKind
 from language.identification import name_of, other_language
 from language.words import terms
-from mindbus.sdk.step_values import items_of
+from mindbus.sdk.steps import items_of
 
 _LONGEST_WORDS_CHARS = 500
 _FEWEST_TERMS = 15

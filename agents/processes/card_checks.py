@@ -129,7 +129,7 @@ def _loop_problems(card: Card, step: CardStep) -> Iterator[Problem]:
 
 
 def _safely(card: Card, compute: Callable[[], set[str]]) -> set[str]:
-    """What a graph says, or nothing where a condition cannot be read, which is told elsewhere."""
+    """Steps by the graph, or none where a condition cannot be read, which is told elsewhere."""
     try:
         return compute()
     except InvalidCondition:

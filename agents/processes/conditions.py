@@ -141,5 +141,5 @@ def _is_true(value: Value) -> bool:
 
 
 def _is_less(left: Value, right: Value) -> bool:
-    """What cannot be compared is not less."""
+    """Order of two values; of different types neither is less."""
     return type(left) is type(right) and left is not None and not isinstance(left, bool) and left < right  # type: ignore[operator]  # of one type

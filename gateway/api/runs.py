@@ -16,7 +16,7 @@ from bus_schema.runs import Run, RunId, RunStatus
 from config.shipped import shipped_names
 from gateway.backend import Backend, BackendDependency, Cursor
 from mindbus.sdk.errors import ArtifactRejected, StorageAway
-from mindbus.sdk.run_outputs import replace_output
+from mindbus.sdk.steps import replace_output
 from mindbus.sdk.transfers import NewArtifact, PutOptions
 
 router = APIRouter(tags=["runs"])
@@ -64,7 +64,7 @@ class RerunRequest(BaseModel):
 
 
 class ApprovalNote(BaseModel):
-    """What a person has to say about what they approve or reject."""
+    """Remark of a person on something that they approve or reject."""
 
     model_config = ConfigDict(extra="forbid")
     note: str = Field(default="", max_length=2000)

@@ -1,17 +1,23 @@
-"""Artifacts of one attempt of a process step."""
+"""Outputs of process steps: artifacts of an attempt, values that cards ask about, texts that a person puts in place."""
 
-from collections.abc import Awaitable, Callable, Mapping
+import json
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bus_schema.artifacts import AIContext, Manifest
 from bus_schema.ids import derived
-from bus_schema.process import ExecuteStep, StepCompleted, StepPendingStorage
+from bus_schema.process import ExecuteStep, GetProcess, StepCompleted, StepPendingStorage
+from bus_schema.replies import Code
+from bus_schema.run_control import ReplaceOutput
+from bus_schema.runs import Run, Step
+from mindbus.bus.client import Client
+from mindbus.errors import Rejected
 from mindbus.logs import logger
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.errors import ArtifactConflict, ArtifactNotFound, StorageAway
-from mindbus.sdk.step_values import values_of
-from mindbus.sdk.transfers import Put, read_whole
+from mindbus.sdk.transfers import Put, PutOptions, read_whole
 
 T = TypeVar("T")
 
@@ -117,3 +123,97 @@ class StepArtifacts:
             except StorageAway as error:
                 logger().warning("waiting for storage", run=self.order.run_id, step=self.order.step_id, why=str(error))
             await self.artifacts.wait_for_storage()
+
+
+# Of a step that has no output whose type it could have.
+_TYPE = "edited"
+
+
+async def replace_output(bus: Client, artifacts: Artifacts, run_id: str, step_id: str, text: str) -> Run:
+    """Register a text as the next version of a step's output, and have the run go on from it.
+
+    Raises Rejected where the run has no such step, StorageAway, ArtifactRejected, ReplyError.
+    """
+    run = await bus.request(GetProcess(run_id=run_id), trace=run_id)
+    step = next((step for step in run.steps if step.step_id == step_id), None)
+    if step is None:
+        ids = ", ".join(step.step_id for step in run.steps)
+        raise Rejected(Code.INVALID, f"{run_id} has no step {step_id!r}; it has {ids}")
+    put = await artifacts.put(text.encode(), **await _about(artifacts, run_id, step, text))
+    if put.is_pending:
+        raise StorageAway
+    return await bus.request(ReplaceOutput(run_id=run_id, step_id=step_id, artifact=put.ref), trace=run_id)
+
+
+async def _about(artifacts: Artifacts, run_id: str, step: Step, text: str) -> PutOptions:
+    # What a person has written is good as it is, whatever the card asks about it.
+    values = {"satisfied": True, **values_of(text, ("answer", "items"))}
+    about: PutOptions = {
+        "artifact_type": _TYPE,
+        "trace": run_id,
+        "step": step.step_id,
+        "content_type": "text/markdown",
+        "context": AIContext(values=values),
+    }
+    if step.artifact is not None:
+        newest = await artifacts.newest(step.artifact, trace=run_id)
+        manifest = await artifacts.manifest(newest.artifact_id, trace=run_id)
+        about |= {"artifact_type": manifest.artifact_type, "supersedes": newest}
+    return about
+
+
+Values = dict[str, bool | str | tuple[str, ...]]
+
+_MOST_ITEMS, _LONGEST_ITEM, _LONGEST_ANSWER = 100, 2000, 200
+_ITEM = re.compile(r"^ {0,3}(?:[-*+•]|\d{1,3}[.)])\s+(\S.*)$")
+_FENCE = re.compile(r"^```\w*\s*\n(.*?)\n```\s*$", re.DOTALL)
+_DECORATION = "#*_`>\"'«»“” \t.!:"
+
+
+def values_of(text: str, asked: Collection[str]) -> Values:
+    """Of what is asked, the `answer` and the `items` of a text; an item may go over several lines."""
+    values: Values = {}
+    if "answer" in asked:
+        values["answer"] = answer_of(text)
+    if "items" in asked:
+        values["items"] = items_of(text)
+    return values
+
+
+def answer_of(text: str) -> str:
+    """The first line that says something, without decoration."""
+    lines = (line.strip(_DECORATION) for line in text.splitlines())
+    return next(filter(None, lines), "")[:_LONGEST_ANSWER]
+
+
+def items_of(text: str) -> tuple[str, ...]:
+    """Items of a JSON list, or of the Markdown list in a text, at most a hundred."""
+    fenced = _FENCE.match(text.strip())
+    items = _json_items(fenced[1] if fenced else text)
+    if items is None:
+        items = _markdown_items(text)
+    return tuple(item[:_LONGEST_ITEM] for item in items[:_MOST_ITEMS])
+
+
+def _json_items(text: str) -> list[str] | None:
+    try:
+        found: Any = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(found, list):
+        return None
+    return [each.strip() if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in found if each]
+
+
+def _markdown_items(text: str) -> list[str]:
+    items: list[str] = []
+    is_open = False
+    for line in text.splitlines():
+        if match := _ITEM.match(line):
+            items.append(match[1].strip())
+            is_open = True
+        elif line.startswith((" ", "\t")) and line.strip() and is_open:
+            items[-1] += f"\n{line.strip()}"
+        elif line.strip():
+            is_open = False
+    return items

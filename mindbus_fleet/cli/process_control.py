@@ -15,7 +15,7 @@ from mindbus.cli.errors import read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import answer_to, on_the_bus, run
 from mindbus.sdk.artifacts import open_artifacts
-from mindbus.sdk.run_outputs import replace_output
+from mindbus.sdk.steps import replace_output
 from mindbus_fleet.cli.process_run import NoWait, Set, end_of, finish, params_of, read_brief, show_run
 
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Such as run_0192….")]

@@ -14,7 +14,7 @@ from gateway.ui.dialogs import confirm
 from gateway.ui.page_session import PageSession
 from gateway.ui.runs.steps import OVER
 from gateway.ui.sections import EXPECTED_ERRORS, error_text
-from mindbus.sdk.run_outputs import replace_output
+from mindbus.sdk.steps import replace_output
 
 _LONGEST_BYTES = 1024 * 1024
 Submit = Callable[[], Awaitable[None]]

@@ -4,14 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from agents.configuration.prompts import InvalidGuide, InvalidRole, role_names, shipped_guide, shipped_role
+from agents.configuration.prompts import (
+    InvalidGuide,
+    InvalidRole,
+    crafts_of_roles,
+    role_names,
+    shipped_guide,
+    shipped_role,
+)
 from agents.context.preferences import open_preferences
 from agents.dialogue.agent import DialogueAgent
 from agents.models.language_model import ModelMessage
 from agents.models.offline.model import OfflineModel
 from agents.processes.cards import card_names, shipped_card
 from agents.sim.scenarios import SimLibrary
-from config.shipped import config_file
+from config.shipped import config_file, role_workers
 from language.words import Language
 from mindbus_fleet.cli.config_overrides import own_configuration
 
@@ -55,26 +62,29 @@ def test_the_assistant_is_instructed_in_the_language_of_the_message(folder: Path
     assert "assistant of a team" in english[0].content
 
 
-def test_cards_and_teams_can_be_added_roles_and_habits_replaced(folder: Path) -> None:
+def test_cards_roles_and_teams_can_be_added_roles_and_habits_replaced(folder: Path) -> None:
     (folder / "cards" / "memo.yaml").write_bytes(config_file("cards", "article").content.replace(b"article", b"memo"))
     team = config_file("sim/profiles", "team_en").content.replace(b"name: team_en", b"name: crew", 1)
     (folder / "sim/profiles/crew.yaml").write_bytes(team)
     role = config_file("roles", "pushkin").content
     (folder / "roles/pushkin.yaml").write_bytes(role.replace(b"max_rounds: 2", b"max_rounds: 1", 1))
-    (folder / "roles/poet.yaml").write_bytes(role)
+    (folder / "roles/poet.yaml").write_bytes(role.replace(b"name: pushkin", b"name: poet", 1))
+    (folder / "guides/stray.yaml").write_bytes(role)
     (folder / "habits.yaml").write_text("default: {most_per_hour: 7}\n")
 
     assert "memo" in card_names()
     assert shipped_card("memo", role_names()).steps
     assert "crew" in SimLibrary().team_names
     assert SimLibrary().team("crew").people
-    assert "poet" not in role_names()
+    assert "poet" in role_names()
+    assert crafts_of_roles()["poet"] == ("draft", "final")
+    assert [(point.name, callable(point.load())) for point in role_workers()] == [("poet", True)]
     assert shipped_role("pushkin").name == "pushkin"
     assert open_preferences(None).default.most_per_hour == 7
     status, detail = own_configuration()
     assert status == "warning"
-    assert "cards/memo.yaml, habits.yaml, roles/pushkin.yaml, sim/profiles/crew.yaml" in detail
-    assert "roles/poet.yaml replaces nothing" in detail
+    assert "cards/memo.yaml, habits.yaml, roles/poet.yaml, roles/pushkin.yaml, sim/profiles/crew.yaml" in detail
+    assert "guides/stray.yaml replaces nothing" in detail
 
 
 @pytest.mark.parametrize(
