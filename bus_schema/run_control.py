@@ -3,10 +3,24 @@
 from pydantic import Field
 
 from bus_schema.artifacts import ArtifactRef, StepId
+from bus_schema.cards import Card
 from bus_schema.identities import Identity
-from bus_schema.messages import Command, Event
+from bus_schema.messages import Command, Event, Query, Value
 from bus_schema.process import Started
 from bus_schema.runs import Run, RunId
+
+
+class RunGraph(Value):
+    """The card of a run, sub-cards written out, and its Mermaid graph with how far each step has come."""
+
+    card: Card
+    mermaid: str
+
+
+class GetRunGraph(Query[RunGraph], domain="process", action="get_graph", service="orchestrator"):
+    """Draw a run."""
+
+    run_id: RunId
 
 
 class PauseProcess(Command[Run], domain="process", action="pause", service="orchestrator"):

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from agents.processes.card_graph import as_mermaid
 from agents.processes.run_events import (
     ApprovalGiven,
     CancelRequested,
@@ -18,12 +19,14 @@ from bus_schema.process import CancelProcess, Started, StartProcess
 from bus_schema.replies import Code
 from bus_schema.run_control import (
     ApproveStep,
+    GetRunGraph,
     PauseProcess,
     RejectStep,
     ReplaceOutput,
     RerunProcess,
     ResumeProcess,
     RetryProcess,
+    RunGraph,
 )
 from bus_schema.runs import Run, RunStatus
 from mindbus.bus.context import MessageContext
@@ -44,6 +47,14 @@ class RunControl:
     moves: RunMoves
     look_up: Callable[[str, ArtifactRef], Awaitable[Manifest | Code]]
     add: Callable[[StartProcess, MessageContext], Awaitable[Started]]
+
+    @on_command
+    async def draw_run(self, query: GetRunGraph, context: MessageContext) -> RunGraph:
+        run = await self._require_visible(query.run_id, context)
+        card = await self.database.read(lambda connection: runs.read_card(connection, query.run_id))
+        if card is None:
+            raise _unknown(query.run_id)
+        return RunGraph(card=card, mermaid=as_mermaid(card, run))
 
     @on_command
     async def cancel_run(self, command: CancelProcess, context: MessageContext) -> Answered:

@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from typing import Annotated, Self
 
+import yaml
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from bus_schema.artifacts import ArtifactRef, StepId
-from bus_schema.cards import BRIEF, Card, CardName
+from bus_schema.cards import BRIEF, Card, CardName, Parameter
 from bus_schema.ids import mint
 from bus_schema.process import CancelProcess, ListProcesses, RunPage, StartProcess
 from bus_schema.run_control import ApproveStep, PauseProcess, RejectStep, RerunProcess, ResumeProcess, RetryProcess
 from bus_schema.runs import Run, RunId, RunStatus
-from config.shipped import shipped_names
+from config.shipped import shipped_file, shipped_names
 from gateway.backend import Backend, BackendDependency, Cursor
 from mindbus.sdk.errors import ArtifactRejected, StorageAway
 from mindbus.sdk.steps import replace_output
@@ -162,6 +163,11 @@ async def replace(run_id: RunId, step_id: StepId, output: StepOutput, backend: B
 async def cards() -> list[str]:
     """Names of the shipped process cards."""
     return list(card_names())
+
+
+def parameters_of(card_name: str) -> dict[str, Parameter]:
+    """Parameters that a card asks for, by name."""
+    return Card.model_validate(yaml.safe_load(shipped_file("cards", card_name))).parameters
 
 
 def card_names() -> tuple[str, ...]:

@@ -22,7 +22,7 @@ app = typer.Typer(no_args_is_help=True, help="Run Process Cards, look at their r
 
 @app.command("run")
 def run_(
-    card: Annotated[str, typer.Argument(help="A shipped card (article, review) or the path of a YAML file.")],
+    card: Annotated[str, typer.Argument(help="A card by name (mindbus card ls), or the path of a YAML file.")],
     input_: Annotated[list[Path], typer.Option("--input", help="The brief, Markdown or text; may be repeated.")],
     changes: Set = None,
     no_wait: NoWait = False,

@@ -255,6 +255,31 @@ def test_an_artifact_is_followed_to_what_it_was_made_from(app: App, browser: Bro
         assert "artifact=art_" in page.url
 
 
+def test_a_run_with_branches_a_loop_and_a_gate_is_drawn_and_approved_on_its_screen(app: App, browser: Browser) -> None:
+    briefs = ["Договор: аренда катка до 1 мая, 40 000 евро в год.", "Письмо: аренду можно расторгнуть за 30 дней."]
+    started = app.ask("POST", "/api/runs", json={"card_name": "due-diligence", "briefs": briefs})
+    with looking(browser, app.url) as page, looking(browser, app.url, Looks("light", "ru", "phone")) as phone:
+        for each in (page, phone):
+            each.goto(f"/runs/{started['run_id']}")
+        graph = page.locator(".mb-card-graph svg")
+        expect(graph.locator(".node")).to_have_count(6)
+        for told in ("for each of brief", "2/2", "until check.satisfied", "if params.check"):
+            expect(graph).to_contain_text(told, timeout=60_000)
+        expect(page.locator("[data-row='read-2']")).to_contain_text("read-2")
+        expect(phone.get_by_role("button", name="Одобрить")).to_be_visible(timeout=60_000)
+        page.get_by_role("button", name="Reject").click()
+        expect(page.get_by_role("dialog")).to_be_visible()
+        page.keyboard.press("Escape")
+        page.get_by_role("button", name="Approve").click()
+        expect(page.locator("[data-row='sign']")).to_contain_text("approved by")
+        expect(page.get_by_text("Completed", exact=True)).to_be_visible(timeout=60_000)
+        page.locator("[data-row='findings']").get_by_role("button", name="Edit").click()
+        page.get_by_role("dialog").locator("textarea").fill("| document | finding |\n|---|---|\n| contract | 40 000 |")
+        page.get_by_role("button", name="Put in place").click()
+        expect(page.locator("[data-row='findings']")).to_contain_text("put in place by")
+        expect(page.locator("[data-row='sign']").get_by_role("button", name="Approve")).to_be_visible(timeout=60_000)
+
+
 def parts_add_up(drawer: Locator) -> bool:
     """Whether the score that is shown is the sum of its parts that are shown."""
     shown = drawer.locator(".mb-drawer-part", has_text="Why it matched").locator(".mb-num.mb-strong")

@@ -300,7 +300,10 @@ async def test_what_cannot_be_run_is_refused_with_the_reason(settings: FleetSett
         nothing = await refusal(bus.request(CancelProcess(run_id="run_none")))
         page = await bus.request(ListProcesses())
 
-    assert unknown == (Code.INVALID, "there is no card 'artcle'; shipped are article, review, or give a YAML file")
+    assert unknown == (
+        Code.INVALID,
+        "there is no card 'artcle'; shipped are article, due-diligence, review, or give a YAML file",
+    )
     assert cycle == (Code.INVALID, "card: steps[0].inputs: these steps wait for each other: a → b → a; cut one")
     assert nobody[1].startswith("card: steps[0].role: there is no role 'poet'; known: critic, ")
     assert absent == nothing == (Code.NOT_FOUND, "there is no run run_none")

@@ -6,10 +6,10 @@ from nicegui import ui
 
 from bus_schema.messages import Command
 from bus_schema.process import CancelProcess
-from bus_schema.run_control import PauseProcess, ResumeProcess, RetryProcess
-from bus_schema.runs import Run, RunStatus, Step
+from bus_schema.run_control import ApproveStep, PauseProcess, RejectStep, ResumeProcess, RetryProcess
+from bus_schema.runs import Run, RunStatus, Step, StepStatus
 from gateway.api.runs import RerunRequest, start_again
-from gateway.ui.components import VALUE, attributes, box, button, popup, text
+from gateway.ui.components import VALUE, attributes, box, button, icon_button, popup, text
 from gateway.ui.dialogs import confirm
 from gateway.ui.page_session import PageSession
 from gateway.ui.runs.steps import OVER
@@ -52,12 +52,18 @@ class RunControls:
             button(i18n("run.cancel"), self._cancel, f"{_SMALL} mb-err", "stop")
 
     def of_step(self, run: Run, step: Step) -> None:
-        """Buttons of a step that has an output."""
-        if step.artifact is None or not self.may_steer(run):
-            return
+        """Buttons of a step that has an output, or that asks."""
         i18n = self.session.i18n
-        button(i18n("run.edit"), lambda: self._edit(step), _SMALL, "edit")
-        button(i18n("run.remake"), lambda: self._remake(step), _SMALL, "replay")
+        if not self.may_steer(run):
+            return
+        if step.status is StepStatus.WAITING and step.due_at is None:
+            yes = ApproveStep(run_id=self.run_id, step_id=step.step_id)
+            button(i18n("step.approve"), lambda: self._send(yes), "mb-small mb-primary", "check")
+            button(i18n("step.reject"), lambda: self._reject(step), f"{_SMALL} mb-err", "close")
+        if step.artifact is None or step.of is not None:
+            return
+        icon_button("edit", i18n("run.edit"), lambda: self._edit(step))
+        icon_button("replay", i18n("run.remake"), lambda: self._remake(step))
 
     async def _send(self, command: Command[Run]) -> None:
         await self.session.attempt(self.session.backend.bus.request(command, trace=self.run_id))
@@ -73,6 +79,15 @@ class RunControls:
         title = i18n("run.remake_title", step=step.step_id)
         if await confirm(i18n, title, i18n("run.remake_text"), i18n("run.remake"), 1):
             await self._send(RetryProcess(run_id=self.run_id, from_step=step.step_id))
+
+    def _reject(self, step: Step) -> None:
+        i18n, form = self.session.i18n, {"text": ""}
+
+        async def go() -> None:
+            no = RejectStep(run_id=self.run_id, step_id=step.step_id, note=form["text"])
+            await self.session.backend.bus.request(no, trace=self.run_id)
+
+        self._ask(i18n("step.reject"), i18n("step.reject_text"), form, 4, go, i18n("step.reject"))
 
     def _rerun(self, run: Run) -> None:
         i18n = self.session.i18n

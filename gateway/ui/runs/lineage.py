@@ -7,13 +7,10 @@ from statistics import fmean
 from typing import Final, Literal, NamedTuple
 from urllib.parse import quote
 
-import yaml
-
 from bus_schema.artifacts import Manifest
 from bus_schema.cards import BRIEF, Card
 from bus_schema.identities import owner_of
 from bus_schema.runs import Run, Step, StepStatus
-from config.shipped import shipped_file, shipped_names
 
 _HEIGHT, _GAP_X, _GAP_Y, _EDGE = 44, 28, 14, 10
 _LANE, _BEND = 9, 12
@@ -170,22 +167,24 @@ def _mean(rows: Iterable[float | None]) -> float:
 
 
 _LOOKS: dict[StepStatus, Look] = {StepStatus.PENDING_STORAGE: "buffered", StepStatus.RUNNING: "writing"}
-_ENDED = (StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.CANCELLED)
+_NOBODY = "orchestrator"
+_ENDED = (StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.CANCELLED, StepStatus.SKIPPED)
 
 
-def graph_of_run(run: Run, manifests: Sequence[Manifest]) -> Graph:
+def graph_of_run(run: Run, manifests: Sequence[Manifest], card: Card) -> Graph:
     """Registered artifacts with their inputs, and planned ones from the process card."""
     input_ids = {ref.artifact_id for ref in run.inputs}
     nodes = {manifest.id: node_of(manifest, is_source=manifest.id in input_ids) for manifest in manifests}
     edges = {(source, manifest.id) for manifest in manifests for source in _inputs_of(manifest)}
     artifact_ids = {step.step_id: _id_of(run, step) for step in run.steps}
-    needed = _needs(run)
+    needed = {step.id: step.inputs for step in card.steps}
     for step in run.steps:
         name = artifact_ids[step.step_id]
-        if name in nodes or step.status in _ENDED:
+        # A step without a role makes nothing.
+        if name in nodes or step.status in _ENDED or step.role == _NOBODY:
             continue
         nodes[name] = Node(name, step.step_id, step.role, _LOOKS.get(step.status, "planned"))
-        for source in needed.get(step.step_id, ()):
+        for source in needed.get(step.of or step.step_id, ()):
             sources = [ref.artifact_id for ref in run.inputs] if source == BRIEF else [artifact_ids.get(source, "")]
             edges |= {(one, name) for one in sources}
     valid_edges = frozenset((source, target) for source, target in edges if source in nodes and target in nodes)
@@ -213,11 +212,3 @@ def _inputs_of(manifest: Manifest) -> tuple[str, ...]:
 
 def _id_of(run: Run, step: Step) -> str:
     return step.artifact.artifact_id if step.artifact else f"{run.run_id}/{step.step_id}"
-
-
-def _needs(run: Run) -> dict[str, tuple[str, ...]]:
-    """Inputs of each step of a shipped card; empty for a user's own card."""
-    if run.card_name not in shipped_names("cards"):
-        return {}
-    card = Card.model_validate(yaml.safe_load(shipped_file("cards", run.card_name)))
-    return {step.id: step.inputs for step in card.steps}

@@ -2,16 +2,32 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from urllib.parse import quote
 
 from nicegui import ui
+from nicegui.element import Element
 
+from bus_schema.cards import Parameter
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
 from bus_schema.process import ListProcesses
 from bus_schema.runs import Run, StepStatus
-from gateway.api.runs import StartRunRequest, card_names, start_run
-from gateway.ui.components import VALUE, anchor, attributes, box, button, choice, popup, refill, show_if, tag, text
+from gateway.api.runs import StartRunRequest, card_names, parameters_of, start_run
+from gateway.ui.components import (
+    VALUE,
+    anchor,
+    attributes,
+    box,
+    button,
+    choice,
+    field,
+    popup,
+    refill,
+    show_if,
+    tag,
+    text,
+)
 from gateway.ui.i18n import Localizer
 from gateway.ui.page_session import PageSession
 from gateway.ui.rows import Rows, cell, table
@@ -87,24 +103,66 @@ class RunListScreen:
             if not form["brief"].strip():
                 problem.set_text(i18n("runs.no_brief"))
                 return
-            request = StartRunRequest(briefs=[form["brief"]], card_name=form["card"], run_id=mint("run"))
+            request = StartRunRequest(
+                briefs=[form["brief"]], card_name=form["card"], params=parameters.given, run_id=mint("run")
+            )
             if await self.session.attempt(start_run(self.session.backend, request)):
                 ui.navigate.to(f"/runs/{request.run_id}")
+
+        def choose(card: str) -> None:
+            form.update(card=card)
+            parameters.show(card)
 
         with popup(i18n("runs.new"), "mb-dialog mb-new-run"):
             text(i18n("runs.new"), "", "h2")
             text(i18n("runs.card"), "mb-label")
-            choice(i18n("runs.card"), [(card, card) for card in cards], cards[0], lambda card: form.update(card=card))
+            choice(i18n("runs.card"), [(card, card) for card in cards], cards[0], choose)
+            parameters = _Parameters(box("mb-stack"), cards[0])
             text(i18n("runs.brief"), "mb-label")
             area = attributes(box("mb-input mb-area", "textarea"), rows=7, placeholder=i18n("runs.brief_hint"))
             attributes(area, aria_label=i18n("runs.brief"))
             area.on("input", lambda event: form.update(brief=str(event.args)), js_handler=VALUE)
-            file = attributes(box("mb-file", "input"), type="file", accept=".md,.txt,.markdown,text/*")
-            # The browser reads it into the field, where it can be looked at first.
-            attributes(file, aria_label=i18n("runs.file")).on("change", js_handler=_READ.format(id=area.id))
+            _file(i18n, area)
             problem = text("", "mb-err mb-meta")
             with box("mb-actions"):
                 button(i18n("runs.start"), go, "mb-primary", "play")
+
+
+def _file(i18n: Localizer, area: Element) -> None:
+    """A text file, which the browser reads into the field, where it can be looked at first."""
+    file = attributes(box("mb-file", "input"), type="file", accept=".md,.txt,.markdown,text/*")
+    attributes(file, aria_label=i18n("runs.file")).on("change", js_handler=_READ.format(id=area.id))
+
+
+class _Parameters:
+    """Fields for the parameters that a card asks for; one left empty has its default."""
+
+    def __init__(self, place: Element, card: str) -> None:
+        self._place = place
+        self._values: dict[str, str] = {}
+        self.show(card)
+
+    @property
+    def given(self) -> dict[str, str]:
+        return {name: value for name, value in self._values.items() if value.strip()}
+
+    def show(self, card: str) -> None:
+        self._values.clear()
+        with refill(self._place):
+            for name, parameter in parameters_of(card).items():
+                self._field(name, parameter)
+
+    def _field(self, name: str, parameter: Parameter) -> None:
+        default = "" if parameter.default is None else str(parameter.default)
+        text(f"{name}: {parameter.description}" if parameter.description else name, "mb-label")
+        options = ("true", "false") if parameter.type == "boolean" else parameter.choices
+        set_value = partial(self._values.__setitem__, name)
+        if not options:
+            field(name, "", set_value, placeholder=default, maxlength=500)
+            return
+        chosen = default.lower() if parameter.type == "boolean" and default else default or options[0]
+        set_value(chosen)
+        choice(name, [(each, each) for each in options], chosen, set_value)
 
 
 _READ = "(event) => mbReadFile(event.target, {id})"

@@ -9,9 +9,10 @@ from nicegui import ui
 
 from bus_schema.envelope import Envelope
 from bus_schema.process import StepProgress
+from bus_schema.run_control import GetRunGraph, RunGraph
 from bus_schema.runs import Run, RunStatus, StepStatus
 from bus_schema.storage import SearchArtifacts
-from gateway.ui.components import attributes, box, figure, head, icon_link, identifier, refill, tag, text
+from gateway.ui.components import attributes, box, figure, head, icon_link, identifier, refill, show_if, tag, text
 from gateway.ui.page_session import PageSession
 from gateway.ui.runs.artifact_screen import ArtifactPanel
 from gateway.ui.runs.control import RunControls
@@ -44,6 +45,9 @@ class RunScreen:
                 self.part = ScreenSection(i18n, body)
                 self.steps = StepList(i18n, body, self.controls.of_step)
             with box("mb-run-right"):
+                self._card = ui.mermaid("graph LR", {"theme": "neutral", "securityLevel": "strict"})
+                self._card.classes("mb-scroll mb-card-graph")
+                attributes(self._card, tabindex="0")
                 self._graph_head()
                 self._graph = ui.html("", sanitize=False).classes("mb-scroll mb-lineage")
                 attributes(self._graph, tabindex="0")
@@ -89,8 +93,9 @@ class RunScreen:
 
     async def _refresh(self) -> None:
         bus, trace = self.session.backend.bus, self.run_id
-        run, artifacts = await asyncio.gather(
+        run, graph, artifacts = await asyncio.gather(
             self.session.backend.run(self.run_id),
+            bus.request(GetRunGraph(run_id=self.run_id), trace=trace),
             bus.request(SearchArtifacts(trace_id=self.run_id, limit=200), trace=trace),
         )
         is_new = self.run is None or self.run.status is not run.status
@@ -101,14 +106,24 @@ class RunScreen:
         if is_new:
             self._show_head(run)
         self._show_steps(run)
-        i18n, graph = self.session.i18n, graph_of_run(run, artifacts.items)
+        self._show_card(graph)
+        i18n, lineage = self.session.i18n, graph_of_run(run, artifacts.items, graph.card)
         counts = i18n.count("run.count_artifacts", len(artifacts.items))
-        writing = sum(node.look in ("writing", "buffered") for node in graph.nodes)
+        writing = sum(node.look in ("writing", "buffered") for node in lineage.nodes)
         self._summary.set_text(f"{counts} · {i18n.count('run.count_writing', writing)}" if writing else counts)
         self._figures["artifacts"].set_text(i18n.number(len(artifacts.items)))
-        self._graph.set_content(drawing_of(graph.around(self.selected, _MAX_NODES), self.selected, i18n("run.lineage")))
+        self._graph.set_content(
+            drawing_of(lineage.around(self.selected, _MAX_NODES), self.selected, i18n("run.lineage"))
+        )
         if self.selected:
             await self.panel.show(self.selected, self.run_id)
+
+    def _show_card(self, graph: RunGraph) -> None:
+        """The card as a graph, where the steps do more than follow each other."""
+        is_shown = not all(step.is_plain for step in graph.card.steps)
+        show_if(self._card, is_shown=is_shown)
+        if is_shown and self._card.content != graph.mermaid:
+            self._card.set_content(graph.mermaid)
 
     def _show_head(self, run: Run) -> None:
         i18n = self.session.i18n

@@ -1,6 +1,6 @@
 """The steps of a run on a shared time scale."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote
@@ -22,14 +22,20 @@ STATUS_COLOURS = {
     RunStatus.PAUSED: "warn",
     RunStatus.COMPLETED: "ok",
 }
-_COLOURS = {StepStatus.RUNNING: "acc", StepStatus.FAILED: "err"}
+_COLOURS = {StepStatus.RUNNING: "acc", StepStatus.FAILED: "err", StepStatus.WAITING: "warn"}
 _SIGNS = {
     StepStatus.COMPLETED: "check",
     StepStatus.PENDING_STORAGE: "clock",
     StepStatus.FAILED: "close",
     StepStatus.CANCELLED: "stop",
+    StepStatus.WAITING: "user",
+    StepStatus.SKIPPED: "right",
 }
 StepActions = Callable[[Run, Step], None]
+_BY = {True: "step.approved_by", False: "step.rejected_by", None: "step.by"}
+# Of steps that no role works on.
+_NOBODY = "orchestrator"
+_ARTIFACT = "art_"
 _MARKS = 5
 _MISBEHAVIOURS = 3
 
@@ -78,8 +84,17 @@ class StepList:
             for part in range(_MARKS):
                 text(self.i18n.clock((ends - run.started_at).total_seconds() * part / (_MARKS - 1)), "mb-num")
         self._rows.show(
-            (step.step_id, StepItem(run, step, ends, now, notes.get(step.step_id, ""), selected)) for step in run.steps
+            (step.step_id, StepItem(run, step, ends, now, notes.get(step.step_id, ""), selected))
+            for step in _in_order(run)
         )
+
+
+def _in_order(run: Run) -> Iterator[Step]:
+    """Steps as the card has them, the parts of each after it."""
+    for step in run.steps:
+        if step.of is None:
+            yield step
+            yield from (part for part in run.steps if part.of == step.step_id)
 
 
 class _Row:
@@ -104,7 +119,7 @@ class _Row:
         i18n, step = self._i18n, seen.step
         attributes(self.element, data_row=step.step_id)
         self._name.set_text(step.step_id)
-        self._role.set_text(step.role if step.role != step.step_id else "")
+        self._role.set_text(step.role if step.role not in (step.step_id, _NOBODY) else "")
         self._model.set_text(_model_of(i18n, step))
         self._took.set_text(i18n.seconds(seen.took_s) if seen.took_s is not None else "")
         self._line.style(replace=seen.bar_style)
@@ -136,6 +151,8 @@ class _Row:
         with refill(self._state):
             if step.status is StepStatus.PENDING_STORAGE:
                 tag(step.status.value, "warn")
+            elif step.status is StepStatus.WAITING and step.due_at is not None:
+                tag(self._i18n("step.waits_until", time=self._i18n.time(step.due_at)))
             elif step.status is not StepStatus.COMPLETED:
                 tag(self._i18n(f"step.{step.status.value}"), _COLOURS.get(step.status, ""))
 
@@ -157,11 +174,15 @@ class _Row:
                 told = i18n(f"misbehaviour.{each.kind.value}", model=each.model_name)
                 text(f"{told}: “{each.words}”" if each.words else told, "mb-meta mb-t2 mb-misbehaviour")
             if step.by is not None:
-                text(i18n("step.by", who=step.by), "mb-meta mb-t2")
-            if step.artifact is not None:
-                with box("mb-line-x mb-wrap"):
+                text(i18n(_BY[step.approved], who=step.by), "mb-meta mb-t2")
+            if step.item and not step.item.startswith(_ARTIFACT):
+                text(step.item, "mb-meta mb-t2 mb-ell")
+            if step.note:
+                text(f"“{step.note}”", "mb-meta mb-t2")
+            with box("mb-line-x mb-wrap"):
+                if step.artifact is not None:
                     _artifact(i18n, seen, step.artifact)
-                    self._actions(seen.run, step)
+                self._actions(seen.run, step)
 
 
 def _artifact(i18n: Localizer, seen: StepItem, ref: ArtifactRef) -> None:

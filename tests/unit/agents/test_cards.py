@@ -68,7 +68,7 @@ def test_every_shipped_card_can_be_run(name: str) -> None:
     card = shipped_card(name, ROLES)
 
     assert card.name == name
-    assert all(len(step.instructions) > 200 for step in card.steps)
+    assert all(len(step.instructions) > 200 for step in card.steps if step.role)
 
 
 def test_the_article_goes_from_research_to_a_final_text_by_pushkin() -> None:
@@ -212,7 +212,7 @@ def test_a_card_that_came_by_message_is_checked_by_the_same_rules() -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(UnknownCard, match="there is no card 'artcle'; shipped are article, review"):
+    with pytest.raises(UnknownCard, match="there is no card 'artcle'; shipped are article, due-diligence, review"):
         shipped_card("artcle", ROLES)
     with pytest.raises(UnknownCard, match=r"nowhere\.yaml"):
         card_from_file(tmp_path / "nowhere.yaml", ROLES)

@@ -182,7 +182,7 @@ def test_an_unknown_card_is_told_which_there_are(mindbus: Invoke, tmp_path: Path
     outcome = mindbus("process", "run", "novel", "--input", str(tmp_path / "brief.md"))
 
     assert outcome.exit_code == 1
-    assert "article, review" in outcome.stderr
+    assert "article, due-diligence, review" in outcome.stderr
 
 
 def test_a_bad_card_is_told_file_line_and_field(mindbus: Invoke, tmp_path: Path) -> None:
