@@ -29,6 +29,7 @@ class Workers:
     def __init__(self, settings: FleetSettings, python_path: str = "") -> None:
         self._settings, self._python_path = settings, python_path
         self._processes: dict[str, WorkerProcess] = {}
+        self._targets: dict[str, str] = {}
 
     @property
     def pids(self) -> set[int]:
@@ -38,12 +39,13 @@ class Workers:
     async def start(self, *names: str) -> None:
         """Return once they consume."""
         for name in names:
-            self._processes[name] = self._spawned(name)
+            self._processes[name] = self._spawned(self._targets.get(name, name))
         for name in names:
             await until(partial(self._is_ready, name), _READY_WITHIN_S, f"{name} is ready")
 
     async def start_together(self, *names: str, **own: str) -> None:
         """All of them in one process, as `mindbus up` has its light ones; `own` are not installed, but module:Class."""
+        self._targets |= own
         process = self._spawned(*names, *own.values())
         self._processes |= dict.fromkeys((*names, *own), process)
         for name in (*names, *own):
@@ -51,9 +53,14 @@ class Workers:
 
     async def kill(self, name: str) -> None:
         """SIGKILL, then a new one."""
+        self.strike(name)
+        await until(partial(self._is_ready, name), _READY_WITHIN_S, f"{name} is ready")
+
+    def strike(self, name: str) -> None:
+        """SIGKILL, then a new one, which is not waited for."""
         self._processes[name].kill()
         self._processes[name].wait()
-        await self.start(name)
+        self._processes[name] = self._spawned(self._targets.get(name, name))
 
     def pid_of(self, name: str) -> int:
         """The process of a worker."""
