@@ -7,7 +7,7 @@ from typing import Protocol
 
 from agents.configuration.prompts import Guide, shipped_guide
 from agents.dialogue.generation import AnswerGeneration, RetryBudget
-from agents.models.conversation import chat_prompt, fit_window, normalise_calls
+from agents.models.conversation import chat_prompt, fit_window, message_tokens, normalise_calls
 from agents.models.errors import EmptyAnswer
 from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
 from agents.models.prompt import MEMORY, PRESENT, UNCERTAIN, Material, PromptBudget
@@ -168,9 +168,10 @@ class DialogueAgent:
     def prompt_budget(
         self, said: Sequence[ModelMessage], present: Present | None = None, tools: Sequence[Tool] = ()
     ) -> PromptBudget:
-        """Budget of the prompt that answers the last of these messages."""
+        """Budget of the prompt that answers the last of these messages; memory has what the window leaves."""
         guide = self._guide(_language(said, present))
-        return PromptBudget.of(self.context_tokens, self._system(said, present), tools, guide.model.max_tokens)
+        budget = PromptBudget.of(self.context_tokens, self._system(said, present), tools, guide.model.max_tokens)
+        return budget.with_spare(budget.window - message_tokens(fit_window(said, budget.window)))
 
     def _system(self, said: Sequence[ModelMessage], present: Present | None) -> str:
         language = _language(said, present)

@@ -160,7 +160,7 @@ def fit_window(said: Sequence[ModelMessage], budget_tokens: int) -> list[ModelMe
     window: list[list[ModelMessage]] = []
     room = budget_tokens
     for block in reversed(message_groups(said)):
-        room -= sum(map(_message_tokens, block))
+        room -= message_tokens(block)
         if window and room < 0:
             break
         window.append(block)
@@ -171,9 +171,10 @@ def fit_window(said: Sequence[ModelMessage], budget_tokens: int) -> list[ModelMe
     return [message for block in window for message in block]
 
 
-def _message_tokens(message: ModelMessage) -> int:
-    texts = (message.content, *(call.arguments for call in message.tool_calls))
-    return MESSAGE_TOKENS + sum(map(estimated_tokens, texts))
+def message_tokens(messages: Iterable[ModelMessage]) -> int:
+    """Estimated tokens of messages with their calls."""
+    texts = ((each.content, *(call.arguments for call in each.tool_calls)) for each in messages)
+    return sum(MESSAGE_TOKENS + sum(map(estimated_tokens, parts)) for parts in texts)
 
 
 def sanitise_text(text: str) -> str:

@@ -15,7 +15,7 @@ the remarks to act on are a block of the type `remarks`, one list item each.
 import json
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, get_args
 
@@ -183,6 +183,10 @@ class PromptBudget:
         rest = int((1 - _MARGIN) * context_tokens) - answer - fixed
         memory = max(_LEAST, min(int(_MEMORY_SHARE * rest), _LARGEST_MEMORY))
         return cls(max(_LEAST, rest - memory), memory)
+
+    def with_spare(self, tokens: int) -> "PromptBudget":
+        """The budget where the conversation leaves so much of its window to memory."""
+        return replace(self, memory=max(self.memory, min(self.memory + tokens, _LARGEST_MEMORY)))
 
 
 @lru_cache(maxsize=128)

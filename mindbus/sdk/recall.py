@@ -42,7 +42,7 @@ _PAUSE_S = 15.0
 # Budgets of the episodes that answer the question, and of the current ones.
 _FOUND_WORDS, _HOT_WORDS = 600, 150
 # Of a search that seems to have no answer: it often has, among its best.
-_DOUBTFUL_WORDS = 400
+_DOUBTFUL_WORDS = 600
 _REPORT_WITHIN = timedelta(minutes=10)
 
 

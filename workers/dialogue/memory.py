@@ -12,13 +12,13 @@ from agents.keywords import inverse_document_frequency
 from agents.models.prompt import memory_materials, uncertain_materials
 from bus_schema.dialogue import DialogueMessage, MemoryAbsence, MessageKind, RecalledEpisode
 from bus_schema.glm import FoundKem
-from language.words import small_talk_stems, stem, terms, words
+from language.words import Language, language_of, small_talk_stems, stem, terms, words
 from mindbus.sdk.recall import ContextItem, EpisodeRecall, KemRecall, RecalledText, Recollection
 
 # Leaves room for the picture.
 _RECALLED_WORDS, _UNCERTAIN_WORDS = 250, 100
-# Words for a token of either language, low rather than high: what does not fit is left out in the end.
-_WORDS_A_TOKEN = 0.55
+# Words of recalled turns for a token, with labels: more would push current episodes out of the prompt.
+_WORDS_A_TOKEN = {Language.ENGLISH: 0.4, Language.RUSSIAN: 0.3}
 # Used is a turn that shares so many words with the answer, or a number or a name; and so much of what the best shares.
 _SHARED_WORDS, _SHARE_OF_BEST = 3, 0.5
 _NAME_WEIGHT = 2.0
@@ -94,7 +94,7 @@ class MemoryLookup:
         if message.kind is MessageKind.HIDDEN or text is None:
             return _remembered(Recollection(), Recollection(), picture)
         is_courtesy = _COURTESY.fullmatch(text) is not None
-        budget_words = 0 if is_courtesy else int(_WORDS_A_TOKEN * budget_tokens)
+        budget_words = 0 if is_courtesy else int(_WORDS_A_TOKEN[language_of(text)] * budget_tokens)
         kems, episodes = await asyncio.gather(
             self.kems.recall("" if is_courtesy else text, f"user.{user_id}"),
             self.episodes.about(text, user_id, (*window_ids, message.message_id), budget_words),

@@ -21,7 +21,7 @@ _ASKS_DAY = re.compile(
 )
 _ASKS_TIME = re.compile(
     r"\bкоторый\s+(?:сейчас\s+)?час|\bсколько\s+(?:сейчас\s+|там\s+)?(?:времени|время)(?:\s+сейчас)?\W*$"
-    r"|\bкакое\s+сейчас\s+время|\bwhat\s+time\s+is\s+it|\bwhat(?:\s+is|['’]s)\s+the\s+time(?:\s+now)?\W*$",
+    r"|\bкакое\s+сейчас\s+время|\bwhat\s+time(?:\s+is\s+it|\W*$)|\bwhat(?:\s+is|['’]s)\s+the\s+time(?:\s+now)?\W*$",
     re.IGNORECASE,
 )
 _ASKS_ZONE = re.compile(
@@ -30,7 +30,7 @@ _ASKS_ZONE = re.compile(
     re.IGNORECASE,
 )
 _ASKS_ROLE = re.compile(
-    r"\bкакая\s+у\s+меня\s+(?:роль|должность)|\bкем\s+я\s+работаю|\bкакова\s+моя\s+(?:роль|должность)"
+    r"\bкто\s+я\s+по\s+(?:роли|должности|профессии)|\bкакая\s+у\s+меня\s+(?:роль|должность)|\bкем\s+я\s+работаю|\bкакова\s+моя\s+(?:роль|должность)"
     r"|\bwhat(?:\s+is|['’]s)\s+my\s+(?:role|job|position)|\bwhat\s+do\s+i\s+do(?:\s+(?:here|for\s+a\s+living))?\W*$"
     r"|\bчем\s+я\s+занимаюсь\W*$",
     re.IGNORECASE,
@@ -39,6 +39,10 @@ _ASKS_PROJECTS = re.compile(
     r"\b(?:в|над)\s+как(?:их|ими)\s+проект\w+\s+(?:я|мы)\b|\bкакие\s+у\s+меня\s+проекты"
     r"|\bwhat\s+(?:are\s+my\s+projects|projects\s+am\s+i\s+(?:in|on))|\bwhich\s+projects\s+am\s+i\s+(?:in|on)",
     re.IGNORECASE,
+)
+# "What day is it and what time?"
+_PARTS = re.compile(
+    r"(?<=[?.!])\s+|,?\s+(?:и|а|and)\s+(?=(?:что|кто|котор|сколько|(?:(?:в|над)\s+)?(?:как|кем|чем)|wh))", re.IGNORECASE
 )
 _DAYS_AWAY = ((r"\b(?:завтра|tomorrow)\b", 1), (r"\b(?:вчера|yesterday)\b", -1))
 # "What time is it in New York?"
@@ -49,9 +53,14 @@ _NO_PLACES = re.compile(
 
 
 def answer_from_present(question: str, present: Present | None, language: Language) -> str:
-    """The answer to a question about the present; empty where it is about something else."""
+    """The answers to what is asked about the present; empty where the question is about something else."""
     if present is None:
         return ""
+    answers = (_answer(part, present, language) for part in _PARTS.split(question))
+    return " ".join(dict.fromkeys(filter(None, answers)))
+
+
+def _answer(question: str, present: Present, language: Language) -> str:
     if _ASKS_TIME.search(question):
         return _time(question, present, language)
     if _ASKS_DAY.search(question):

@@ -157,6 +157,17 @@ def test_the_budget_leaves_room_for_instructions_tools_and_answer() -> None:
     assert PromptBudget.of(1024, "word " * 2000) == PromptBudget(window=100, memory=100)
 
 
+def test_memory_has_what_a_short_talk_leaves_of_the_window() -> None:
+    agent = DialogueAgent(OfflineModel(), context_tokens=4096)
+    question = ModelMessage(role="user", content="What is the door code?")
+    long_talk = [ModelMessage(role="user", content="word " * 100)] * 40
+
+    short, long = agent.prompt_budget([question]), agent.prompt_budget([*long_talk, question])
+
+    assert short.window == long.window
+    assert long.memory < short.memory <= long.memory + long.window
+
+
 @pytest.mark.parametrize(
     ("said", "holds"),
     [

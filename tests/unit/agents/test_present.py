@@ -80,6 +80,9 @@ def test_the_present_is_read_back(language: Language) -> None:
         ("What is my time zone?", "Europe/Moscow"),
         ("What time is it in New York?", "17:05 (America/New_York)"),
         ("What's my name and what do I do?", "Your role: дизайнер"),
+        ("What day is it and what time?", "Monday, 23 November 2026. It is 01:05"),
+        ("Какой сегодня день и который час?", "понедельник, 23 ноября 2026 г. Сейчас 01:05"),
+        ("Как меня зовут и кто я по роли?", "дизайнер"),
     ],
 )
 async def test_the_offline_model_answers_from_the_present(question: str, words: str) -> None:
