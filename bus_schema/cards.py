@@ -48,7 +48,8 @@ class CardStep(StrictValue):
     It is a `role`'s work, or else one of: `approve`, a question to a person, `wait`, a time such as `10m`, `card`, the
     steps of another card. `when` is a condition, without which the step is skipped. `for_each` makes the step once for
     each input of the run (`brief`), or each item of a list (`STEP.items`). Without `memory`, nothing is searched for
-    this step, even where its role remembers.
+    this step, even where its role remembers. `timeout_s` begins with the work; until then it may wait in the role's
+    queue for `queue_timeout_s`.
     An output in another language than `language`, or that has nothing to do with its inputs where `relevance` is
     required, is no result; `relevance` is the role's by default.
     """
@@ -60,6 +61,7 @@ class CardStep(StrictValue):
     produces: ArtifactType | None = None
     critical: bool = True
     timeout_s: float = Field(default=1440, gt=0, le=1500)
+    queue_timeout_s: float = Field(default=3600, ge=0, le=7 * 86400)
     attempts: int = Field(default=3, ge=1, le=10)
     memory: bool = True
     language: StepLanguage = "auto"

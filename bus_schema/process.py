@@ -71,6 +71,7 @@ class ExecuteStep(Command[Nothing], domain="process", action="execute_step", ser
 
     In a later `round` than the first the output is made anew, and `supersedes` the one before; `note` is what a person
     had to say about that. `item` is what this part of the step is about. `values` of the output are to be told.
+    The work may take `timeout_s` from its beginning; it begins before the `deadline` less that.
     """
 
     run_id: RunId
@@ -90,6 +91,7 @@ class ExecuteStep(Command[Nothing], domain="process", action="execute_step", ser
     note: str = Field(default="", max_length=2000)
     item: str = Field(default="", max_length=2000)
     values: tuple[str, ...] = Field(default=(), max_length=10)
+    timeout_s: float | None = Field(default=None, gt=0)
 
 
 class ProcessStarted(Event, topic="process", name="started"):
@@ -112,6 +114,10 @@ class StepStarted(StepEvent, topic="process", name="step_started"):
     """An attempt of a step was sent to its role."""
 
     role: ServiceName
+
+
+class StepBegun(StepEvent, topic="process", name="step_begun"):
+    """A role has been at work on an attempt for a second; those that take less do not say so."""
 
 
 class StepProgress(StepEvent, topic="process", name="step_progress"):

@@ -243,6 +243,13 @@ def due_runs(connection: Connection, now: datetime, limit: int) -> tuple[str, ..
     return tuple(dict.fromkeys(connection.execute(due.limit(limit)).scalars()))
 
 
+def timed_runs(connection: Connection) -> tuple[str, ...]:
+    """Runs that are not over and have a step with a timer."""
+    is_open = RunRow.status.in_((RunStatus.RUNNING, RunStatus.PAUSED))
+    timed = select(_STEPS.c.run_id).join(_RUNS).where(StepRow.due_at.is_not(None), is_open)
+    return tuple(dict.fromkeys(connection.execute(timed).scalars()))
+
+
 def claim_runs(connection: Connection, run_ids: Sequence[str]) -> tuple[str, ...]:
     """The runs that no other transaction is changing, locked."""
     free = select(_RUNS.c.run_id).where(RunRow.run_id.in_(run_ids)).order_by(RunRow.run_id)

@@ -156,6 +156,7 @@ def a_step(name: str, *inputs: str, role: str = "critic", critical: bool = True,
         produces="draft",
         critical=critical,
         timeout_s=timeout_s,
+        queue_timeout_s=0,
     )
 
 

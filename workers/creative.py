@@ -24,6 +24,7 @@ from bus_schema.process import (
     ExecuteStep,
     ModelMisbehaved,
     NamedInput,
+    StepBegun,
     StepCompleted,
     StepEvent,
     StepFailed,
@@ -45,6 +46,7 @@ from mindbus.sdk.requests import in_id_scope
 from mindbus.sdk.steps import StepArtifacts
 from mindbus.sdk.users import UserDirectory
 from mindbus.sql.errors import DatabaseAway
+from mindbus.tasks import running
 from workers.chat_priority import ChatPriority
 
 if TYPE_CHECKING:
@@ -55,6 +57,8 @@ _RECALLED_WORDS = 400
 _OFFLINE_AT_ONCE = 2
 # Seconds before the deadline at which a text is kept as far as it has come, and its share of a short limit.
 _LAST_SECONDS, _LAST_SHARE = 5.0, 0.1
+# Whoever is done sooner need not tell that they have begun.
+_TOLD_AFTER_S = 1.0
 _FINAL = (ModelFailure, UnusableInput, UnsupportedArtifactType, ArtifactError)
 
 
@@ -108,12 +112,12 @@ class CreativeWorker(Worker):
     ) -> StepCompleted | StepPendingStorage | StepFailed:
         """Think until there is an artifact, or a reason why not; the orchestrator decides about another attempt."""
         left_s = (context.on_own_clock(order.deadline) - self._kit.clock()).total_seconds()
+        limit_s = min(left_s, order.timeout_s or left_s)
         try:
-            async with asyncio.timeout(left_s):
-                until = asyncio.get_running_loop().time() + left_s - min(_LAST_SECONDS, _LAST_SHARE * left_s)
-                return await self._execute(order, StepArtifacts(self._artifacts, order), until)
+            async with asyncio.timeout(limit_s) as limit, running(self._tell_of_work(order), "tell of work"):
+                return await self._execute(order, StepArtifacts(self._artifacts, order, limit), limit_s)
         except TimeoutError:
-            return _failed(order, "its deadline has passed", retryable=True)
+            return _failed(order, _late(order), retryable=True)
         except BufferFull as error:
             return _failed(order, str(error), retryable=True)
         except (ModelUnavailable, OSError, DatabaseAway) as error:
@@ -123,8 +127,13 @@ class CreativeWorker(Worker):
         except _FINAL as error:
             return _failed(order, str(error), retryable=False)
 
+    async def _tell_of_work(self, order: ExecuteStep) -> None:
+        await asyncio.sleep(_TOLD_AFTER_S)
+        begun = StepBegun(run_id=order.run_id, step_id=order.step_id, attempt=order.attempt)
+        await self._publish(order, begun, None)
+
     async def _execute(
-        self, order: ExecuteStep, hands: StepArtifacts, until: float
+        self, order: ExecuteStep, hands: StepArtifacts, limit_s: float
     ) -> StepCompleted | StepPendingStorage:
         self.role.require_craft(order.produces)
         # Asked before anything is state: a model answers differently each time, but an attempt has one artifact.
@@ -138,6 +147,8 @@ class CreativeWorker(Worker):
         assignment = replace(assignment, memory=await self._recalled(assignment))
         model = await self._model_in_present(order.started_by)
         async with self._thinking:
+            ends_at = hands.limit.when() if hands.limit else None
+            until = None if ends_at is None else ends_at - min(_LAST_SECONDS, _LAST_SHARE * limit_s)
             state = await (await self._opened_loop()).run(
                 assignment, partial(self._report, order), model, partial(self._report_misbehaviour, order), until
             )
@@ -258,3 +269,7 @@ def _failed(order: ExecuteStep, reason: str, *, retryable: bool) -> StepFailed:
     return StepFailed(
         run_id=order.run_id, step_id=order.step_id, attempt=order.attempt, retryable=retryable, reason=reason
     )
+
+
+def _late(order: ExecuteStep) -> str:
+    return f"no result within {order.timeout_s:g} s of work" if order.timeout_s else "its deadline has passed"

@@ -16,6 +16,7 @@ from agents.processes.run_events import (
     OVER,
     ArtifactFound,
     CancelRequested,
+    ClockHeld,
     MembersConfirmed,
     MembersRefused,
     RunEvent,
@@ -32,6 +33,7 @@ from bus_schema.process import (
     RunPage,
     Started,
     StartProcess,
+    StepBegun,
     StepCompleted,
     StepFailed,
     StepPendingStorage,
@@ -46,6 +48,7 @@ from mindbus.bus.handlers import Publish, Send, background, every, on_command, o
 from mindbus.bus.worker import Worker, WorkerContext, utc_now
 from mindbus.errors import BusUnavailable, Rejected, ReplyError
 from mindbus.logs import logger
+from mindbus.sdk.storage_link import StorageWatch
 from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.migrations import upgrade
@@ -77,6 +80,7 @@ class OrchestratorWorker(Worker):
         roles: Roles,
         clock: Callable[[], datetime] = utc_now,
         settle: timedelta = _SETTLE,
+        heartbeat_s: float = 5,
     ) -> None:
         self.database = database
         self.inbox = self.remembered = SqlInbox(database, only_rows=True)
@@ -86,6 +90,7 @@ class OrchestratorWorker(Worker):
         self._deadlines_from = clock() + settle
         self._started: asyncio.Queue[Run] = asyncio.Queue()
         self._looks_again_at = 0.0
+        self._storage = StorageWatch(bus, heartbeat_s)
         self.include(RunControl(database, self._moves, self._look_up, self._add))
 
     async def start(self) -> None:
@@ -93,6 +98,7 @@ class OrchestratorWorker(Worker):
         self._deadlines_from = self._clock() + self._settle
 
     async def stop(self) -> None:
+        await self._storage.stop()
         await self.database.dispose()
 
     @on_command
@@ -131,6 +137,10 @@ class OrchestratorWorker(Worker):
         return await self._advance(event.run_id, event, context)
 
     @on_event
+    async def begin_work(self, event: StepBegun, context: MessageContext) -> Sent:
+        return await self._advance(event.run_id, event, context)
+
+    @on_event
     async def note_misbehaviour(self, event: ModelMisbehaved, context: MessageContext) -> Sent:
         return await self._advance(event.run_id, event, context)
 
@@ -156,7 +166,7 @@ class OrchestratorWorker(Worker):
 
     @every(seconds=1)
     async def check_deadlines(self) -> Sent:
-        if self._clock() < self._deadlines_from:
+        if self._clock() < self._deadlines_from or self._storage.is_away:
             return ()
         now = self._clock()
         due = await self.database.read(lambda connection: runs.due_runs(connection, now, _BATCH))
@@ -164,6 +174,15 @@ class OrchestratorWorker(Worker):
             return ()
         claimed = await self.database.run(lambda connection: runs.claim_runs(connection, due))
         return await self._moves.move_all((run_id, TimePassed()) for run_id in claimed)
+
+    @background()
+    async def watch_storage(self) -> Sent:
+        """No limit runs while storage is away: all are put off by that time when it is back."""
+        away_s = await self._storage.next_return()
+        held = ClockHeld(timedelta(seconds=away_s))
+        timed = await self.database.read(runs.timed_runs)
+        logger().info("limits put off", storage_away_s=round(away_s, 1), runs=len(timed))
+        return await self._moves.move_all((run_id, held) for run_id in timed)
 
     @every(seconds=10)
     async def find_artifacts(self) -> Sent:
@@ -258,5 +277,7 @@ class OrchestratorWorker(Worker):
 
 def open_orchestrator(context: WorkerContext) -> OrchestratorWorker:
     """The orchestrator of the shipped roles, over its own database."""
-    database = Database(context.settings_as(FleetSettings).database_of("orchestrator"), schema="orchestrator")
-    return OrchestratorWorker(database, context.bus.acting_as(saga.ORCHESTRATOR), crafts_of_roles(), context.clock)
+    settings = context.settings_as(FleetSettings)
+    database = Database(settings.database_of("orchestrator"), schema="orchestrator")
+    bus = context.bus.acting_as(saga.ORCHESTRATOR)
+    return OrchestratorWorker(database, bus, crafts_of_roles(), context.clock, heartbeat_s=settings.heartbeat_s)

@@ -1,11 +1,12 @@
 """Events of a run: what happens to it, and the transition that comes of it."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from bus_schema.artifacts import AIContext, ArtifactRef
 from bus_schema.identities import Identity
 from bus_schema.messages import Event
-from bus_schema.process import ExecuteStep, ModelMisbehaved, StepCompleted, StepFailed, StepPendingStorage
+from bus_schema.process import ExecuteStep, ModelMisbehaved, StepBegun, StepCompleted, StepFailed, StepPendingStorage
 from bus_schema.runs import Run, RunStatus
 
 OVER = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
@@ -26,6 +27,13 @@ class MembersRefused:
 @dataclass(frozen=True)
 class TimePassed:
     """Some step's time has come: its attempt is over, may be repeated, or its artifact is missed."""
+
+
+@dataclass(frozen=True)
+class ClockHeld:
+    """Storage was away for so long, in which no limit ran."""
+
+    held: timedelta
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,8 @@ RunEvent = (
     | CancelRequested
     | ControlRequest
     | ArtifactFound
+    | ClockHeld
+    | StepBegun
     | StepEnding
     | ModelMisbehaved
 )

@@ -13,6 +13,7 @@ from agents.processes.run_events import (
     OVER,
     ArtifactFound,
     CancelRequested,
+    ClockHeld,
     ControlRequest,
     MembersConfirmed,
     MembersRefused,
@@ -22,9 +23,11 @@ from agents.processes.run_events import (
     Transition,
 )
 from agents.processes.steps import (
+    at_work,
     timeout_failure,
     with_artifact,
     with_cancellation,
+    with_clock_held,
     with_failed_attempt,
     with_misbehaviour,
     with_missing_artifact,
@@ -43,6 +46,7 @@ from bus_schema.process import (
     ProcessFailed,
     ProcessStarted,
     StartProcess,
+    StepBegun,
     StepCompleted,
     StepFailed,
     StepPendingStorage,
@@ -101,7 +105,7 @@ def advance(card: Card, run: Run, event: RunEvent, now: datetime) -> Transition:
 
 def may_come_from(worker: str, event: RunEvent, run: Run) -> bool:
     """Whether a worker may tell an event of a run: the end of a step is its role's to tell."""
-    if not isinstance(event, StepEnding | ModelMisbehaved):
+    if not isinstance(event, StepEnding | ModelMisbehaved | StepBegun):
         return True
     return worker in {step.role for step in run.steps if step.step_id == event.step_id}
 
@@ -123,8 +127,11 @@ def _take_in(card: Card, run: Run, event: RunEvent, now: datetime) -> Transition
             return _with_timers(card, run, now)
         case ArtifactFound():
             return Transition(_with_artifact(run, event, now))
-        case ModelMisbehaved():
-            return Transition(_with_misbehaviour(run, event))
+        case ClockHeld(held):
+            steps = tuple(with_clock_held(step, held) for step in run.steps)
+            return Transition(run.model_copy(update={"steps": steps}))
+        case StepBegun() | ModelMisbehaved():
+            return Transition(_in_attempt(card, run, event, now))
         case StepCompleted() | StepFailed() | StepPendingStorage():
             return Transition(_with_ending(card, run, event, now))
         case _:
@@ -141,9 +148,13 @@ def _with_ending(card: Card, run: Run, ending: StepEnding, now: datetime) -> Run
     return with_step(run, with_artifact(step, ending, now, missing_after))
 
 
-def _with_misbehaviour(run: Run, event: ModelMisbehaved) -> Run:
+def _in_attempt(card: Card, run: Run, event: StepBegun | ModelMisbehaved, now: datetime) -> Run:
     step = next((step for step in run.steps if step.step_id == event.step_id), None)
-    return run if step is None else with_step(run, with_misbehaviour(step, event.misbehaviour))
+    if step is None:
+        return run
+    if isinstance(event, StepBegun):
+        return with_step(run, at_work(step, plan_of(card, step), event.attempt, now))
+    return with_step(run, with_misbehaviour(step, event.misbehaviour))
 
 
 def _with_artifact(run: Run, event: RunEvent, now: datetime) -> Run:

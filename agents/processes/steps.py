@@ -25,7 +25,7 @@ def _with(step: Step, **changes: object) -> Step:
 
 def next_attempt(step: Step, plan: CardStep, now: datetime) -> Step:
     """The step as its next attempt begins; from here on results of earlier attempts are ignored."""
-    due_at = now + timedelta(seconds=plan.timeout_s)
+    due_at = now + timedelta(seconds=plan.queue_timeout_s + plan.timeout_s)
     return _with(step, status=StepStatus.RUNNING, attempt=step.attempt + 1, started_at=now, due_at=due_at)
 
 
@@ -52,6 +52,19 @@ def with_failed_attempt(step: Step, plan: CardStep, failure: StepFailed, now: da
     return _with(step, status=StepStatus.FAILED, due_at=None, finished_at=now, reason=failure.reason)
 
 
+def at_work(step: Step, plan: CardStep, attempt: int, now: datetime) -> Step:
+    """The step whose role has begun to work: from now on its own limit counts."""
+    if step.status is not StepStatus.RUNNING or step.attempt != attempt:
+        return step
+    return _with(step, due_at=now + timedelta(seconds=plan.timeout_s))
+
+
+def with_clock_held(step: Step, held: timedelta) -> Step:
+    """The step after a time in which its clock stood still."""
+    is_timed = step.status in (StepStatus.RUNNING, StepStatus.PENDING_STORAGE)
+    return _with(step, due_at=step.due_at + held) if is_timed and step.due_at is not None else step
+
+
 def timeout_failure(run_id: str, step: Step, plan: CardStep) -> StepFailed:
     """The failure of an attempt that exceeded its time."""
     return StepFailed(
@@ -59,7 +72,7 @@ def timeout_failure(run_id: str, step: Step, plan: CardStep) -> StepFailed:
         step_id=step.step_id,
         attempt=step.attempt,
         retryable=_attempts_now(step) < plan.attempts,
-        reason=f"no result within {plan.timeout_s:g} s",
+        reason=f"no result within {plan.timeout_s:g} s of work",
     )
 
 

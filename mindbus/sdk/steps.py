@@ -1,9 +1,11 @@
 """Outputs of process steps: artifacts of an attempt, values that cards ask about, texts that a person puts in place."""
 
+import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any, TypeVar
 
 from bus_schema.artifacts import AIContext, Manifest
@@ -38,10 +40,11 @@ class StepManifests:
 
 @dataclass(frozen=True)
 class StepArtifacts:
-    """Inputs and output of one attempt; every call waits for storage, the deadline is the caller's."""
+    """Inputs and output of one attempt; every call waits for storage, in which time the caller's limit stands still."""
 
     artifacts: Artifacts
     order: ExecuteStep
+    limit: asyncio.Timeout | None = None
 
     @property
     def artifact_id(self) -> str:
@@ -122,7 +125,19 @@ class StepArtifacts:
                 return await ask()
             except StorageAway as error:
                 logger().warning("waiting for storage", run=self.order.run_id, step=self.order.step_id, why=str(error))
+            await self._wait_for_storage()
+
+    async def _wait_for_storage(self) -> None:
+        due = None if self.limit is None else self.limit.when()
+        if self.limit is None or due is None:
             await self.artifacts.wait_for_storage()
+            return
+        began = monotonic()
+        self.limit.reschedule(None)
+        try:
+            await self.artifacts.wait_for_storage()
+        finally:
+            self.limit.reschedule(due + monotonic() - began)
 
 
 # Of a step that has no output whose type it could have.

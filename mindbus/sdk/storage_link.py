@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
+from time import monotonic
 from typing import Any, Protocol
 
 from pydantic import ValidationError
@@ -169,6 +170,38 @@ class StorageHeartbeat:
                     # All waiting tasks go on; a task that waits from now on waits for the next heartbeat.
                     self._beat.set()
                     self._beat = asyncio.Event()
+
+
+class StorageWatch:
+    """Tells for how long storage was not heard; it is away when three of its heartbeats have not come."""
+
+    def __init__(self, bus: Client, heartbeat_s: float) -> None:
+        self._heartbeat = StorageHeartbeat(bus)
+        self._away_after_s = 3 * heartbeat_s
+        self._is_started = False
+        self._heard_at: float | None = None
+
+    @property
+    def is_away(self) -> bool:
+        return self._silent_s > self._away_after_s
+
+    async def stop(self) -> None:
+        await self._heartbeat.stop()
+
+    async def next_return(self) -> float:
+        """Wait until storage has been away and is heard again; seconds in between."""
+        if not self._is_started:
+            self._is_started, self._heard_at = True, monotonic()
+            self._heartbeat.start()
+        while True:
+            await self._heartbeat.next()
+            silent_s, self._heard_at = self._silent_s, monotonic()
+            if silent_s > self._away_after_s:
+                return silent_s
+
+    @property
+    def _silent_s(self) -> float:
+        return 0.0 if self._heard_at is None else monotonic() - self._heard_at
 
 
 @contextmanager

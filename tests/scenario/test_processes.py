@@ -4,9 +4,12 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from benchmarks.echo_role import EchoWorker
+from benchmarks.runs import put_brief
 from bus_schema.messages import Event
 from bus_schema.process import (
     CancelProcess,
@@ -22,9 +25,11 @@ from bus_schema.process import (
 from bus_schema.replies import Code
 from bus_schema.runs import Run, RunStatus, StepStatus
 from config.settings import FleetSettings
-from mindbus import Client, ReplyError
+from mindbus import Client, ReplyError, WorkerContext
+from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
+from tests.installed import FLEET
 from tests.process_kit import (
     ROLES,
     ScriptedRole,
@@ -48,14 +53,14 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> FleetSettings:
     return settings_for(url, tmp_path)
 
 
-async def run_that(bus: Client, run_id: str, holds: Callable[[Run], object]) -> Run:
+async def run_that(bus: Client, run_id: str, holds: Callable[[Run], object], deadline_s: float = 20) -> Run:
     """The run, once it is so."""
 
     async def look() -> Run | None:
         run = await bus.request(GetProcess(run_id=run_id))
         return run if holds(run) else None
 
-    found: Run | None = await until(look, deadline_s=20)
+    found: Run | None = await until(look, deadline_s=deadline_s)
     assert found is not None
     return found
 
@@ -158,7 +163,7 @@ async def test_a_silent_attempt_times_out_and_its_late_result_is_ignored(
         gate.set()
         run = await run_that(fleet.bus, start.run_id, is_over)
 
-    assert (timed_out.attempt, timed_out.reason) == (1, "no result within 1 s")
+    assert (timed_out.attempt, timed_out.reason) == (1, "no result within 1 s of work")
     assert run.steps[0].artifact == artifact_of(start.run_id, "a", 2)
     assert run.status is RunStatus.COMPLETED
 
@@ -308,3 +313,50 @@ async def test_what_cannot_be_run_is_refused_with_the_reason(settings: FleetSett
     assert nobody[1].startswith("card: steps[0].role: there is no role 'poet'; known: critic, ")
     assert absent == nothing == (Code.NOT_FOUND, "there is no run run_none")
     assert page.items == ()
+
+
+class SlowEchoWorker(EchoWorker):
+    """Works on few orders at a time; each takes its model a while, and each call is counted."""
+
+    def __init__(self, context: WorkerContext, concurrency: int, takes_s: float) -> None:
+        super().__init__(context)
+        self.concurrency = concurrency
+        self.calls = 0
+        complete = self._model.complete
+
+        async def count(*args: Any, **options: Any) -> Any:
+            self.calls += 1
+            await asyncio.sleep(takes_s)
+            return await complete(*args, **options)
+
+        self._model.complete = count  # type: ignore[method-assign]  # the model of this worker alone
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("runs", "at_once", "takes_s", "timeout_s"),
+    [(20, 2, 0.5, 4), pytest.param(100, 5, 1, 8, marks=pytest.mark.proof)],
+)
+@pytest.mark.rabbit
+async def test_waiting_in_a_queue_costs_no_attempt_and_no_call(
+    vhost_url: str, tmp_path: Path, runs: int, at_once: int, takes_s: float, timeout_s: float
+) -> None:
+    settings = settings_for(vhost_url, tmp_path)
+
+    def echo(context: WorkerContext) -> SlowEchoWorker:
+        return SlowEchoWorker(context, at_once, takes_s)
+
+    echo.name = EchoWorker.name  # type: ignore[attr-defined]  # as a Worker class has one
+    step = a_step("a", timeout_s=timeout_s).model_copy(update={"queue_timeout_s": 3600, "produces": "critique"})
+    async with fleet_of(FLEET["storage"], an_orchestrator(tmp_path), echo, settings=settings) as fleet:
+        async with open_artifacts(fleet.bus, settings) as artifacts:
+            brief = await put_brief(artifacts)
+        starts = [a_start(step).model_copy(update={"inputs": (brief,)}) for _ in range(runs)]
+        for start in starts:
+            await fleet.bus.request(start, trace=start.run_id)
+        ended = [await run_that(fleet.bus, start.run_id, is_over, deadline_s=200) for start in starts]
+        calls = fleet[SlowEchoWorker].calls
+
+    assert {run.status for run in ended} == {RunStatus.COMPLETED}
+    assert {step.attempt for run in ended for step in run.steps} == {1}
+    assert calls == runs

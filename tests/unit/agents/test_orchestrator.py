@@ -8,6 +8,7 @@ import pytest
 from agents.processes.run_events import (
     ArtifactFound,
     CancelRequested,
+    ClockHeld,
     MembersConfirmed,
     MembersRefused,
     OutputGiven,
@@ -30,6 +31,7 @@ from bus_schema.process import (
     ProcessFailed,
     ProcessStarted,
     StartProcess,
+    StepBegun,
     StepCompleted,
     StepFailed,
     StepPendingStorage,
@@ -59,6 +61,7 @@ def a_step(name: str, *inputs: str, critical: bool = True, attempts: int = 2) ->
         produces="draft",
         critical=critical,
         timeout_s=60,
+        queue_timeout_s=0,
         attempts=attempts,
     )
 
@@ -234,8 +237,34 @@ def test_an_attempt_that_has_had_its_time_is_over() -> None:
 
     assert story.step("a").status is StepStatus.PENDING
     assert story.told == [
-        StepFailed(run_id=RUN, step_id="a", attempt=1, retryable=True, reason="no result within 60 s")
+        StepFailed(run_id=RUN, step_id="a", attempt=1, retryable=True, reason="no result within 60 s of work")
     ]
+
+
+def test_a_limit_begins_with_the_work_and_the_queue_has_one_of_its_own() -> None:
+    story = Story(a_step("a").model_copy(update={"queue_timeout_s": 3600}))
+    (order,) = story.orders
+    assert (order.deadline, order.timeout_s) == (NOON + timedelta(seconds=3660), 60)
+    begun = StepBegun(run_id=RUN, step_id="a", attempt=1)
+
+    assert story.tell(TimePassed(), after_s=3000).told == []
+    assert story.tell(begun, TimePassed(), after_s=600).told == []
+    assert story.tell(TimePassed(), after_s=59).told == []
+    assert [type(told) for told in story.tell(TimePassed(), after_s=1).told] == [StepFailed]
+    assert story.tell(begun.model_copy(update={"attempt": 7})).run == story.run
+
+    unheard = Story(a_step("a").model_copy(update={"queue_timeout_s": 3600}))
+    assert [type(told) for told in unheard.tell(TimePassed(), after_s=3660).told] == [StepFailed]
+
+
+def test_no_limit_runs_while_storage_is_away() -> None:
+    story = Story(a_step("a"), a_step("b"), a_step("c", "a", "b")).tell(pending("b"))
+    story.tell(ClockHeld(timedelta(minutes=30)), after_s=1800)
+
+    assert story.tell(TimePassed(), after_s=59).told == []
+    assert [type(told) for told in story.tell(TimePassed(), after_s=1).told] == [StepFailed]
+    assert story.tell(TimePassed(), after_s=839).run.status is RunStatus.RUNNING
+    assert isinstance(story.tell(TimePassed(), after_s=1).told[0], ArtifactMissing)
 
 
 def test_a_late_result_of_an_older_attempt_is_ignored() -> None:
@@ -256,7 +285,7 @@ def test_a_result_that_comes_before_the_next_attempt_goes_out_still_counts() -> 
 def test_the_last_attempts_timeout_fails_the_step() -> None:
     story = Story(a_step("a", attempts=1)).tell(TimePassed(), after_s=60)
 
-    assert story.run.reason == "step a failed: no result within 60 s"
+    assert story.run.reason == "step a failed: no result within 60 s of work"
 
 
 def test_what_comes_twice_counts_once() -> None:

@@ -61,6 +61,7 @@ def cards(draw: st.DrawFn) -> Card:
                 produces="draft",
                 critical=step_id == result or draw(st.booleans()),
                 timeout_s=draw(st.sampled_from([10, 60])),
+                queue_timeout_s=0,
                 attempts=draw(st.integers(1, 3)),
             )
         )
