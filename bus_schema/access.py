@@ -112,6 +112,7 @@ ACCESS: Mapping[str, Access] = {
     "process.cancel": _EVERYBODY,
     "process.execute_step": Access(("orchestrator",)),
     "process.get": _EVERYBODY,
+    "process.get_costs": _EVERYBODY,
     "process.get_graph": _EVERYBODY,
     "process.list": _EVERYBODY,
     "process.pause": _EVERYBODY,

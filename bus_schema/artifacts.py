@@ -45,7 +45,8 @@ class ArtifactRef(BaseModel):
 class AIContext(StrictValue):
     """Model parameters behind the artifact (spec 003 §10.2): enough to reproduce it and to compute its cost.
 
-    `values` are what conditions of the card ask about the output.
+    `values` are what conditions of the card ask about the output. Calls, tokens and price are of all that a model was
+    asked for it; the price by the table of `models.yaml`, None where that does not have the model.
     """
 
     prompt_version: str | None = Field(default=None, max_length=64)
@@ -55,6 +56,10 @@ class AIContext(StrictValue):
     input_kems: tuple[KemId, ...] = Field(default=(), max_length=500)
     execution_time_ms: int | None = Field(default=None, ge=0)
     values: dict[str, bool | str | tuple[str, ...]] = Field(default={}, max_length=10)
+    model_calls: int | None = Field(default=None, ge=0)
+    prompt_tokens: int | None = Field(default=None, ge=0)
+    completion_tokens: int | None = Field(default=None, ge=0)
+    price: float | None = Field(default=None, ge=0)
 
 
 class Manifest(StrictValue):

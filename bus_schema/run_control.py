@@ -1,13 +1,15 @@
 """Control of runs by people: commands, and events of what they did."""
 
-from pydantic import Field
+from typing import Literal
+
+from pydantic import AwareDatetime, Field
 
 from bus_schema.artifacts import ArtifactRef, StepId
 from bus_schema.cards import Card
 from bus_schema.identities import Identity
 from bus_schema.messages import Command, Event, Query, Value
 from bus_schema.process import Started
-from bus_schema.runs import Run, RunId
+from bus_schema.runs import Run, RunId, Spent
 
 
 class RunGraph(Value):
@@ -21,6 +23,33 @@ class GetRunGraph(Query[RunGraph], domain="process", action="get_graph", service
     """Draw a run."""
 
     run_id: RunId
+
+
+CostGroup = Literal["step", "run", "card", "user", "day"]
+
+
+class CostLine(Value):
+    """Cost of all runs, or of a step, that have this key."""
+
+    key: str
+    runs: int
+    spent: Spent
+
+
+class Costs(Value):
+    """Costs, the dearest first, and their sum; `is_all` unless there were more runs than are looked at."""
+
+    lines: tuple[CostLine, ...]
+    total: Spent
+    is_all: bool = True
+
+
+class GetCosts(Query[Costs], domain="process", action="get_costs", service="orchestrator"):
+    """Add up what runs have cost: of one, or of those started since; for operators all, for others their own."""
+
+    run_id: RunId | None = None
+    since: AwareDatetime | None = None
+    by: CostGroup = "run"
 
 
 class PauseProcess(Command[Run], domain="process", action="pause", service="orchestrator"):

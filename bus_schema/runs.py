@@ -64,12 +64,28 @@ class Misbehaviour(Value):
     words: str = Field(default="", max_length=500)
 
 
+class Spent(Value):
+    """Cost of what models have made, in the currency of the operator's table of prices."""
+
+    model_calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    took_ms: int = 0
+    price: float | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Tokens in and out."""
+        return self.prompt_tokens + self.completion_tokens
+
+
 class Step(Value):
     """A step of a run; at `due_at` it times out, is retried, or its artifact is reported missing.
 
     `round` is the number of the making of its output: the new one supersedes `before`. Attempts up to `attempts_before`
     no longer count, nor rounds up to `rounds_before`. An output that a person has put in its place, or an approval that
-    they have given or refused, with a `note`, is `by` them. A step made `of` another is its work on one `item`.
+    they have given or refused, with a `note`, is `by` them. What earlier rounds have cost is `spent_before`. A step
+    made `of` another is its work on one `item`.
     """
 
     step_id: StepId
@@ -93,6 +109,7 @@ class Step(Value):
     item: str = ""
     approved: bool | None = None
     note: str = ""
+    spent_before: Spent = Spent()
 
 
 class Run(Value):

@@ -8,7 +8,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from agents.configuration.model_roles import model_of
+from agents.configuration.model_roles import model_of, price_of
 from agents.configuration.prompts import InvalidRole, Role, UnknownRole, UnsupportedArtifactType, shipped_role
 from agents.context.preferences import open_preferences
 from agents.creative.assignment import LARGEST_INPUT_BYTES, Assignment, Input, UnusableInput, read_material
@@ -35,6 +35,7 @@ from bus_schema.runs import Misbehaviour
 from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command
+from mindbus.bus.telemetry import Metric, series
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import BusUnavailable, TemporaryFailure
 from mindbus.logs import logger
@@ -57,6 +58,7 @@ _RECALLED_WORDS = 400
 _OFFLINE_AT_ONCE = 2
 # Seconds before the deadline at which a text is kept as far as it has come, and its share of a short limit.
 _LAST_SECONDS, _LAST_SHARE = 5.0, 0.1
+MODEL_TOKENS = Metric("Counter", "mindbus_model_tokens_total", "Tokens of outputs", ("role", "model", "direction"))
 # Whoever is done sooner need not tell that they have begun.
 _TOLD_AFTER_S = 1.0
 _FINAL = (ModelFailure, UnusableInput, UnsupportedArtifactType, ArtifactError)
@@ -154,6 +156,9 @@ class CreativeWorker(Worker):
             )
         text = f"{state['text'].strip()}\n"
         made = await hands.put(text.encode(), "text/markdown", self._context(assignment, state))
+        for direction in ("prompt", "completion"):
+            tokens = state[f"{direction}_tokens"]  # type: ignore[literal-required]  # one of the two
+            series(MODEL_TOKENS, self.name, self._model.name, direction).inc(tokens)
         logger().info("step made", role=self.name, run=order.run_id, step=order.step_id, **_cost_of(state))
         self._done.append(replace(assignment, inputs=(), memory=()))
         return hands.ending(made)
@@ -231,6 +236,10 @@ class CreativeWorker(Worker):
             input_artifacts=tuple(dict.fromkeys(each.manifest.id for each in assignment.inputs)),
             input_kems=tuple(state.get("recalled", ())),
             execution_time_ms=state["took_ms"],
+            model_calls=state["calls"],
+            prompt_tokens=state["prompt_tokens"],
+            completion_tokens=state["completion_tokens"],
+            price=price_of(self._model.name, state["prompt_tokens"], state["completion_tokens"]),
             values={"satisfied": state["is_content"]} if "is_content" in state else {},
         )
 

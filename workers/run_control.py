@@ -2,8 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial, reduce
 
-from agents.processes.card_graph import as_mermaid
+from agents.processes.cost import added, cost_lines
+from agents.processes.graph import as_mermaid
 from agents.processes.run_events import (
     ApprovalGiven,
     CancelRequested,
@@ -15,10 +18,12 @@ from agents.processes.run_events import (
 )
 from bus_schema.artifacts import ArtifactRef, Manifest
 from bus_schema.identities import user_of
-from bus_schema.process import CancelProcess, Started, StartProcess
+from bus_schema.process import CancelProcess, ListProcesses, Started, StartProcess
 from bus_schema.replies import Code
 from bus_schema.run_control import (
     ApproveStep,
+    Costs,
+    GetCosts,
     GetRunGraph,
     PauseProcess,
     RejectStep,
@@ -28,7 +33,7 @@ from bus_schema.run_control import (
     RetryProcess,
     RunGraph,
 )
-from bus_schema.runs import Run, RunStatus
+from bus_schema.runs import Run, RunStatus, Spent
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, Send, on_command
 from mindbus.errors import Rejected, TemporaryFailure
@@ -36,6 +41,7 @@ from mindbus.sql.database import Database
 from storage_service import runs
 from workers.run_moves import RunMoves, messages_of, one_after_another, takes_part
 
+_PAGE, _MOST_RUNS = 100, 5_000
 Answered = tuple[Run | Send | Publish, ...]
 
 
@@ -55,6 +61,28 @@ class RunControl:
         if card is None:
             raise _unknown(query.run_id)
         return RunGraph(card=card, mermaid=as_mermaid(card, run))
+
+    @on_command
+    async def add_up(self, query: GetCosts, context: MessageContext) -> Costs:
+        if query.run_id is not None:
+            found, is_all = [await self._require_visible(query.run_id, context)], True
+        else:
+            found, is_all = await self._runs_since(query.since, None if context.is_operator else context.owner)
+        lines = cost_lines(found, query.by)
+        total = reduce(added, (line.spent for line in lines), Spent())
+        return Costs(lines=lines, total=total, is_all=is_all)
+
+    async def _runs_since(self, since: datetime | None, started_by: str | None) -> tuple[list[Run], bool]:
+        found: list[Run] = []
+        listed = ListProcesses(limit=_PAGE)
+        while len(found) < _MOST_RUNS:
+            page = await self.database.read(partial(runs.list_runs, listed=listed, started_by=started_by))
+            new = [run for run in page.items if since is None or run.started_at >= since]
+            found += new
+            if page.next_cursor is None or len(new) < len(page.items):
+                return found, True
+            listed = listed.model_copy(update={"cursor": page.next_cursor})
+        return found, False
 
     @on_command
     async def cancel_run(self, command: CancelProcess, context: MessageContext) -> Answered:

@@ -45,13 +45,22 @@ class ModelChoice(BaseModel):
     params: ModelParams = DEFAULTS
 
 
+class TokenPrice(BaseModel):
+    """Price of a million tokens, in whatever currency the table has."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+
 class ModelsFile(BaseModel):
-    """Endpoints by name, and models by role."""
+    """Endpoints by name, models by role, prices by model."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     endpoints: dict[Name, EndpointFile] = {}
     default: ModelChoice = ModelChoice()
     roles: dict[Name, ModelChoice] = {}
+    prices: dict[str, TokenPrice] = {}
 
     @model_validator(mode="after")
     def _knows_its_endpoints(self) -> Self:
@@ -131,6 +140,14 @@ def spec_of(settings: FleetSettings, role: str) -> ModelSpec | None:
         timeout=timedelta(seconds=settings.llm_timeout_s),
         params=general.params.model_copy(update=own.params.model_dump(exclude_none=True)),
     )
+
+
+def price_of(model: str, prompt_tokens: int, completion_tokens: int) -> float | None:
+    """The price by the table of `models.yaml`; None where it does not have the model. Raises InvalidModels."""
+    price = _models_file(config_folder()).prices.get(model)
+    if price is None:
+        return None
+    return (price.input * prompt_tokens + price.output * completion_tokens) / 1_000_000
 
 
 def _layer(file: ModelsFile, choice: ModelChoice) -> _Layer:

@@ -6,13 +6,23 @@ from typing import Annotated, Self
 import yaml
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from bus_schema.artifacts import ArtifactRef, StepId
 from bus_schema.cards import BRIEF, Card, CardName, Parameter
 from bus_schema.ids import mint
 from bus_schema.process import CancelProcess, ListProcesses, RunPage, StartProcess
-from bus_schema.run_control import ApproveStep, PauseProcess, RejectStep, RerunProcess, ResumeProcess, RetryProcess
+from bus_schema.run_control import (
+    ApproveStep,
+    CostGroup,
+    Costs,
+    GetCosts,
+    PauseProcess,
+    RejectStep,
+    RerunProcess,
+    ResumeProcess,
+    RetryProcess,
+)
 from bus_schema.runs import Run, RunId, RunStatus
 from config.shipped import shipped_file, shipped_names
 from gateway.backend import Backend, BackendDependency, Cursor
@@ -108,6 +118,18 @@ async def run(run_id: RunId, backend: BackendDependency) -> Run:
 async def cancel(run_id: RunId, backend: BackendDependency, why: CancelRunRequest | None = None) -> Run:
     """Start no further step and ignore late results."""
     return await backend.bus.request(CancelProcess(run_id=run_id, reason=why.reason if why else ""), trace=run_id)
+
+
+@router.get("/runs/{run_id}/cost")
+async def cost(run_id: RunId, backend: BackendDependency) -> Costs:
+    """Tokens, calls, seconds and price of each step."""
+    return await backend.bus.request(GetCosts(run_id=run_id, by="step"), trace=run_id)
+
+
+@router.get("/costs")
+async def costs(backend: BackendDependency, by: CostGroup = "run", since: AwareDatetime | None = None) -> Costs:
+    """Tokens, calls, seconds and price of the runs that one may see."""
+    return await backend.bus.request(GetCosts(by=by, since=since))
 
 
 @router.post("/runs/{run_id}/pause")

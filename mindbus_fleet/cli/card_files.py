@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from agents.configuration.prompts import crafts_of_roles, role_from_file, role_names, shipped_role
-from agents.processes.card_graph import as_mermaid
 from agents.processes.cards import card_from_file, card_names, shipped_card
+from agents.processes.graph import as_mermaid
 from bus_schema.cards import Card
 from mindbus.cli.console import say, say_data, show_result, show_table
 from mindbus.cli.options import Json

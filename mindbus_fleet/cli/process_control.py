@@ -1,18 +1,28 @@
 """The commands `process pause|resume|retry|rerun|approve|reject|replace|cancel`: control of runs that are there."""
 
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from bus_schema.ids import mint
 from bus_schema.process import CancelProcess, GetProcess
-from bus_schema.run_control import ApproveStep, PauseProcess, RejectStep, RerunProcess, ResumeProcess, RetryProcess
-from bus_schema.runs import Run
+from bus_schema.run_control import (
+    ApproveStep,
+    Costs,
+    GetCosts,
+    PauseProcess,
+    RejectStep,
+    RerunProcess,
+    ResumeProcess,
+    RetryProcess,
+)
+from bus_schema.runs import Run, Spent
 from config.settings import FleetSettings
-from mindbus.cli.console import note, show_result
+from mindbus.cli.console import note, show_result, show_table
 from mindbus.cli.errors import read_settings
-from mindbus.cli.options import LOCAL_USER, As, Json
+from mindbus.cli.options import LOCAL_USER, TIMES, As, Json
 from mindbus.cli.session import answer_to, on_the_bus, run
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.steps import replace_output
@@ -107,6 +117,40 @@ def rerun(
             return await end_of(again.run_id, bus, as_json=as_json)
 
     finish(run(ask()), as_json=as_json, no_wait=no_wait)
+
+
+def cost(
+    run_id: Annotated[str | None, typer.Argument(metavar="RUN", help="One run; else all that you may see.")] = None,
+    by: Annotated[
+        Literal["step", "run", "card", "user", "day"] | None, typer.Option("--by", help="What to add up by.")
+    ] = None,
+    since: Annotated[datetime | None, typer.Option("--since", formats=TIMES, help="Only runs started since.")] = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Add up tokens, calls, seconds and price of runs; prices are a table in models.yaml.
+
+    [bold]Examples[/bold]
+
+    mindbus process cost run_0192…
+
+    mindbus process cost --by user --since 2026-11-01
+    """
+    start = since.astimezone() if since else None
+    group = by or ("step" if run_id else "run")
+    costs = answer_to(lambda: GetCosts(run_id=run_id, since=start, by=group), acting, trace=run_id)
+    show_result(costs, lambda found: _show_costs(found, group), as_json=as_json)
+
+
+def _show_costs(costs: Costs, by: str) -> None:
+    def row(key: str, runs: object, spent: Spent) -> tuple[object, ...]:
+        price = "" if spent.price is None else f"{spent.price:.4f}"
+        numbers = (spent.model_calls, spent.prompt_tokens, spent.completion_tokens)
+        return key, runs, *numbers, f"{spent.took_ms / 1000:.1f}", price
+
+    rows = [row(line.key, line.runs, line.spent) for line in costs.lines]
+    columns = (by, "runs", "calls", "tokens in", "tokens out", "seconds", "price")
+    show_table(columns, [*rows, row("total", "", costs.total)])
 
 
 def approve(

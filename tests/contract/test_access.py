@@ -72,6 +72,7 @@ ADMITTED: Mapping[str, str] = {
     "process.cancel": _ALL,
     "process.execute_step": _OPERATORS,
     "process.get": _ALL,
+    "process.get_costs": _ALL,
     "process.get_graph": _ALL,
     "process.list": _ALL,
     "process.pause": _ALL,

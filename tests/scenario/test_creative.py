@@ -128,6 +128,10 @@ async def test_a_step_becomes_an_artifact_that_tells_how_it_was_made(stage: Stag
         assert completed.context.model_name == "counting-1"
         assert completed.context.model_params == {"temperature": 0.7, "max_tokens": 4000, "max_rounds": 2}
         assert completed.context.execution_time_ms >= 0
+        assert completed.context.model_calls is not None
+        assert completed.context.model_calls > 0
+        assert completed.context.prompt_tokens is not None
+        assert completed.context.price is None, "the table of prices does not have this model"
         place = await bus.request(GetArtifact(artifact_id=manifest.id, presigned=True), trace=stage.run_id)
         assert place.packed is not None
         assert read_pack(stage.folder / "artifacts", place.packed, manifest.sha256, 1) == b"Text 3: revise\n"

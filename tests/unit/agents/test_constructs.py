@@ -7,6 +7,7 @@ import pytest
 
 from agents.processes.cards import parse_card
 from agents.processes.conditions import Condition, InvalidCondition, Value, renamed
+from agents.processes.cost import cost_lines
 from agents.processes.run_events import ApprovalGiven, MembersConfirmed, RunEvent, TimePassed
 from agents.processes.saga import advance, open_run
 from bus_schema.artifacts import AIContext
@@ -14,7 +15,7 @@ from bus_schema.messages import Event
 from bus_schema.notification import NotificationGenerated
 from bus_schema.process import ExecuteStep, StartProcess, StepCompleted, StepFailed
 from bus_schema.run_control import ApprovalRequested, StepAnswered
-from bus_schema.runs import RunStatus, Step, StepStatus
+from bus_schema.runs import RunStatus, Spent, Step, StepStatus
 from mindbus.errors import Rejected
 from tests.unit.agents.test_orchestrator import ANNA, NOON, RUN, an_artifact, retry
 
@@ -210,6 +211,22 @@ def test_a_loop_goes_round_until_its_condition_holds_and_each_round_supersedes_t
     assert story.make("critique", satisfied=True).sent == ["end"]
     assert story.inputs() == ["draft=art_draft_2"]
     assert [story.step(name).round for name in ("draft", "critique")] == [2, 2]
+
+
+def test_the_cost_of_a_step_is_that_of_all_its_rounds() -> None:
+    story = CardStory(LOOP)
+    context = AIContext(model_calls=2, prompt_tokens=100, completion_tokens=20, execution_time_ms=1500, price=0.5)
+    for _ in range(2):
+        attempt = story.step("draft").attempt
+        made = an_artifact(f"draft_{attempt}")
+        story.tell(StepCompleted(run_id=RUN, step_id="draft", attempt=attempt, artifact=made, context=context))
+        story.make("critique", satisfied=False)
+
+    by_step = {line.key: line.spent for line in cost_lines([story.run], "step")}
+    twice = Spent(model_calls=4, prompt_tokens=200, completion_tokens=40, took_ms=3000, price=1.0)
+    assert by_step == {"draft": twice, "critique": Spent(), "end": Spent()}
+    assert [(line.key, line.runs, line.spent) for line in cost_lines([story.run], "user")] == [(ANNA, 1, twice)]
+    assert [line.key for line in cost_lines([story.run, story.run], "day")] == ["2025-06-01"]
 
 
 def test_a_loop_ends_after_its_rounds_whatever_is_found() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.configuration.model_roles import InvalidModels, ModelSpec, model_of, parse_models, spec_of
+from agents.configuration.model_roles import InvalidModels, ModelSpec, model_of, parse_models, price_of, spec_of
 from agents.models.endpoint import EndpointModel
 from agents.models.errors import AnswerCutOff, ModelHalfConfigured, ModelUnavailable
 from agents.models.offline.model import OfflineModel
@@ -39,6 +39,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MINDBUS_CONFIG_DIR", str(tmp_path))
     (tmp_path / "models.yaml").write_text(FILE, encoding="utf-8")
     return tmp_path
+
+
+def test_tokens_have_the_price_of_the_table(folder: Path) -> None:
+    prices = "prices:\n  large: {input: 2.5, output: 10}\n"
+    (folder / "models.yaml").write_text(FILE + prices, encoding="utf-8")
+
+    assert price_of("large", 1_000_000, 100_000) == 3.5
+    assert price_of("tiny", 1_000_000, 100_000) is None
 
 
 @pytest.mark.parametrize("unset", [None, ""])

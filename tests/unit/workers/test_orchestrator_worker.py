@@ -36,6 +36,7 @@ from bus_schema.replies import Code
 from bus_schema.run_control import (
     ApprovalRequested,
     ApproveStep,
+    GetCosts,
     OutputReplaced,
     PauseProcess,
     ReplaceOutput,
@@ -49,7 +50,7 @@ from mindbus import Rejected
 from mindbus.bus.transport import Outgoing
 from mindbus.sql.database import Database
 from mindbus.testing import DeliveryResult, deliver, run_task
-from tests.clocks import Clock
+from tests.clocks import NOON, Clock
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.postgres import DatabaseOf
 from tests.process_kit import (
@@ -389,6 +390,20 @@ async def test_a_retry_makes_a_new_version_and_the_row_says_so(desk: Desk) -> No
     step = (await desk.run(start.run_id)).steps[1]
     assert (step.round, step.attempts_before, step.before, step.artifact) == (2, 1, before, None)
     assert (await refusal(desk, RetryProcess(run_id=start.run_id)))[0] is Code.CONFLICT
+
+
+async def test_the_cost_of_runs_is_for_those_who_may_see_them(desk: Desk) -> None:
+    start = await desk.begun(a_step("a"))
+    made = AIContext(model_calls=1, prompt_tokens=10, completion_tokens=5)
+    await desk.hear(completed(desk.orders[0]).model_copy(update={"context": made}))
+
+    for query in (GetCosts(run_id=start.run_id, by="step"), GetCosts(by="user"), GetCosts(since=NOON)):
+        costs = await desk.hear(query)
+        assert (costs.total.tokens, costs.total.price, costs.is_all) == (15, None, True)
+    assert (await desk.hear(GetCosts(by="user"), by="user.local")).lines[0].key == ANNA
+    assert (await desk.hear(GetCosts(), by="user.boris")).lines == ()
+    assert (await desk.hear(GetCosts(since=NOON + timedelta(days=9999)))).lines == ()
+    assert (await refusal(desk, GetCosts(run_id=start.run_id), by="user.boris"))[0] is Code.NOT_FOUND
 
 
 async def test_a_run_is_made_again_with_other_parameters(desk: Desk) -> None:
