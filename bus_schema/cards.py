@@ -87,7 +87,8 @@ class CardStep(StrictValue):
 class Card(StrictValue):
     """A process card: roles, steps and their inputs; steps without a path between them run in parallel.
 
-    `retention` is how long a run's artifacts are kept after its end, at most.
+    `retention` is how long a run's artifacts are kept after its end, at most. A run whose models have used
+    `budget_tokens` is paused until a person lets it go on with as many again.
     """
 
     name: CardName
@@ -97,3 +98,4 @@ class Card(StrictValue):
     result: StepId
     artifact_deadline_s: float = Field(default=900, gt=0, le=7 * 86400)
     retention: Retention | None = None
+    budget_tokens: int | None = Field(default=None, ge=1)

@@ -113,7 +113,10 @@ class Step(Value):
 
 
 class Run(Value):
-    """A run in the orchestrator's database; its id is its trace."""
+    """A run in the orchestrator's database; its id is its trace.
+
+    `budget_from` is what its models had used when a person last let it go on.
+    """
 
     run_id: RunId
     card_name: CardName
@@ -127,3 +130,4 @@ class Run(Value):
     steps: tuple[Step, ...]
     result: ArtifactRef | None = None
     reason: str = ""
+    budget_from: int = 0

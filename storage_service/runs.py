@@ -60,6 +60,7 @@ class RunRow(RunBase):
     params: Mapped[dict[str, str]] = mapped_column(JSON)
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     reason: Mapped[str] = mapped_column(Text)
+    budget_from: Mapped[int | None]
 
 
 class StepRow(RunBase):
@@ -96,11 +97,14 @@ _RUN_COLUMNS = tuple(name for name in Run.model_fields if name not in ("steps", 
 
 def as_run(row: Row[Any], steps: Sequence[Step]) -> Run:
     columns = {name: getattr(row, name) for name in _RUN_COLUMNS}
+    columns["budget_from"] = row.budget_from or 0
     return Run.model_validate(columns | {"steps": steps, "retention": row.card.get("retention")})
 
 
 def run_columns(run: Run) -> dict[str, Any]:
-    return run.model_dump(include={"finished_at", "reason"}) | run.model_dump(mode="json", include={"status", "result"})
+    return run.model_dump(include={"finished_at", "reason", "budget_from"}) | run.model_dump(
+        mode="json", include={"status", "result"}
+    )
 
 
 def step_columns(step: Step) -> dict[str, Any]:

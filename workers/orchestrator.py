@@ -54,8 +54,7 @@ from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.migrations import upgrade
 from storage_service import runs
 from storage_service.runs import MIGRATIONS
-from workers.run_control import RunControl
-from workers.run_moves import RunMoves, Sent, messages_of, one_after_another, takes_part
+from workers.run_control import RunControl, RunMoves, Sent, messages_of, one_after_another, takes_part
 
 # What ended while nobody listened lies in the queue: hear it before anything is called late.
 _SETTLE = timedelta(seconds=5)

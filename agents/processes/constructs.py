@@ -83,26 +83,29 @@ def _beginning(card: Card, run: Run, step: Step, now: datetime) -> Move | None:
         asked = ApprovalRequested(
             run_id=run.run_id, step_id=step.step_id, question=plan.approve, artifacts=_outputs(run, plan)
         )
-        return with_step(run, waiting), (asked, *_notifications(run, step, asked))
+        context = f"The run {run.run_id} of {run.card_name} waits for an answer: approve or reject {step.step_id}."
+        told = notifications(run, plan.approve, f"{step.step_id}/{step.round}", context, asked.artifacts)
+        return with_step(run, waiting), (asked, *told)
     if plan.wait:
         return with_step(run, waiting.model_copy(update={"due_at": now + duration(plan.wait)})), ()
     return (_fanned_out(run, step, plan, now), ()) if plan.for_each else None
 
 
-def _notifications(run: Run, step: Step, asked: ApprovalRequested) -> tuple[Event, ...]:
-    """The question for whoever has started the run, where that is a person."""
+def notifications(
+    run: Run, message: str, about: str, context: str = "", artifacts: tuple[ArtifactRef, ...] = ()
+) -> tuple[Event, ...]:
+    """A message to whoever has started the run, where that is a person."""
     person = user_of(run.started_by)
     if person is None:
         return ()
-    number = derived(run.run_id, step.step_id, step.round, "approval")
     told = NotificationGenerated(
-        notification_id=f"ntf_{number}",
+        notification_id=f"ntf_{derived(run.run_id, about)}",
         agent="orchestrator",
         to_user=person,
-        message=asked.question,
-        context=f"The run {run.run_id} of {run.card_name} waits for an answer: approve or reject {step.step_id}.",
-        about=f"{run.run_id}/{step.step_id}/{step.round}",
-        links=tuple(Link(kind="artifact", id=artifact.artifact_id) for artifact in asked.artifacts),
+        message=message,
+        context=context,
+        about=f"{run.run_id}/{about}",
+        links=tuple(Link(kind="artifact", id=artifact.artifact_id) for artifact in artifacts),
     )
     return (told,)
 

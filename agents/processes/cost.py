@@ -38,6 +38,11 @@ def spent_on(step: Step) -> Spent:
     return added(step.spent_before, spent_for(step.context))
 
 
+def tokens_of(run: Run) -> int:
+    """Tokens that a run's models have used so far."""
+    return sum(spent_on(step).tokens for step in run.steps)
+
+
 def cost_lines(runs: Iterable[Run], by: CostGroup) -> tuple[CostLine, ...]:
     """The cost of runs, added up by step, run, card, starter or day, the dearest first."""
     totals: defaultdict[str, Spent] = defaultdict(Spent)

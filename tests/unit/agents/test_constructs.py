@@ -8,13 +8,13 @@ import pytest
 from agents.processes.cards import parse_card
 from agents.processes.conditions import Condition, InvalidCondition, Value, renamed
 from agents.processes.cost import cost_lines
-from agents.processes.run_events import ApprovalGiven, MembersConfirmed, RunEvent, TimePassed
+from agents.processes.run_events import ApprovalGiven, MembersConfirmed, ResumeRequested, RunEvent, TimePassed
 from agents.processes.saga import advance, open_run
 from bus_schema.artifacts import AIContext
 from bus_schema.messages import Event
 from bus_schema.notification import NotificationGenerated
 from bus_schema.process import ExecuteStep, StartProcess, StepCompleted, StepFailed
-from bus_schema.run_control import ApprovalRequested, StepAnswered
+from bus_schema.run_control import ApprovalRequested, ProcessPaused, StepAnswered
 from bus_schema.runs import RunStatus, Spent, Step, StepStatus
 from mindbus.errors import Rejected
 from tests.unit.agents.test_orchestrator import ANNA, NOON, RUN, an_artifact, retry
@@ -227,6 +227,26 @@ def test_the_cost_of_a_step_is_that_of_all_its_rounds() -> None:
     assert by_step == {"draft": twice, "critique": Spent(), "end": Spent()}
     assert [(line.key, line.runs, line.spent) for line in cost_lines([story.run], "user")] == [(ANNA, 1, twice)]
     assert [line.key for line in cost_lines([story.run, story.run], "day")] == ["2025-06-01"]
+
+
+def test_a_run_over_its_budget_is_paused_until_a_person_lets_it_go_on() -> None:
+    story = CardStory(a_step("a") + a_step("b", inputs="a") + a_step("end", inputs="b"), head="budget_tokens: 100\n")
+    costly = AIContext(prompt_tokens=90, completion_tokens=20)
+
+    def make(name: str) -> None:
+        story.tell(StepCompleted(run_id=RUN, step_id=name, attempt=1, artifact=an_artifact(name), context=costly))
+
+    make("a")
+    reason = "its models have used 110 tokens, of a budget of 100"
+    assert (story.run.status, story.run.reason, story.sent) == (RunStatus.PAUSED, reason, [])
+    assert [type(told) for told in story.told] == [ProcessPaused, NotificationGenerated]
+
+    assert story.tell(ResumeRequested(ANNA)).sent == ["b"]
+    make("b")
+    assert story.sent == []
+    assert story.tell(ResumeRequested(ANNA)).sent == ["end"]
+    make("end")
+    assert story.run.result is not None, "nothing more is to be spent"
 
 
 def test_a_loop_ends_after_its_rounds_whatever_is_found() -> None:
