@@ -166,13 +166,15 @@ def a_start(*steps: CardStep, card_name: str | None = None, run_id: str | None =
     return StartProcess(run_id=run_id or mint("run"), card=card, card_name=card_name, inputs=(BRIEF,))
 
 
-def an_orchestrator(folder: Path, settle: timedelta = timedelta(0)) -> Callable[[WorkerContext], OrchestratorWorker]:
+def an_orchestrator(
+    folder: Path, settle: timedelta = timedelta(0), heartbeat_s: float = 5
+) -> Callable[[WorkerContext], OrchestratorWorker]:
     """Makes an orchestrator over the database in that folder; make another, and it has crashed and come back."""
 
     def make(worker_context: WorkerContext) -> OrchestratorWorker:
         database = Database(f"sqlite+aiosqlite:///{folder / 'orchestrator.db'}", "orchestrator")
         bus = worker_context.bus.acting_as("svc.orchestrator", service="orchestrator")
-        return OrchestratorWorker(database, bus, ROLES, worker_context.clock, settle)
+        return OrchestratorWorker(database, bus, ROLES, worker_context.clock, settle, heartbeat_s)
 
     return make
 

@@ -181,7 +181,9 @@ class OrchestratorWorker(Worker):
         held = ClockHeld(timedelta(seconds=away_s))
         timed = await self.database.read(runs.timed_runs)
         logger().info("limits put off", storage_away_s=round(away_s, 1), runs=len(timed))
-        return await self._moves.move_all((run_id, held) for run_id in timed)
+        messages = await self._moves.move_all((run_id, held) for run_id in timed)
+        self.database.after_commit(self._storage.settle)
+        return messages
 
     @every(seconds=10)
     async def find_artifacts(self) -> Sent:

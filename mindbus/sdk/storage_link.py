@@ -173,31 +173,39 @@ class StorageHeartbeat:
 
 
 class StorageWatch:
-    """Tells for how long storage was not heard; it is away when three of its heartbeats have not come."""
+    """Tells for how long storage was not heard; it is away when three of its heartbeats have not come.
+
+    It counts as away, too, until what its absence has meant is `settle`d.
+    """
 
     def __init__(self, bus: Client, heartbeat_s: float) -> None:
         self._heartbeat = StorageHeartbeat(bus)
         self._away_after_s = 3 * heartbeat_s
-        self._is_started = False
         self._heard_at: float | None = None
+        self._unsettled_s = 0.0
 
     @property
     def is_away(self) -> bool:
-        return self._silent_s > self._away_after_s
+        return self._unsettled_s > 0 or self._silent_s > self._away_after_s
 
     async def stop(self) -> None:
         await self._heartbeat.stop()
 
     async def next_return(self) -> float:
         """Wait until storage has been away and is heard again; seconds in between."""
-        if not self._is_started:
-            self._is_started, self._heard_at = True, monotonic()
+        if self._heard_at is None:
+            self._heard_at = monotonic()
             self._heartbeat.start()
-        while True:
+        while not self._unsettled_s:
             await self._heartbeat.next()
-            silent_s, self._heard_at = self._silent_s, monotonic()
-            if silent_s > self._away_after_s:
-                return silent_s
+            if (silent_s := self._silent_s) > self._away_after_s:
+                self._unsettled_s = silent_s
+            self._heard_at = monotonic()
+        return self._unsettled_s
+
+    def settle(self) -> None:
+        """The absence has been taken into account."""
+        self._unsettled_s = 0.0
 
     @property
     def _silent_s(self) -> float:

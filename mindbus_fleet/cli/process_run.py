@@ -238,7 +238,9 @@ class Progress:
             state = f"{step.status.value}" + (f" (attempt {step.attempt})" if step.attempt > 1 else "")
             if self._said.get(step.step_id, "pending") != state:
                 self._said[step.step_id] = state
-                reason = f": {step.reason}" if step.reason else ""
+                is_asking = step in waiting_for_people(run)
+                hint = f"mindbus process approve {run.run_id} {step.step_id}" if is_asking else step.reason
+                reason = f": {hint}" if hint else ""
                 note(f"{step.step_id:<12} {step.role:<12} {state}{reason}")
 
 

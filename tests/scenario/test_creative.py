@@ -15,19 +15,32 @@ from agents.models.errors import ModelFailure, ModelRefused, ModelUnavailable, N
 from agents.models.language_model import LanguageModel
 from agents.present import parse_present
 from bus_schema.artifacts import ArtifactRef
+from bus_schema.cards import Card, CardStep
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
 from bus_schema.messages import message_class
-from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed, StepPendingStorage, StepProgress
+from bus_schema.process import (
+    ExecuteStep,
+    GetProcess,
+    NamedInput,
+    StartProcess,
+    StepCompleted,
+    StepFailed,
+    StepPendingStorage,
+    StepProgress,
+)
+from bus_schema.runs import RunStatus
 from bus_schema.storage import GetArtifact
 from bus_schema.users import PutUser, User
-from mindbus import Client, Worker, WorkerContext
+from config.shipped import config_file
+from mindbus import Client, ReplyError, Worker, WorkerContext
 from mindbus.files.packs import read_pack
+from mindbus.registry import installed_workers
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.deliver import running
 from mindbus.testing.wait import until
 from tests.assignments import BRIEF
-from tests.fleets import settings_for
+from tests.fleets import fleet_of, settings_for
 from tests.installed import FLEET
 from tests.writers import CountingModel
 from workers.creative import CreativeWorker
@@ -304,3 +317,37 @@ def _raising(failure: Exception) -> Callable[[int], None]:
         raise failure
 
     return fail
+
+
+async def test_a_role_of_a_file_of_ones_own_runs_in_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config/roles").mkdir(parents=True)
+    poet = config_file("roles", "pushkin").content.replace(b"name: pushkin", b"name: poet", 1)
+    (tmp_path / "config/roles/poet.yaml").write_bytes(poet)
+    monkeypatch.setenv("MINDBUS_CONFIG_DIR", str(tmp_path / "config"))
+    settings = settings_for(f"memory://{tmp_path}", tmp_path)
+    served = installed_workers().require("poet")
+    card = Card(
+        name="verse",
+        steps=(CardStep(id="verse", role="poet", instructions="Write verse.", produces="draft"),),
+        result="verse",
+    )
+    refused = card.model_copy(update={"steps": (card.steps[0].model_copy(update={"produces": "idea"}),)})
+    async with fleet_of(FLEET["storage"], FLEET["orchestrator"], served, settings=settings) as fleet:
+        async with open_artifacts(fleet.bus, settings) as artifacts:
+            brief = await artifacts.put(
+                BRIEF.encode(), artifact_type="brief", trace="run_verse", content_type="text/markdown"
+            )
+        start = StartProcess(run_id="run_verse", card=card, inputs=(brief.ref,))
+        with pytest.raises(ReplyError, match="poet makes draft, final, not idea"):
+            await fleet.bus.request(start.model_copy(update={"card": refused, "run_id": "run_no"}), trace="run_no")
+        await fleet.bus.request(start, trace="run_verse")
+
+        async def ended() -> Any:
+            run = await fleet.bus.request(GetProcess(run_id="run_verse"))
+            return run if run.finished_at else None
+
+        run = await until(ended, 30)
+        assert run.status is RunStatus.COMPLETED, run.reason
+        manifest = await fleet.bus.request(GetArtifact(artifact_id=run.result.artifact_id), trace="run_verse")
+
+    assert manifest.owner == "agent.poet"

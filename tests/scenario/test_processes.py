@@ -2,7 +2,9 @@
 
 import asyncio
 import secrets
+import time
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -313,6 +315,37 @@ async def test_what_cannot_be_run_is_refused_with_the_reason(settings: FleetSett
     assert nobody[1].startswith("card: steps[0].role: there is no role 'poet'; known: critic, ")
     assert absent == nothing == (Code.NOT_FOUND, "there is no run run_none")
     assert page.items == ()
+
+
+async def test_no_limit_runs_while_storage_is_away(settings: FleetSettings, tmp_path: Path) -> None:
+    done = asyncio.Event()
+
+    async def wait(order: ExecuteStep) -> Event:
+        await done.wait()
+        return completed(order)
+
+    settings = settings.model_copy(update={"heartbeat_s": 0.2})
+    start = a_start(a_step("a", timeout_s=2))
+    makers = an_orchestrator(tmp_path, heartbeat_s=0.2), a_role("critic", wait)
+    async with fleet_of(*makers, settings=settings) as fleet:
+        async with fleet_of(ScriptedStorage, settings=settings):
+            await fleet.bus.request(start)
+            await until(lambda: fleet[ScriptedRole].orders)
+            # It has been heard before it goes.
+            went_at = time.monotonic() + 0.5
+            await until(lambda: time.monotonic() > went_at)
+        await until(lambda: time.monotonic() > went_at + 3)
+        async with fleet_of(ScriptedStorage, settings=settings):
+            back_at = time.monotonic()
+            await until(lambda: time.monotonic() > back_at + 0.5)
+            waiting = await fleet.bus.request(GetProcess(run_id=start.run_id))
+            done.set()
+            run = await run_that(fleet.bus, start.run_id, is_over)
+
+    assert (waiting.steps[0].status, waiting.steps[0].attempt) == (StepStatus.RUNNING, 1)
+    assert waiting.steps[0].due_at is not None
+    assert waiting.steps[0].due_at - waiting.started_at > timedelta(seconds=4)
+    assert (run.status, run.steps[0].attempt) == (RunStatus.COMPLETED, 1)
 
 
 class SlowEchoWorker(EchoWorker):
