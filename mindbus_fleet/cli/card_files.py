@@ -36,7 +36,7 @@ def list_(as_json: Json = False) -> None:
 
 @app.command()
 def check(card: CardArgument, as_json: Json = False) -> None:
-    """Say what keeps a card from running, with file, line and remedy. Exit 2 if anything does.
+    """Say what keeps a card from running, with file, line and remedy. Exit 1 if anything does.
 
     [bold]Example[/bold]
 
@@ -44,7 +44,7 @@ def check(card: CardArgument, as_json: Json = False) -> None:
     """
     found = _read(card)
     told = {"name": found.name, "steps": len(found.steps), "parameters": sorted(found.parameters)}
-    show_result(told, lambda _told: say(f"{found.name} can be run: {len(found.steps)} steps"), as_json=as_json)
+    show_result(told, lambda _told: say(f"{found.name} can be run; steps: {len(found.steps)}"), as_json=as_json)
 
 
 @app.command()
@@ -90,7 +90,7 @@ def check_role(
     role: Annotated[str, typer.Argument(metavar="ROLE", help="The name of a role, or the path of a YAML file.")],
     as_json: Json = False,
 ) -> None:
-    """Say what keeps a role from being played, with file, line and remedy. Exit 2 if anything does.
+    """Say what keeps a role from being played, with file, line and remedy. Exit 1 if anything does.
 
     [bold]Example[/bold]
 

@@ -277,3 +277,27 @@ def test_doctor_passes_on_mere_warnings(mindbus: Invoke) -> None:
     assert statuses["Broker"] == statuses["Workers"] == "warning"
     assert "mindbus up -d" in next(check["detail"] for check in report["checks"] if check["check"] == "Workers")
     assert statuses["Python"] == statuses["Data folder"] == statuses["File store"] == "ok"
+
+
+def test_cards_and_roles_are_checked_listed_and_drawn(mindbus: Invoke, tmp_path: Path) -> None:
+    card = tmp_path / "card.yaml"
+    step = "  - {id: one, role: critic, produces: %s, instructions: x, repeat: {back_to: one, until: one.satisfied}}\n"
+    card.write_text("name: mine\nresult: one\nsteps:\n" + step % "idea", encoding="utf-8")
+    role = tmp_path / "jester.yaml"
+    role.write_text("name: fool\n", encoding="utf-8")
+
+    wrong, unplayable = mindbus("card", "check", str(card)), mindbus("roles", "check", str(role))
+    assert (wrong.exit_code, unplayable.exit_code) == (1, 1)
+    assert "card.yaml:4: steps[0].produces: critic makes critique, not idea" in " ".join(wrong.stderr.split())
+    assert "jester.yaml:1" in unplayable.stderr
+
+    card.write_text("name: mine\nresult: one\nsteps:\n" + step % "critique", encoding="utf-8")
+    assert "mine can be run; steps: 1" in mindbus("card", "check", str(card)).stdout
+    drawn = json.loads(mindbus("card", "show", str(card), "--json").stdout)["mermaid"]
+    assert drawn.startswith("graph LR\n")
+    assert 's0 ==>|"until one.satisfied, at most 3"| s0' in drawn
+    listed = json.loads(mindbus("card", "ls", "--json").stdout)
+    assert [each["name"] for each in listed] == ["article", "due-diligence", "review"]
+    roles = {each["role"]: each["produces"] for each in json.loads(mindbus("roles", "ls", "--json").stdout)}
+    assert roles["pushkin"] == ["draft", "final"]
+    assert "critic can be played: critique" in mindbus("roles", "check", "critic").stdout
