@@ -154,7 +154,7 @@ def end_fleet(settings: FleetSettings, *, is_silent: bool) -> bool:
     """Stop what runs on the data folder; returns whether anything did. Raises CommandError when it does not end."""
     folder = RunFolder(settings)
     if not folder.is_taken():
-        folder.forget_killed()
+        _forget(folder)
         return False
     pid = folder.live_supervisor()
     if pid is not None:
@@ -168,8 +168,15 @@ def end_fleet(settings: FleetSettings, *, is_silent: bool) -> bool:
             raise CommandError(f"it does not end: see {folder.logs}, then end process {alive} yourself")
         drain.look()
         time.sleep(_POLL_S)
-    folder.forget_killed()
+    _forget(folder)
     return True
+
+
+def _forget(folder: RunFolder) -> None:
+    try:
+        folder.forget_killed()
+    except OSError as refused:
+        note(f"warning: {folder.root} still says that a fleet runs here: {refused.strerror}", style="yellow")
 
 
 class DrainReport:

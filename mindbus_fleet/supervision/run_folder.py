@@ -132,7 +132,8 @@ class RunFolder:
         """Whether an `up` runs here, or something that it started."""
         if not self._lock.exists():
             return False
-        probe = os.open(self._lock, os.O_RDWR)
+        # Not for writing: on a disk that takes no writes a fleet has to be stopped, too.
+        probe = os.open(self._lock, os.O_RDONLY)
         try:
             fcntl.flock(probe, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -169,7 +170,7 @@ class RunFolder:
             file.unlink(missing_ok=True)
 
     def forget_killed(self) -> None:
-        """Remove what says that a fleet runs here, unless one does."""
+        """Remove what says that a fleet runs here, unless one does. Raises OSError."""
         if self._lock.exists() and (lock := lock_file(self._lock)) is not None:
             try:
                 self.forget()

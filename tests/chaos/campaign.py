@@ -70,7 +70,10 @@ class Campaign:
                 task.cancel()
             await asyncio.gather(flowing, looking, return_exceptions=True)
         self._operations.append((row, wave.operations))
-        await self._mend(fault, row)
+        try:
+            await self._mend(fault, row)
+        except Exception as error:  # noqa: BLE001  # the next fault finds the fleet as it is
+            row.failure = row.failure or repr(error)
         return row
 
     async def _meet(self, fault: Fault, row: Row, wave: Wave, flowing: asyncio.Task[None]) -> None:

@@ -64,13 +64,14 @@ class CommandFailed(Exception):
 
 @dataclass(frozen=True)
 class Pace:
-    """Heartbeats in seconds, operations per fault and second, how long an operation may take to be done."""
+    """Heartbeats in seconds, operations per fault and second, how long an operation, or a drain, may take."""
 
     heartbeat_s: float
     amqp_heartbeat_s: int
     messages: int
     per_s: float
     done_within_s: float
+    drain_s: float
 
     @property
     def silence_s(self) -> float:
@@ -83,8 +84,8 @@ class Pace:
         return 3 * self.heartbeat_s + 2
 
 
-QUICK = Pace(heartbeat_s=1, amqp_heartbeat_s=4, messages=110, per_s=25, done_within_s=60)
-LONG = Pace(heartbeat_s=5, amqp_heartbeat_s=15, messages=400, per_s=20, done_within_s=240)
+QUICK = Pace(heartbeat_s=1, amqp_heartbeat_s=4, messages=110, per_s=25, done_within_s=60, drain_s=8)
+LONG = Pace(heartbeat_s=5, amqp_heartbeat_s=15, messages=400, per_s=20, done_within_s=240, drain_s=20)
 
 
 @dataclass
@@ -312,6 +313,7 @@ async def shared_testbed(
                 "://", f"://{node.address.username}:{node.address.password}@"
             ),
             heartbeat_s=pace.heartbeat_s,
+            drain_s=pace.drain_s,
             retry_rungs="1s,3s,6s,12s",
             **own["settings"],
         )
@@ -330,7 +332,12 @@ async def shared_testbed(
 async def own_testbed(folder: Path, pace: Pace, seed: int, sabotage: str | None) -> AsyncIterator[Testbed]:
     """A small fleet whose supervisor keeps the broker, too."""
     async with AsyncExitStack() as stack:
-        settings = FleetSettings(data_dir=folder / "data", heartbeat_s=pace.heartbeat_s, retry_rungs="1s,3s,6s,12s")
+        settings = FleetSettings(
+            data_dir=folder / "data",
+            heartbeat_s=pace.heartbeat_s,
+            drain_s=pace.drain_s,
+            retry_rungs="1s,3s,6s,12s",
+        )
         bed = Testbed(
             folder,
             settings,

@@ -1,5 +1,7 @@
 """The disk of the data folder has turned read-only; an operator stops the fleet, repairs it, starts all again."""
 
+import signal
+
 from mindbus.testing.wait import until
 from tests.chaos.faults.fault import Fault
 from tests.chaos.testbed import Testbed
@@ -12,10 +14,13 @@ async def inflict(bed: Testbed) -> int:
     disk = bed.disk
     assert isinstance(disk, FailingDisk)
     disk.fail()
-    await bed.told("lsm")
-    await bed.mindbus("down")
-    await until(lambda: not bed.pids, _ENDED_WITHIN_S, "nobody has files open")
-    disk.repair()
+    try:
+        await bed.told("lsm")
+        await bed.mindbus("down")
+    finally:
+        bed.signal(signal.SIGKILL)
+        await until(lambda: not bed.pids, _ENDED_WITHIN_S, "nobody has files open")
+        disk.repair()
     await bed.up()
     return 1
 
