@@ -91,12 +91,17 @@ class EpisodeLife(RuleBasedStateMachine):
             self.run(self.archive.record(*messages, chat=chat))
 
     @precondition(lambda self: self.known)
-    @rule(data=st.data(), is_applied=st.booleans())
-    def propose_a_pack(self, data: st.DataObject, is_applied: bool) -> None:
+    @rule(data=st.data(), times=st.integers(0, 2))
+    def pack(self, data: st.DataObject, times: int) -> None:
         episode_id = data.draw(st.sampled_from(sorted(self.known)))
-        self.proposals.append(self.run(self.archive.proposal(episode_id, self.clock())))
-        if is_applied:
+        for _ in range(times):
+            self.propose(episode_id)
             self.apply(self.proposals[-1])
+            self.known[episode_id] = self.run(self.archive.episode(episode_id, self.clock()))
+        self.propose(episode_id)
+
+    def propose(self, episode_id: str) -> None:
+        self.proposals.append(self.run(self.archive.proposal(episode_id, self.clock())))
 
     @precondition(lambda self: self.proposals)
     @rule(data=st.data())
@@ -193,7 +198,7 @@ class EpisodeLifeAtLength(EpisodeLife):
     pass
 
 
-EpisodeLife.TestCase.settings = settings(max_examples=8, stateful_step_count=15)
+EpisodeLife.TestCase.settings = settings(max_examples=8, stateful_step_count=20)
 EpisodeLifeAtLength.TestCase.settings = settings(max_examples=200, stateful_step_count=50)
 TestEpisodeLife = EpisodeLife.TestCase
 TestEpisodeLifeAtLength = pytest.mark.proof(EpisodeLifeAtLength.TestCase)
