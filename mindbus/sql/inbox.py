@@ -104,7 +104,9 @@ class SqlInbox:
         await self.database.session.execute(delete(self._tables.quarantine).where(contains))
 
     async def start(self, transport: Transport) -> None:
-        """Publish what an earlier process has left, then the new rows of the outbox."""
+        """Publish what an earlier process has left, then the new rows of the outbox. Raises DatabaseDamaged."""
+        # Before a message is taken: what is done on a damaged file is lost with it.
+        await asyncio.to_thread(self.database.require_sound, QUICKLY_CHECKED_BYTES)
         await self._forget_old()
         await self.outbox.count_set_aside()
         self.outbox.start(transport)

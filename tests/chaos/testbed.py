@@ -84,7 +84,7 @@ class Pace:
         return 3 * self.heartbeat_s + 2
 
 
-QUICK = Pace(heartbeat_s=1, amqp_heartbeat_s=4, messages=110, per_s=25, done_within_s=60, drain_s=8)
+QUICK = Pace(heartbeat_s=1, amqp_heartbeat_s=4, messages=110, per_s=25, done_within_s=60, drain_s=5)
 LONG = Pace(heartbeat_s=5, amqp_heartbeat_s=15, messages=400, per_s=20, done_within_s=240, drain_s=20)
 
 

@@ -4,7 +4,7 @@ from tests.chaos.faults.fault import Fault
 from tests.chaos.testbed import Testbed
 from tests.postgres_proxy import Fate
 
-_LASTS_S = 6.0
+_LASTS_S = 4.0
 _EVERY = 5
 
 

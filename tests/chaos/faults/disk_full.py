@@ -3,7 +3,7 @@
 from tests.chaos.faults.fault import Fault
 from tests.chaos.testbed import Testbed
 
-_LASTS_S = 6.0
+_LASTS_S = 4.0
 
 
 async def inflict(bed: Testbed) -> int:

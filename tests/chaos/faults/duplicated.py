@@ -10,7 +10,7 @@ from tests.chaos.faults.fault import Fault
 from tests.chaos.testbed import Testbed
 
 _QUEUE = "chaos.duplicates"
-_LASTS_S = 6.0
+_LASTS_S = 4.0
 _KINDS = ("mb.cmd.", "mb.evt.")
 
 

@@ -4,7 +4,7 @@ from tests.chaos.faults.fault import Fault
 from tests.chaos.testbed import Testbed
 
 _LATENCY_S = 2.0
-_LASTS_S = 8.0
+_LASTS_S = 6.0
 
 
 async def inflict(bed: Testbed) -> int:

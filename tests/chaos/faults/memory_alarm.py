@@ -4,7 +4,7 @@ from mindbus_fleet.node.folder import MEMORY_LIMIT_BYTES
 from tests.chaos.faults.fault import Fault
 from tests.chaos.testbed import Testbed
 
-_LASTS_S = 6.0
+_LASTS_S = 4.0
 
 
 async def inflict(bed: Testbed) -> int:

@@ -6,7 +6,7 @@ import signal
 from tests.chaos.faults.fault import Fault
 from tests.chaos.testbed import Testbed
 
-_LASTS_S = 6.0
+_LASTS_S = 4.0
 
 
 async def inflict(bed: Testbed) -> int:
