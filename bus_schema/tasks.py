@@ -1,8 +1,8 @@
 """Tasks on request: commands and queries that the task manager serves, and the event of every change."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AfterValidator, AwareDatetime, Field
 
 from bus_schema.dialogue import DialogueMessageId
 from bus_schema.identities import UserId
@@ -11,6 +11,15 @@ from bus_schema.processing import Task, TaskId, TaskStatus
 
 _SERVICE = "task_manager"
 MAX_WHEN_CHARS = 100
+
+
+def _has_words(text: str) -> str:
+    if not text.split():
+        raise ValueError("there is nothing but white space")
+    return text
+
+
+TaskText = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_has_words)]
 
 
 class TaskPage(Page[Task]):
@@ -26,7 +35,7 @@ class AddTask(Command[Task], domain="task", action="add", service=_SERVICE):
     """
 
     user_id: UserId
-    text: str = Field(min_length=1, max_length=500)
+    text: TaskText
     owner: str | None = Field(default=None, min_length=1, max_length=100)
     due: AwareDatetime | None = None
     when: str | None = Field(default=None, min_length=1, max_length=MAX_WHEN_CHARS)
@@ -62,7 +71,7 @@ class UpdateTask(Command[Task], domain="task", action="update", service=_SERVICE
 
     task_id: TaskId
     user_id: UserId | None = None
-    text: str | None = Field(default=None, min_length=1, max_length=500)
+    text: TaskText | None = None
     owner: str | None = Field(default=None, min_length=1, max_length=100)
     due: AwareDatetime | None = None
     when: str | None = Field(default=None, min_length=1, max_length=MAX_WHEN_CHARS)

@@ -2,6 +2,7 @@
 
 import warnings
 from datetime import timedelta
+from typing import Any
 
 from fastapi import FastAPI, Request, Security
 from fastapi.exceptions import RequestValidationError
@@ -33,9 +34,22 @@ _PROBLEM = {"model": Problem, "description": "The reason, as `application/proble
 _RESOURCES = (dialogues, timeline, runs, artifacts, memory, episodes, fleet, sim, tasks)
 
 
+class _DescribedApp(FastAPI):
+    """Problems have a content type of their own; FastAPI describes all that has a model as `application/json`."""
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            paths = super().openapi()["paths"].values()
+            for response in (each for path in paths for way in path.values() for each in way["responses"].values()):
+                content = response.get("content", {})
+                if content.get("application/json", {}).get("schema") == {"$ref": "#/components/schemas/Problem"}:
+                    content["application/problem+json"] = content.pop("application/json")
+        return super().openapi()
+
+
 def create_app(backend: Backend, keys: AccessKeys, streams: EventStreams) -> FastAPI:
     """The API of one gateway; a web UI can be mounted on it."""
-    app = FastAPI(
+    app = _DescribedApp(
         title="MindBus",
         version=__version__,
         description=_DESCRIPTION,

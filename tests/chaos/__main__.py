@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mindbus.logs import configure_logs
+from mindbus.tasks import run_until_stopped
 from tests.chaos import sabotage
 from tests.chaos.campaign import Campaign, Row, as_text, say
 from tests.chaos.faults.fault import Fault, all_faults
@@ -118,7 +119,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="mindbus-chaos-", ignore_cleanup_errors=True) as name:
         folder = options.keep or Path(name)
         folder.mkdir(exist_ok=True, parents=True)
-        rows = asyncio.run(inflict_all(faults, folder, QUICK if options.quick else LONG, options))
+        inflicting = inflict_all(faults, folder, QUICK if options.quick else LONG, options)
+        # Whoever stops it leaves no broker behind.
+        rows = asyncio.run(run_until_stopped(inflicting))
+    if rows is None:
+        sys.exit(1)
     found = report(rows, options.seed, time.monotonic() - began)
     print(json.dumps(found, indent=2) if options.json else as_text(rows))
     has_failed = any(row.failure for row in rows)
