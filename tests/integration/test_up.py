@@ -407,9 +407,15 @@ def test_a_worker_that_is_killed_is_restarted(shell: Shell) -> None:
 def test_a_broker_that_is_killed_comes_back_and_the_workers_with_it(shell: Shell) -> None:
     broker = next(pid for pid, arguments in shell.processes().items() if "beam" in arguments)
 
+    # Whatever keeps it from being started, it is tried again.
+    configuration = shell.data_dir / "broker" / "rabbitmq.conf"
+    configuration.unlink()
+    configuration.mkdir()
     os.kill(broker, signal.SIGKILL)
 
     log = shell.data_dir / "logs" / "up.log"
+    eventually(lambda: "task=broker" in log.read_text(encoding="utf-8"), 60, "it cannot be started")
+    configuration.rmdir()
     eventually(lambda: "broker is back" in log.read_text(encoding="utf-8"), 60, "the broker is back")
     reply = shell.json("send", "echo.say", "text=still here", "--wait")
     assert reply["result"]["text"] == "still here"
