@@ -146,12 +146,12 @@ class Wave:
         self.operations: list[Operation] = []
 
     async def flow(self) -> None:
-        """Begin operations until there are enough and the fault is over; never more than three times as many."""
+        """Begin operations until there are enough and the fault is over; never more than twice as many."""
         turns: list[str] = []
         while len(self.operations) < self._wanted or not self.fault_is_over:
             await self._may_pass.wait()
             turns = turns or self._chance.sample(self._kinds, len(self._kinds))
-            if len(self.operations) < 3 * self._wanted:
+            if len(self.operations) < 2 * self._wanted:
                 self.begin(turns.pop())
             await asyncio.sleep(1 / self._per_s)
 
