@@ -13,7 +13,8 @@ class Access:
 
     `workers`: these services and agents. `owner`: the person whose id is in this field; with `means_asker` also
     whoever leaves it empty, since its service takes it for their own. `namesake`: the worker whose name is in this
-    field. `everybody`: all; its service checks their rights for each object. `operators`: whether operators may.
+    field. `everybody`: whoever has an identity; its service checks their rights for each object. `operators`: whether
+    operators may.
     """
 
     workers: tuple[str, ...] = ()
@@ -29,6 +30,8 @@ class Access:
         `operators` are ids of people; `readers` are names of workers that may ask what the fleet's own may.
         """
         person, worker = user_of(identity), worker_of(identity)
+        if person is None and worker is None:
+            return False
         if self.everybody or (person in operators and self.operators):
             return True
         if worker is not None:

@@ -1,8 +1,10 @@
 """Who is admitted to each command: its owner, another person, an agent, a service, an operator, nobody."""
 
+import json
 from collections.abc import Mapping
 from importlib.metadata import entry_points
-from types import SimpleNamespace
+from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,16 +12,22 @@ import pytest
 from bus_schema.access import ACCESS, access_to
 from bus_schema.catalogue import commands
 from bus_schema.delegation import may_act_for, targets_of
+from bus_schema.envelope import CONTENT_TYPE
 from bus_schema.history import ClearHistory, ShowHistory
 from bus_schema.messages import Command
+from bus_schema.replies import Code
+from mindbus.bus.decode import Unreadable, read_envelope
+from mindbus.bus.transport import Origin, Properties
 from mindbus.registry import WorkerNameTaken, installed_workers
 
+GOLDEN = Path(__file__).parent / "golden"
 ASKING = {
     "owner": "user.anna",
     "stranger": "user.boris",
     "agent": "agent.intruder.1",
     "service": "svc.intruder",
     "operator": "user.local",
+    "anonymous": "",
 }
 _ALL = "owner stranger agent service operator"
 _NAMED = "owner operator"
@@ -165,6 +173,30 @@ def test_every_command_has_an_entry_and_every_entry_a_command() -> None:
 @pytest.mark.parametrize("name", ADMITTED)
 def test_a_command_is_for_whom_the_table_says(name: str, asking: str) -> None:
     assert admits(BY_NAME[name], ASKING[asking]) == (asking in ADMITTED[name].split())
+
+
+class Unsigned(SimpleNamespace):
+    """A delivery that the broker names no user of."""
+
+    origin = Origin("")
+    headers: Mapping[str, Any] = MappingProxyType({})
+
+
+@pytest.mark.parametrize("name", ADMITTED)
+def test_whom_the_broker_does_not_name_is_refused_whatever_the_command(name: str) -> None:
+    golden = GOLDEN / f"{BY_NAME[name].wire.type}.json"
+    envelope = json.loads(golden.read_text(encoding="utf-8"))
+
+    with pytest.raises(Unreadable, match="user_id is missing") as refused:
+        read_envelope(_delivery(envelope))
+    with pytest.raises(Unreadable, match="mbrequester"):
+        read_envelope(_delivery(envelope | {"mbrequester": ""}))
+    assert refused.value.code is Code.UNAUTHORIZED
+
+
+def _delivery(envelope: Mapping[str, Any]) -> Any:
+    properties = Properties(content_type=CONTENT_TYPE)
+    return Unsigned(body=json.dumps(envelope).encode(), properties=properties)
 
 
 @pytest.mark.parametrize("name", ADMITTED)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,12 @@ from aio_pika.abc import AbstractChannel
 from aio_pika.exceptions import AMQPError
 from yarl import URL
 
+from bus_schema.delegation import client_identity
 from bus_schema.replies import Code
 from bus_schema.storage import GetArtifact
+from bus_schema.uploads import FoundManifest
 from config.settings import FleetSettings
-from mindbus import Worker, connect, on_command
+from mindbus import MessageContext, Rejected, Worker, connect, on_command
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.bus.decode import ATTEMPT, ORIGIN
 from mindbus.bus.permissions import definitions_of, instance_mark
@@ -225,66 +227,87 @@ async def _is_allowed(connection: aio_pika.abc.AbstractConnection, attempt: Atte
     return True
 
 
-DROPPED: dict[str, tuple[str, dict[str, str], dict[str, Any], str, str]] = {
-    # By: user, changes of the envelope, headers, the way, the reason in the dead letter.
-    "a copy of its own retry to another's queue": (
-        "critic",
-        {"source": "/mb/critic/1", "mbrequester": "agent.critic"},
-        {"CC": ["mb.q.greeter"], ATTEMPT: 2, ORIGIN: "mb.q.greeter", USER: "storage"},
-        "mb.delay.50ms mb.q.critic",
-        "a retried copy that this queue has not sent",
+LADDER, COMMANDS = "mb.delay.50ms mb.q.{user}", "mb.cmd.storage cmd.storage.get_artifact"
+RETURNED = {ATTEMPT: 2, ORIGIN: "mb.q.greeter", USER: "storage"}
+NOT_SENT = "a retried copy that this queue has not sent"
+# By: the way, headers, changes of the envelope, the receiver, the reason in its dead letter, for whom it is no forgery.
+FORGERIES: dict[str, tuple[str, dict[str, Any], dict[str, str], str, str, Collection[str]]] = {
+    "CC of an own retry": (LADDER, {"CC": ["mb.q.greeter"], **RETURNED}, {}, "greeter", NOT_SENT, NOBODY),
+    "BCC of an own retry": (LADDER, {"BCC": ["mb.q.greeter"], **RETURNED}, {}, "greeter", NOT_SENT, NOBODY),
+    "CC of a command": (COMMANDS, {"CC": ["cmd.storage.audit"]}, {}, "storage", "does not come by", NOBODY),
+    "BCC of a command": (
+        *("mb.cmd.storage cmd.storage.audit", {"BCC": ["cmd.storage.get_artifact"]}, {}),
+        *("storage", "does not come by cmd.storage.audit", NOBODY),
     ),
-    "a hidden copy of it": (
-        "critic",
-        {"source": "/mb/critic/1", "mbrequester": "agent.critic"},
-        {"BCC": ["mb.q.greeter"], ATTEMPT: 2, ORIGIN: "mb.q.greeter"},
-        "mb.delay.50ms mb.q.critic",
-        "a retried copy that this queue has not sent",
+    # Shared memory asks in the name of whoever asks it.
+    "foreign mbrequester": (COMMANDS, {}, {"mbrequester": "svc.greeter"}, "storage", "may not speak for", {"swm"}),
+    "foreign mbonbehalfof": (
+        *(COMMANDS, {}, {"mbonbehalfof": "agent.editor"}, "storage", "may not speak for agent.editor", {"swm"}),
     ),
-    "a copy of a command": (
-        "gateway",
-        {"source": "/mb/gateway/1", "mbrequester": "user.anna"},
-        {"CC": ["cmd.greeter.hold"]},
-        "mb.cmd.greeter cmd.greeter.greet",
-        "does not come by",
-    ),
-    "a command in the name of a service": (
-        "gateway",
-        {"source": "/mb/gateway/1", "mbrequester": "svc.storage"},
-        {},
-        "mb.cmd.greeter cmd.greeter.greet",
-        "gateway may not speak for svc.storage",
-    ),
-    "a command from the instance of another": (
-        "gateway",
-        {"source": "/mb/storage/1", "mbrequester": "user.anna"},
-        {},
-        "mb.cmd.greeter cmd.greeter.greet",
-        "as the service storage",
-    ),
+    "foreign source": (COMMANDS, {}, {"source": "/mb/greeter/1"}, "storage", "as the service greeter", NOBODY),
+    "foreign mbreplyto": (COMMANDS, {}, {"mbreplyto": "reply.greeter.1"}, "storage", "may not have", NOBODY),
 }
 
 
-@pytest.mark.parametrize("case", DROPPED)
-async def test_what_the_broker_cannot_refuse_the_receiver_drops_and_says_so(
-    node: PrivateNode, settings: FleetSettings, case: str
-) -> None:
-    user, changes, headers, way, reason = DROPPED[case]
-    envelope, (exchange, key) = an_envelope(**changes), way.split()
-    dead = DeadLetters(node.amqp_url)
-    async with fleet_of(Greeter, settings=settings) as fleet:
-        async with await aio_pika.connect(node.worker_urls[user]) as connection, connection.channel() as channel:
-            message = aio_pika.Message(
-                json.dumps(envelope).encode(), headers=headers, user_id=user, **properties_for(envelope)
-            )
-            await (await channel.get_exchange(exchange, ensure=False)).publish(message, key, timeout=60)
+class Store(Worker):
+    """Takes what everybody may ask of storage, and says who has asked."""
 
-        await until(lambda: _is_dead(dead, envelope["id"], reason))
+    name = "storage"
+
+    def __init__(self, _context: object) -> None:
+        self.asked: list[str] = []
+
+    @on_command
+    async def get(self, query: GetArtifact, context: MessageContext) -> FoundManifest:
+        self.asked.append(context.envelope.id)
+        raise Rejected(message=f"{query.artifact_id} is not here")
+
+
+async def test_what_the_broker_cannot_refuse_the_receiver_drops_and_says_so(
+    node: PrivateNode, settings: FleetSettings
+) -> None:
+    forged: dict[str, tuple[str, str]] = {}
+    allowed: list[str] = []
+    async with fleet_of(Greeter, Store, settings=settings) as fleet:
+        for user in USERS:
+            async with await aio_pika.connect(node.worker_urls[user]) as theirs:
+                for case, (way, _headers, _changes, receiver, reason, unforged) in FORGERIES.items():
+                    is_taken, message_id = await _forge(theirs, user, case)
+                    assert is_taken == (user in WORKERS or way != LADDER), (user, case)
+                    if user in unforged:
+                        allowed.append(message_id)
+                    elif is_taken:
+                        forged[message_id] = (receiver, reason)
+        await until(lambda: _are_dead(node, forged))
+
+        assert fleet[Store].asked == allowed
         assert fleet[Greeter].greeted == []
 
 
-async def _is_dead(dead: DeadLetters, message_id: str, reason: str) -> bool:
-    return any(letter.message_id == message_id and reason in letter.reason for letter in await dead.look("greeter"))
+async def _forge(connection: aio_pika.abc.AbstractConnection, user: str, case: str) -> tuple[bool, str]:
+    """Whether the broker takes a forgery, and the id of its message."""
+    way, headers, changes, receiver, _reason, _unforged = FORGERIES[case]
+    identity = client_identity(user)
+    own = {"source": f"/mb/{'client' if identity else user}/1", "mbrequester": identity or f"svc.{user}"}
+    is_query = receiver == "storage"
+    data = {"artifact_id": "art_none"} if is_query else {"name": "raw"}
+    wire_type = "mb.cmd.storage.get_artifact.v1" if is_query else "mb.cmd.greeter.greet.v1"
+    envelope = an_envelope(wire_type, data, **own | changes)
+    message = aio_pika.Message(json.dumps(envelope).encode(), headers=headers, user_id=user, **properties_for(envelope))
+    exchange, key = way.format(user=user).split()
+
+    async def attempt(channel: AbstractChannel, _user: str) -> None:
+        await (await channel.get_exchange(exchange, ensure=False)).publish(message, key, timeout=60)
+
+    return await _is_allowed(connection, attempt, user), envelope["id"]
+
+
+async def _are_dead(node: PrivateNode, forged: Mapping[str, tuple[str, str]]) -> bool:
+    """Whether each forgery is a dead letter of its receiver that tells the reason."""
+    dead = DeadLetters(node.amqp_url)
+    letters = [letter for receiver in ("greeter", "storage") for letter in await dead.look(receiver, limit=500)]
+    reasons = {(letter.message_id, letter.service): letter.reason for letter in letters}
+    return all(reason in reasons.get((message_id, to), "") for message_id, (to, reason) in forged.items())
 
 
 async def test_a_refused_message_says_so_at_once_and_leaves_the_others_alone(

@@ -44,12 +44,17 @@ async def test_a_program_shows_the_token_each_time(settings: FleetSettings, capf
         wrong = await gateway.no("GET", "/api/workers", headers={"Authorization": "Bearer wrong"})
         let_in = await gateway.ok("GET", "/api/workers", headers={"Authorization": f"Bearer {token}"})
         schema = await gateway.http.get("/api/openapi.json")
+        described = await gateway.ok("GET", "/api/openapi.json", headers={"Authorization": f"Bearer {token}"})
+        routes = [(method, path) for path, methods in described["paths"].items() for method in methods]
+        strangers = {each: (await gateway.http.request(*each)).status_code for each in routes}
         health = await gateway.http.get("/healthz")
 
     assert refused == wrong
     assert refused[:2] == (401, "unauthorized")
     assert isinstance(let_in, list)
     assert schema.status_code == 401
+    assert len(strangers) > 40
+    assert {route for route, status in strangers.items() if status != 401} == set()
     assert health.json() == {"status": "ok"}
     assert token not in "".join(capfd.readouterr())
 
