@@ -35,12 +35,12 @@ class AccessRole(StrEnum):
 
 
 class AccountExists(Rejected, code=Code.CONFLICT):
-    """There is an account of this name already: revoke it first, which ends its token, its login and its sessions."""
+    """There is an account of this name already: `mindbus users renew` gives it another token, `revoke` ends it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Person or agent who may sign in; without `can_write` it may read alone."""
+    """Person or agent who may sign in; without `can_write` it may read alone. Its token is from `created_at`."""
 
     name: str
     role: AccessRole
@@ -90,6 +90,15 @@ class Accounts:
                 database.execute("INSERT INTO accounts VALUES (?, ?, ?, ?, ?, ?)", row)
             except sqlite3.IntegrityError:
                 raise AccountExists(message=f"{AccountExists.__doc__} ({name})") from None
+        return token
+
+    def renew(self, identity: str) -> str:
+        """Give an account another token and return it; the former one and its sessions end, what is spent stays."""
+        token, (kind, _, name) = secrets.token_urlsafe(32), identity.partition(".")
+        row = (digest(token), datetime.now(UTC).isoformat(), kind, name)
+        with self._database() as database:
+            database.execute("DELETE FROM sessions WHERE identity = ?", (identity,))
+            database.execute("UPDATE accounts SET token = ?, created_at = ? WHERE kind = ? AND name = ?", row)
         return token
 
     def all(self) -> list[Account]:

@@ -26,6 +26,7 @@ RoleOption = Annotated[
     str | None,
     typer.Option("--role", metavar="ROLE", help="user, operator or agent: makes a login and a token, shown once."),
 ]
+OfRole = Annotated[str | None, typer.Option("--role", metavar="ROLE", help="That of this role alone.")]
 ReadOnly = Annotated[bool, typer.Option("--read-only", help="The token may look, and change nothing.")]
 
 
@@ -52,11 +53,7 @@ def logins(role: AccessRole | None = None) -> list[Account]:
     return [each for each in accounts_of(read_settings()).all() if role in (None, each.role)]
 
 
-def revoke(
-    user: UserArgument,
-    role: Annotated[str | None, typer.Option("--role", metavar="ROLE", help="That of this role alone.")] = None,
-    as_json: Json = False,
-) -> None:
+def revoke(user: UserArgument, role: OfRole = None, as_json: Json = False) -> None:
     """End the access of a user or an agent: the token, sessions of browsers, the login to RabbitMQ; at once.
 
     What is known of them stays: `users forget` removes that.
@@ -67,16 +64,31 @@ def revoke(
 
     mindbus users revoke scout --role agent --json
     """
-    if role is not None and access_role(role) is None:
-        raise UsageError(f"{role!r} is no role: write user, operator or agent")
     settings = read_settings()
     accounts = accounts_of(settings)
-    found = [each for each in accounts.all() if each.name == user and role in (None, each.role)]
-    if not found:
-        raise CommandError(f"{user} has no access to revoke; `mindbus users ls` lists who has", Code.NOT_FOUND)
+    found = _found(accounts, user, role)
     run(_revoke(settings, accounts, found))
     ended = [{"name": each.name, "role": each.role.value} for each in found]
     show_result({"revoked": ended}, f"{user} has no access any more", as_json=as_json)
+
+
+def renew(user: UserArgument, role: OfRole = None, as_json: Json = False) -> None:
+    """Make another token and login of RabbitMQ for whoever has access; the former ones and open sessions end at once.
+
+    Role, read-only tokens and all that is theirs stay as they are.
+
+    [bold]Examples[/bold]
+
+    mindbus users renew anna
+
+    mindbus users renew scout --role agent --json
+    """
+    settings = read_settings()
+    accounts = accounts_of(settings)
+    found = _found(accounts, user, role)
+    if len(found) > 1:
+        raise UsageError(f"{user} is a person and an agent: say which with --role")
+    show_result(run(_renew(settings, accounts, found[0])), show_grant, as_json=as_json)
 
 
 async def end_access(settings: Settings, user_id: str) -> int:
@@ -91,19 +103,44 @@ async def end_access(settings: Settings, user_id: str) -> int:
 async def _grant(settings: Settings, name: str, role: AccessRole, *, can_write: bool) -> dict[str, str]:
     admin = await _administrator(settings)
     accounts, account = accounts_of(settings), Account(name, role)
-    token, password = accounts.add(name, role, can_write=can_write), secrets.token_urlsafe(24)
+    token = accounts.add(name, role, can_write=can_write)
     try:
-        made = client_definitions(account.login, password, admin.management.vhost)
-        await admin.management.import_definitions(made)
+        amqp_url = await _new_login(admin, account)
     except BaseException:
         accounts.revoke(account.identity)
         raise
-    return {
-        "name": name,
-        "role": role.value,
-        "amqp_url": admin.url_of(account.login, password),
-        "token": token,
-    }
+    return _granted(account, amqp_url, token)
+
+
+async def _renew(settings: Settings, accounts: Accounts, account: Account) -> dict[str, str]:
+    # First what is on this machine: should the broker not answer, the former token is worth nothing all the same.
+    token = accounts.renew(account.identity)
+    admin = await _administrator(settings)
+    if account.login in await admin.management.users():
+        # Its connections end with it.
+        await admin.management.delete_user(account.login)
+    return _granted(account, await _new_login(admin, account), token)
+
+
+async def _new_login(admin: Administrator, account: Account) -> str:
+    """Make the user of RabbitMQ, and return its address with the password."""
+    password = secrets.token_urlsafe(24)
+    await admin.management.import_definitions(client_definitions(account.login, password, admin.management.vhost))
+    return admin.url_of(account.login, password)
+
+
+def _granted(account: Account, amqp_url: str, token: str) -> dict[str, str]:
+    return {"name": account.name, "role": account.role.value, "amqp_url": amqp_url, "token": token}
+
+
+def _found(accounts: Accounts, user: str, role: str | None) -> list[Account]:
+    """Accounts of a name, of one role where it is given. Raises UsageError, CommandError."""
+    if role is not None and access_role(role) is None:
+        raise UsageError(f"{role!r} is no role: write user, operator or agent")
+    found = [each for each in accounts.all() if each.name == user and role in (None, each.role)]
+    if not found:
+        raise CommandError(f"{user} has no access; `mindbus users ls` lists who has", Code.NOT_FOUND)
+    return found
 
 
 async def _revoke(settings: Settings, accounts: Accounts, found: Sequence[Account]) -> None:

@@ -15,7 +15,7 @@ from mindbus.cli.console import errors, say, show_json, show_result, show_table
 from mindbus.cli.errors import CommandError, UsageError, valid_options
 from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
 from mindbus.cli.session import answer_to, items_of
-from mindbus.cli.user_access import ReadOnly, RoleOption, access_role, grant, logins, revoke, show_grant
+from mindbus.cli.user_access import ReadOnly, RoleOption, access_role, grant, logins, renew, revoke, show_grant
 from mindbus.errors import ReplyError
 
 app = typer.Typer(no_args_is_help=True, help="Add, list, show and change users; list their facts.")
@@ -189,6 +189,7 @@ def show(user: UserArgument, acting: As = LOCAL_USER, as_json: Json = False) -> 
     show_result(_record(user, acting), _show, as_json=as_json)
 
 
+app.command("renew")(renew)
 app.command("revoke")(revoke)
 
 

@@ -77,11 +77,28 @@ def test_the_token_of_an_account_is_that_account_s_until_it_is_revoked(
     assert named(keys.of_token(again)) == (identity, role)
 
 
+def test_an_account_that_is_renewed_has_another_token_alone(keys: AccessKeys, accounts: Accounts) -> None:
+    former, other = accounts.add("anna", AccessRole.USER, can_write=False), accounts.add("anna", AccessRole.AGENT)
+    accounts.spend("user.anna", "2026-11-24", 700)
+    before, session = accounts.of_token(former), keys.open_session(Account("anna", AccessRole.USER))
+
+    token = accounts.renew("user.anna")
+
+    after = keys.of_token(token)
+    assert named(after) == ("user.anna", AccessRole.USER)
+    assert after is not None
+    # Open streams and pages compare it, so that they end.
+    assert (after.can_write, after == before) == (False, False)
+    assert keys.of_token(former) is keys.of_session(session) is None
+    assert named(keys.of_token(other)) == ("agent.anna", AccessRole.AGENT)
+    assert accounts.spent("user.anna", "2026-11-24") == 700
+
+
 def test_a_person_has_one_account_and_an_agent_of_the_name_another(accounts: Accounts) -> None:
     accounts.add("anna", AccessRole.USER)
     accounts.add("anna", AccessRole.AGENT)
 
-    with pytest.raises(AccountExists, match="revoke it first"):
+    with pytest.raises(AccountExists, match="mindbus users renew"):
         accounts.add("anna", AccessRole.OPERATOR)
     assert [each.identity for each in accounts.all()] == ["agent.anna", "user.anna"]
 
