@@ -49,7 +49,8 @@ def speaks_for(user: str, identity: str, service: str) -> bool:
 
 def is_of_fleet(identity: str) -> bool:
     """Whether it is an agent or a service to which the tables above give something: nobody signs in as that."""
-    return worker_of(identity) in _named_workers()
+    worker = worker_of(identity) or ""
+    return worker in _named_workers() or worker.startswith(_SUBAGENTS)
 
 
 @lru_cache(maxsize=1)

@@ -59,12 +59,14 @@ def owner_of(identity: str) -> str:
 class Principal:
     """An agent, a person or a service, with the trace it asks within.
 
-    `is_trusted` marks a service that keeps to the same rights itself, such as working memory before global memory.
+    `is_trusted` marks a service that keeps to the same rights itself, such as working memory before global memory;
+    `is_guest` whoever is neither a worker of the fleet nor an operator.
     """
 
     identity: str
     trace_id: str | None = None
     is_trusted: bool = False
+    is_guest: bool = False
 
     @property
     def owner(self) -> str:

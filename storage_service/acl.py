@@ -8,7 +8,8 @@ from sqlalchemy import BindParameter, ColumnElement, Connection, and_, bindparam
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.artifacts import retention_of
-from bus_schema.identities import Principal, owner_of
+from bus_schema.dialogue import conversation_trace
+from bus_schema.identities import Principal, owner_of, user_of
 from mindbus.sql.database import Database
 from mindbus.sql.statements import PreparedStatement
 from storage_service.errors import NoSuchArtifact, NotAnOperator, NotAService
@@ -38,6 +39,11 @@ async def not_found(session: AsyncSession, artifact_id: str) -> NoSuchArtifact:
     """The error for an absent as for a denied artifact; both take the same time."""
     existing = await session.scalar(select(ManifestRow.id).where(ManifestRow.id == artifact_id))
     return NoSuchArtifact(artifact_id=artifact_id, is_denied=existing is not None)
+
+
+def is_talk_of_another(trace_id: str, owner: str) -> bool:
+    """Whether a trace is that of the dialogue of somebody else than this owner."""
+    return trace_id.startswith(conversation_trace("")) and trace_id != conversation_trace(user_of(owner) or "")
 
 
 def supersedable_by(principal: Principal) -> ColumnElement[bool]:

@@ -56,6 +56,10 @@ class NoSuchInput(Rejected, code=Code.NOT_FOUND):
     """Some of `input_artifacts` do not exist, or are not yours to read; register them first."""
 
 
+class NotYourTrace(Rejected, code=Code.UNAUTHORIZED):
+    """Only who takes part in a run or a dialogue registers artifacts in its trace; name a trace of your own."""
+
+
 class NotAService(Rejected, code=Code.UNAUTHORIZED):
     """Only a service says who takes part in a trace."""
 

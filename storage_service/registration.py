@@ -123,6 +123,7 @@ class ArtifactRegistrar:
         outcomes: dict[str, Prepared | RegistrationError] = {}
 
         async def check(each: Prepared) -> Prepared:
+            await self.registry.require_entry(each.manifest, principal)
             logical_id = await self.registry.logical_id(each.manifest, principal)
             await self.registry.require_inputs(each.manifest, principal)
             return replace(each, logical_id=logical_id)

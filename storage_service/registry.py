@@ -15,9 +15,9 @@ from mindbus.errors import TemporaryFailure
 from mindbus.files.keys import object_key
 from mindbus.sql.database import Database
 from mindbus.sql.statements import PreparedStatement
-from storage_service.acl import not_found, readable_as, readable_by, supersedable_by
+from storage_service.acl import is_talk_of_another, not_found, readable_as, readable_by, supersedable_by
 from storage_service.blobs import ContentGeneration
-from storage_service.errors import Forked, NoSuchInput, NotTheNextVersion, NotYoursToSupersede
+from storage_service.errors import Forked, NoSuchInput, NotTheNextVersion, NotYoursToSupersede, NotYourTrace
 from storage_service.maintenance.manifest_copies import ManifestCopy, SpentUpload, SpentUploads
 from storage_service.rows import (
     PLACED_MANIFESTS,
@@ -67,6 +67,9 @@ class Registry(SpentUploads, Protocol):
 
     async def logical_id(self, manifest: Manifest, principal: Principal) -> str:
         """The id of version 1. Raises NoSuchArtifact, NotYoursToSupersede, NotTheNextVersion, Forked."""
+
+    async def require_entry(self, manifest: Manifest, principal: Principal) -> None:
+        """Raises NotYourTrace where the manifest's trace is a run or a dialogue in which a guest takes no part."""
 
     async def require_inputs(self, manifest: Manifest, principal: Principal) -> None:
         """Raises NoSuchInput where an input does not exist, or its producer may not read it."""
@@ -139,6 +142,15 @@ class SqlRegistry:
         if newer is not None:
             raise Forked(artifact_id=predecessor.id)
         return str(predecessor.logical_id)
+
+    async def require_entry(self, manifest: Manifest, principal: Principal) -> None:
+        if not principal.is_guest:
+            return
+        members = select(TraceMemberRow.member).where(TraceMemberRow.trace_id == manifest.trace_id)
+        listed = await self.database.read(lambda connection: {*connection.execute(members).scalars()})
+        is_listed = principal.owner in (listed or {principal.owner})
+        if not is_listed or is_talk_of_another(manifest.trace_id, principal.owner):
+            raise NotYourTrace(trace_id=manifest.trace_id)
 
     async def require_inputs(self, manifest: Manifest, principal: Principal) -> None:
         if not (inputs := inputs_of(manifest)):

@@ -40,6 +40,9 @@ class MemoryRegistry:
             raise Forked(artifact_id=manifest.supersedes)
         return predecessor.logical_id
 
+    async def require_entry(self, manifest: Manifest, principal: Principal) -> None:
+        """As in Registry; here nobody is a guest."""
+
     async def require_inputs(self, manifest: Manifest, principal: Principal) -> None:
         """As in Registry."""
         wanted = set(manifest.context.input_artifacts) if manifest.context else set()

@@ -1,6 +1,7 @@
 """Artifacts: registration, queries and versions; signed addresses for participants without access to the store."""
 
 from bus_schema.artifacts import Manifest
+from bus_schema.delegation import is_of_fleet
 from bus_schema.identities import Principal
 from bus_schema.storage import (
     ArtifactRegistered,
@@ -24,6 +25,7 @@ from bus_schema.uploads import ClaimAddress, ClaimUpload, FoundManifest, OpenCla
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, on_command
 from mindbus.errors import MindBusError, TemporaryFailure
+from storage_service.acl import is_talk_of_another
 from storage_service.registration import Registered, RegistrationError
 from storage_service.service import StorageService
 
@@ -105,7 +107,11 @@ class UploadHandlers:
 
 
 def principal_of(context: MessageContext) -> Principal:
-    return Principal(context.requester, context.trace_id)
+    """Principal of a request; a guest who names the trace of another's dialogue asks within none."""
+    is_guest = not (context.is_operator or is_of_fleet(context.owner))
+    trace_id = context.trace_id
+    may_enter = not is_guest or trace_id is None or not is_talk_of_another(trace_id, context.owner)
+    return Principal(context.requester, trace_id if may_enter else None, is_guest=is_guest)
 
 
 def _registration(manifest: Manifest, outcome: str) -> Registration:
