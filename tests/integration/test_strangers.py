@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from bus_schema.artifacts import Manifest
 from bus_schema.conversations import GetMessages, SaveMessage
 from bus_schema.data import DeleteUser
 from bus_schema.dialogue import EndDialogue, Invoke
@@ -24,10 +25,12 @@ from bus_schema.kem_query import KemQuery
 from bus_schema.lsm import ListEpisodes
 from bus_schema.lsm_search import SearchEpisodes
 from bus_schema.processing import FactKind
+from bus_schema.storage import GetArtifact, RegisterArtifact, SearchArtifacts
 from bus_schema.storage_maintenance import CollectGarbage
 from bus_schema.subagent import SubagentDelegation
 from bus_schema.tasks import ListTasks
 from bus_schema.timeline import GetTimeline
+from bus_schema.uploads import RequestUpload
 from config.settings import FleetSettings
 from mindbus import BusUnavailable, Client, ReplyError, connect
 from mindbus.testing.wait import until
@@ -69,6 +72,9 @@ def here() -> Iterator[Installation]:
             roles = {"anna": "user", "ivan": "user", "maria": "user", "mallory": "user", "intruder": "agent"}
             made = {name: shell.json("users", "add", name, "--role", role) for name, role in roles.items()}
             shell.ok("chat", "--user", "anna", "-m", "My secret plan is called Heron.")
+            note = Path(root) / "note.txt"
+            note.write_text("For Anna's assistant alone.", encoding="utf-8")
+            shell.ok("artifacts", "put", str(note), "--type", "note", "--trace", "conv_anna", "--as", "user.anna")
             shell.ok("chat", "--user", "ivan", "-m", f"Моя зарплата теперь {SALARY} тысяч, только между нами.")
             yield Installation(shell, made)
         finally:
@@ -83,10 +89,21 @@ def test_an_account_is_shown_once_with_its_login_and_its_token(here: Installatio
     assert anna.keys() == {"name", "role", "amqp_url", "token"}
     assert (anna["name"], anna["role"], urlsplit(anna["amqp_url"]).username) == ("anna", "user", "user.anna")
     again = here.shell.run("users", "add", "anna", "--role", "user")
-    assert (again.returncode, "revoke it first" in again.stderr) == (1, True)
+    assert (again.returncode, "users renew" in again.stderr) == (1, True)
     assert anna["token"] not in here.shell.ok("users", "ls", "--json")
     for taken in ("critic", "storage", "gateway"):
         assert here.shell.run("users", "add", taken, "--role", "agent").returncode != 0
+
+
+def test_an_unknown_name_is_a_user_from_its_first_word_on(here: Installation) -> None:
+    assert here.shell.run("users", "show", "olaf").returncode == 1
+    here.shell.ok("chat", "--user", "olaf", "-m", "Hello.")
+    assert here.shell.json("users", "show", "olaf")["name"] == "olaf"
+    here.shell.ok("users", "set", "olaf", "--name", "Olaf Sand")
+    here.shell.ok("chat", "--user", "olaf", "-m", "Hello again.")
+
+    assert here.shell.json("users", "show", "olaf")["name"] == "Olaf Sand"
+    assert here.shell.run("users", "show", "nemo").returncode == 1
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another account")
@@ -108,7 +125,7 @@ def test_another_account_of_the_machine_reads_no_file_and_gets_401(here: Install
     assert read.stderr.count("ermission denied") == len(files) + 1
     assert asked.stdout.startswith("HTTP/1.1 401")
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert {path for path in files if Path(path).stat().st_mode & 0o077} <= _of_rabbitmq(files)
+    assert {path for path in files if Path(path).exists() and Path(path).stat().st_mode & 0o077} <= _of_rabbitmq(files)
 
 
 def _of_rabbitmq(files: list[str]) -> set[str]:
@@ -161,6 +178,25 @@ async def test_nobody_reads_writes_or_erases_what_is_annas(here: Installation, w
     assert [message.role for message in said] == ["user", "assistant"]
 
 
+@pytest.mark.parametrize("who", ["mallory", "intruder"])
+async def test_nobody_gets_into_the_trace_of_another_by_naming_it(here: Installation, who: str) -> None:
+    trace, note = "conv_anna", {"content_type": "text/plain", "size_bytes": 4, "checksum": f"sha256:{'0' * 64}"}
+    theirs = await asyncio.to_thread(here.shell.json, "artifacts", "ls", "--trace", trace, "--as", "user.anna")
+    async with here.client(who) as bus:
+        identity = bus.owner
+        listed = await bus.request(SearchArtifacts(trace_id=trace), trace=trace)
+        read = await _outcome(lambda bus: bus.request(GetArtifact(artifact_id=theirs[0]["id"]), trace=trace), bus)
+        upload = await bus.request(RequestUpload.model_validate(note))
+        forged = Manifest.model_validate(
+            {"id": "art_forged", "trace_id": trace, "created_by": identity, "created_at": NOW, "owner": identity}
+            | {"artifact_type": "note", "uri": upload.uri, **note}
+        )
+        planted = await _outcome(lambda bus: bus.request(RegisterArtifact(manifest=forged), trace=trace), bus)
+
+    assert theirs
+    assert (listed.items, read, planted) == ((), "not_found", "unauthorized")
+
+
 @pytest.mark.parametrize("claims", ["svc.swm", "svc.dialogue", "user.local", "user.anna", "agent.critic"])
 @pytest.mark.parametrize("who", ["mallory", "intruder"])
 async def test_nobody_is_taken_for_another(here: Installation, who: str, claims: str) -> None:
@@ -193,6 +229,25 @@ async def test_what_somebody_says_in_confidence_is_told_to_nobody_else(here: Ins
             answered = await bus.request(Invoke(user_id="maria", message=question), timeout_s=60)
         assert SALARY not in answered.response
     assert all(fact["shared_with"] is None for fact in await facts())
+
+
+async def test_who_is_renewed_goes_on_with_the_new_token_and_login_alone(here: Installation) -> None:
+    former = await asyncio.to_thread(here.shell.json, "users", "add", "lena", "--role", "user")
+    here.accounts["former"] = former
+    url = (here.shell.data_dir / "run" / "gateway_url").read_text()
+    async with here.client("former", "user.lena") as bus, httpx.AsyncClient(base_url=url, trust_env=False) as http:
+        await bus.request(GetMessages(user_id="lena"))
+        here.accounts["lena"] = renewed = await asyncio.to_thread(here.shell.json, "users", "renew", "lena")
+
+        headers = [{"Authorization": f"Bearer {each['token']}"} for each in (former, renewed)]
+        answers = [(await http.get("/api/runs", headers=each)).status_code for each in headers]
+        outcome = await _outcome(lambda bus: bus.request(GetMessages(user_id="lena"), timeout_s=5), bus)
+    async with here.client("lena") as bus:
+        again = await _outcome(lambda bus: bus.request(GetMessages(user_id="lena")), bus)
+
+    assert renewed.keys() == {"name", "role", "amqp_url", "token"}
+    assert (answers, outcome, again) == ([401, 200], "unavailable", "done")
+    assert here.shell.run("users", "renew", "nobody").returncode == 1
 
 
 async def test_who_is_revoked_is_out_at_once_everywhere(here: Installation) -> None:
