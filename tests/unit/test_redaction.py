@@ -93,3 +93,19 @@ def test_every_setting_that_holds_a_secret_is_marked() -> None:
     assert {name for name in named if FleetSettings.model_fields[name].repr} == set()
     assert named >= {"llm_api_key", "gateway_token", "s3_secret_key"} & set(FleetSettings.model_fields)
     assert issubclass(FleetSettings, Settings)
+
+
+SCHEMES = {"amqp_url": "amqp", "management_url": "http"}
+SECRET_SETTINGS = [
+    (name, "sk-canary-5Rk2w8Zq" if not field.repr else f"{SCHEMES.get(name, 'http')}://user:canary-7Qz3x@host/path")
+    for name, field in FleetSettings.model_fields.items()
+    if not field.repr or name.endswith("_url")
+]
+
+
+@pytest.mark.parametrize(("name", "value"), SECRET_SETTINGS)
+def test_every_setting_that_is_or_holds_a_secret_is_masked(name: str, value: str) -> None:
+    settings = FleetSettings.model_validate({name: value})
+
+    assert "canary" not in f"{settings!r} {settings}"
+    assert "canary" not in without_secrets(f"{name}={value}, which is {value.rpartition('@')[0] or value}")
