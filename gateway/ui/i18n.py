@@ -1,18 +1,35 @@
-"""UI messages, plural forms, numbers and times in the language and time zone of the viewer."""
+"""UI messages, plural forms, numbers, times and agents' reasons in the language and time zone of the viewer."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta, tzinfo
 from functools import cache
 from importlib.resources import files
-from typing import cast
+from typing import Final, cast
 
 import yaml
+
+from bus_schema.dialogue import DialogueFragment
+from bus_schema.envelope import Envelope
 
 LANGUAGES = ("en", "ru")
 _THIN = "\u202f"
 _KILO = 1024
 _MINUTE = 60
 _UNITS = (("d", 86400), ("h", 3600), ("min", 60))
+# As `agents.context.decisions` writes them: a pattern and the message whose place it takes.
+_NOTIFICATIONS: Final = (
+    (re.compile(r"quiet hours until (?P<time>\d\d:\d\d)"), "reason.quiet"),
+    (re.compile(r"waits for a pause in the talk"), "reason.pause"),
+    (re.compile(r"gathers with what comes close after another"), "reason.gathers"),
+    (re.compile(r"more than (?P<n>\d+) an hour"), "reason.rate"),
+    (re.compile(r"; goes out with \S+"), "reason.merged"),
+    (re.compile(r", by then it is stale"), "reason.stale_by_then"),
+    (re.compile(r"stale: expired at (?P<time>.+)"), "reason.stale"),
+    (re.compile(r"settled meanwhile: .*"), "reason.settled"),
+    (re.compile(r"the same as \S+, told at (?P<time>[\d :-]+)"), "reason.told"),
+    (re.compile(r"the same as \S+, which waits until (?P<time>[\d :-]+)"), "reason.waits"),
+)
 
 
 def language_of(chosen: str | None, accepted: str) -> str:
@@ -129,3 +146,21 @@ def _form(language: str, number: int) -> int:
     if number % 10 == 1 and number % 100 != 11:
         return 0
     return 1 if 2 <= number % 10 <= 4 and not 12 <= number % 100 <= 14 else 2
+
+
+def decision_reason(i18n: Localizer, reason: str) -> str:
+    """The reason of the context agent for not delivering at once."""
+
+    def message(key: str) -> Callable[[re.Match[str]], str]:
+        return lambda match: i18n(key, **match.groupdict())
+
+    for pattern, key in _NOTIFICATIONS:
+        reason = pattern.sub(message(key), reason)
+    return reason
+
+
+def event_reason(i18n: Localizer, envelope: Envelope, reason: str) -> str:
+    """The reason that an event carries."""
+    if envelope.type == DialogueFragment.wire.type:
+        return i18n.named("reason.fragment", reason)
+    return decision_reason(i18n, reason) if envelope.type.startswith("mb.evt.notification.") else reason

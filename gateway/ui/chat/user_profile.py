@@ -16,8 +16,7 @@ from bus_schema.messages import Event
 from bus_schema.notification import NotificationDeferred, NotificationGenerated, NotificationIgnored, NotificationSent
 from bus_schema.processing import ContextUpdated, Fact, Mood, MoodAssessed, Task
 from gateway.ui.components import anchor, box, head, refill, scroller, text
-from gateway.ui.i18n import Localizer
-from gateway.ui.reasons import decision_reason
+from gateway.ui.i18n import Localizer, decision_reason
 from gateway.ui.svg import area, icon
 from gateway.ui.tasks.rows import due_text
 

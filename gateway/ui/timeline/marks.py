@@ -12,8 +12,7 @@ from bus_schema.process import ProcessStarted, StepCompleted, StepStarted
 from bus_schema.sim import SimStarted
 from bus_schema.subagent import SubagentCompletion, SubagentDelegation
 from bus_schema.timeline import TimelineEvent, is_failure
-from gateway.ui.i18n import Localizer
-from gateway.ui.reasons import event_reason
+from gateway.ui.i18n import Localizer, event_reason
 
 _MAX_CHARACTERS: Final = 160
 # The first of these that an event has says most about it.
