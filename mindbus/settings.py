@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SecretsSettingsSource, SettingsConfigDict
 
 from mindbus.redaction import add_secrets, without_secrets
 
@@ -48,10 +48,16 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments first, then the environment; no files."""
-        return init_settings, env_settings
+        """Arguments first, then the environment, then the files of the folder that it names."""
+        files = SecretsSettingsSource(settings_cls, secrets_dir=os.environ.get("MINDBUS_SECRETS_DIR"))
+        return init_settings, env_settings, files
 
     data_dir: Path = Field(default=Path(".data"), description="Folder of all local state.")
+    secrets_dir: Path | None = Field(
+        default=None,
+        description="Folder with files that are called as variables, such as mindbus_amqp_url, and hold their values, "
+        "as containers are given secrets; a variable that is set comes first.",
+    )
     amqp_url: str | None = Field(default=None, description="RabbitMQ to use; without it `up` starts a private node.")
     management_url: str | None = Field(
         default=None,
@@ -105,6 +111,12 @@ class Settings(BaseSettings):
     publish_timeout_s: float = Field(default=10, gt=0, description="How long a confirm may take before it is retried.")
     request_timeout_s: float = Field(default=30, gt=0, description="Deadline of a request that names none.")
     heartbeat_s: float = Field(default=5, gt=0, description="Interval of worker heartbeats, in seconds.")
+    watchdog_s: float = Field(
+        default=120,
+        ge=0,
+        description="A worker whose event loop stands still for so many seconds ends, with the stacks of its threads "
+        "in its log, so that whoever looks after it starts it again; 0: never.",
+    )
     drain_s: float = Field(default=20, gt=0, description="How long a stopping worker finishes what it has begun.")
     llm_timeout_s: float = Field(default=120, gt=0, description="How long one model call may take, in seconds.")
     llm_first_token_s: float = Field(

@@ -1,6 +1,7 @@
 """Runs workers in this process until a signal stops them, then drains them."""
 
 import asyncio
+import faulthandler
 import gc
 import os
 import signal
@@ -96,6 +97,28 @@ def die_with_parent(grace_s: float) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, name="parent watch", daemon=True).start()
+
+
+@asynccontextmanager
+async def watchdog(limit_s: float) -> AsyncIterator[None]:
+    """End the process, with the stacks of its threads on standard error, once its loop has stood still for so long.
+
+    The timer is a thread of C, which needs neither the loop nor the interpreter's lock. 0: it never does.
+    """
+
+    async def feed() -> None:
+        while True:
+            faulthandler.dump_traceback_later(limit_s, exit=True)
+            await asyncio.sleep(limit_s / 10)
+
+    if not limit_s:
+        yield
+        return
+    try:
+        async with running(feed(), "watchdog"):
+            yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @asynccontextmanager

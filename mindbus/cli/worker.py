@@ -11,7 +11,14 @@ from mindbus.files.disk import keep_private
 from mindbus.registry import Factory, installed_workers, workers_at
 from mindbus.settings import Settings
 from mindbus.tasks import stop_on_signals
-from mindbus.worker_host import die_with_parent, host, skip_last_collection, spare_collections, wait_for_broker
+from mindbus.worker_host import (
+    die_with_parent,
+    host,
+    skip_last_collection,
+    spare_collections,
+    wait_for_broker,
+    watchdog,
+)
 
 app = typer.Typer()
 
@@ -71,4 +78,6 @@ async def _run_workers(makers: dict[str, Factory], settings: Settings, *, superv
     stop_on_signals(stop)
     if supervised:
         await wait_for_broker(settings)
-    await host(makers, settings, stop)
+    # A supervisor kills what is frozen itself, and sooner.
+    async with watchdog(0 if supervised else settings.watchdog_s):
+        await host(makers, settings, stop)

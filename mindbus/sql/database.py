@@ -270,7 +270,10 @@ class Database:
                 if not self.is_sqlite:
                     # Two instances that start together must not both create it.
                     connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('mindbus migrations'))"))
-                    connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{self.schema}"'))
+                    # Whoever has been given a schema need not be allowed to make one.
+                    known = text("SELECT 1 FROM pg_namespace WHERE nspname = :schema")
+                    if connection.scalar(known, {"schema": self.schema}) is None:
+                        connection.execute(text(f'CREATE SCHEMA "{self.schema}"'))
                 work(connection)
         finally:
             engine.dispose()

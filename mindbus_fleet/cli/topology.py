@@ -4,7 +4,7 @@ import dataclasses
 import json
 import secrets
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -132,7 +132,9 @@ def export(
 
     rabbitmqctl import_definitions definitions.json
     """
-    text = json.dumps(_definitions(read_settings(FleetSettings), passwords), indent=2) + "\n"
+    settings = read_settings(FleetSettings)
+    made = _new_passwords(settings, passwords) if passwords is not None else {}
+    text = json.dumps(definitions(settings, made), indent=2) + "\n"
     if output is None:
         sys.stdout.write(text)
     else:
@@ -153,20 +155,28 @@ async def _apply_workers(targets: Sequence[str]) -> dict[str, str | None]:
     return {name: str(user_file(settings, name)) if name in new else None for name in makers}
 
 
-def _definitions(settings: FleetSettings, passwords: Path | None) -> dict[str, Any]:
+def _new_passwords(settings: FleetSettings, folder: Path) -> dict[str, str]:
+    """A password for each worker, with a file of its address."""
     parsed = urlsplit(settings.amqp_url or "amqp://localhost:5672/")
-    vhost = unquote(parsed.path.removeprefix("/")) or "/"
+    passwords = {name: secrets.token_urlsafe(24) for name in installed_workers().checked().entries}
+    for name, password in passwords.items():
+        place = f"{name}:{password}@{parsed.hostname}:{parsed.port or 5672}"
+        write_private(folder / name, urlunsplit((parsed.scheme, place, parsed.path, "", "")))
+    return passwords
+
+
+def definitions(settings: FleetSettings, passwords: Mapping[str, str]) -> dict[str, Any]:
+    """Exchanges, queues and users with their permissions, as RabbitMQ imports them, for all installed workers.
+
+    A user without a password cannot log in until it has one.
+    """
+    vhost = unquote(urlsplit(settings.amqp_url or "").path.removeprefix("/")) or "/"
     topology = backbone(rungs_of(settings.retry_rungs))
     parts: list[dict[str, list[Any]]] = []
     for name, make in installed_workers().checked().entries.items():
         worker = _built(name, make, settings)
         topology += queues_of(worker)
-        password = None
-        if passwords is not None:
-            password = secrets.token_urlsafe(24)
-            place = f"{name}:{password}@{parsed.hostname}:{parsed.port or 5672}"
-            write_private(passwords / name, urlunsplit((parsed.scheme, place, parsed.path, "", "")))
-        parts.append({"users": [user_definition(name, password)]})
+        parts.append({"users": [user_definition(name, passwords.get(name))]})
         parts.append(definitions_of(name, permissions_of(worker, settings), vhost))
     return {"vhosts": [{"name": vhost}], **merged([*parts, topology_definitions(topology, vhost)])}
 

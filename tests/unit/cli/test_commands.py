@@ -1,13 +1,17 @@
 """What needs no broker: usage, exit codes, JSON on standard output alone."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from config.settings import FleetSettings
 from mindbus.cli.main import COMMANDS, app
+from mindbus.redaction import without_secrets
 
 Invoke = Callable[..., Result]
 
@@ -301,3 +305,49 @@ def test_cards_and_roles_are_checked_listed_and_drawn(mindbus: Invoke, tmp_path:
     roles = {each["role"]: each["produces"] for each in json.loads(mindbus("roles", "ls", "--json").stdout)}
     assert roles["pushkin"] == ["draft", "final"]
     assert "critic can be played: critique" in mindbus("roles", "check", "critic").stdout
+
+
+def test_each_container_is_given_credentials_of_its_own_and_keeps_them(mindbus: Invoke, tmp_path: Path) -> None:
+    volumes = tmp_path / "volumes"
+    make = ("credentials", str(volumes), "--owner", str(os.getuid()))
+
+    assert mindbus(*make).exit_code == 0
+    made = _keys_in(volumes)
+    assert mindbus(*make).exit_code == 0
+
+    assert _keys_in(volumes) == made
+    own = {"mindbus_amqp_url", "mindbus_database_url"}
+    assert {*made["critic"]} == own
+    assert {*made["storage"]} == own | {"mindbus_s3_access_key", "mindbus_s3_secret_key"}
+    assert {*made["swm"]} == own | {"mindbus_redis_url"}
+    assert {*made["gateway"]} == own | {"mindbus_management_url"}
+    assert {*made["cli"]} == {"mindbus_amqp_url"}
+    passwords = {urlsplit(url).password for keys in made.values() for name, url in keys.items() if "://" in url}
+    assert len(passwords) == sum("://" in url for keys in made.values() for url in keys.values())
+    assert all(file.stat().st_mode & 0o077 == 0 for file in volumes.glob("*/keys/*"))
+    (volumes / "rabbitmq" / "definitions.json").read_text().index('"critic"')
+
+
+def test_a_setting_is_read_from_a_file_unless_its_variable_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mindbus_amqp_url").write_text("amqp://critic:pw-in-a-file@rabbitmq/\n")
+    (tmp_path / "mindbus_s3_secret_key").write_text("canary-9x7Pq2")
+    monkeypatch.setenv("MINDBUS_SECRETS_DIR", str(tmp_path))
+    monkeypatch.setenv("MINDBUS_S3_SECRET_KEY", "of-the-environment-1")
+    monkeypatch.delenv("MINDBUS_AMQP_URL", raising=False)
+
+    settings = FleetSettings()
+
+    assert (settings.amqp_url, settings.s3_secret_key) == (
+        "amqp://critic:pw-in-a-file@rabbitmq/",
+        "of-the-environment-1",
+    )
+    assert "pw-in-a-file" not in f"{settings!r} {without_secrets('it is pw-in-a-file')}"
+
+
+def _keys_in(volumes: Path) -> dict[str, dict[str, str]]:
+    """Settings that are given to each container."""
+    return {
+        keys.parent.name: {file.name: file.read_text() for file in keys.iterdir()} for keys in volumes.glob("*/keys")
+    }

@@ -1,5 +1,7 @@
 import asyncio
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -107,3 +109,30 @@ async def test_a_worker_goes_by_one_name_and_one_that_cannot_run_leaves_the_reas
     (left,) = HealthFolder(settings).all_here()
     assert (left.name, left.is_well) == ("other", False)
     assert "'hosted' is there as 'other'" in left.note
+
+
+STANDS_STILL = """
+import asyncio, sys, threading
+from mindbus.worker_host import watchdog
+
+def stand_still():
+    threading.Event().wait(float(sys.argv[1]))
+
+async def main():
+    async with watchdog(0.5):
+        await asyncio.sleep(0)
+        if sys.argv[1] == "60":
+            stand_still()
+    stand_still()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(("still_s", "code"), [("60", 1), ("1", 0)])
+def test_a_process_whose_loop_stands_still_ends_with_its_stacks_unless_nobody_watches(still_s: str, code: int) -> None:
+    command = [sys.executable, "-c", STANDS_STILL, still_s]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=55, check=False)
+
+    assert ended.returncode == code
+    assert ("in stand_still" in ended.stderr) == bool(code)

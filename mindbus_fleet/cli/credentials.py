@@ -1,0 +1,129 @@
+"""The command `credentials`: what each container of a stack logs in with, in a folder of its own."""
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from config.settings import FleetSettings
+from mindbus.bus.transport import ADMIN
+from mindbus.cli.console import say
+from mindbus.cli.errors import read_settings
+from mindbus.files.disk import write_private
+from mindbus.registry import installed_workers
+from mindbus_fleet.cli.topology import definitions
+from mindbus_fleet.node.address import VIEWER
+
+app = typer.Typer()
+
+_BUCKET = "mindbus"
+# Of Redis, each has its own keys.
+_REDIS_KEYS = {"swm": "~swm_*", "history": "~chat_history:* ~subagent:* ~history_gone:*"}
+_REDIS_COMMANDS = "&* +@all -@admin -@dangerous +config|get +info"
+_MAY_ENTER, _MAY_READ = 0o755, 0o444
+
+Owner = Annotated[int, typer.Option("--owner", help="Number of the user of the workers' containers.")]
+
+
+@app.command()
+def credentials(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the volumes of the containers are.")],
+    rabbitmq: Annotated[str, typer.Option("--rabbitmq", metavar="HOST")] = "rabbitmq",
+    postgres: Annotated[str, typer.Option("--postgres", metavar="HOST/DATABASE")] = "postgres/mindbus",
+    redis: Annotated[str, typer.Option("--redis", metavar="HOST/NUMBER")] = "redis/0",
+    owner: Owner = 10001,
+) -> None:
+    """Make the passwords of a stack of containers: a folder for each, which holds its own alone; run it as root.
+
+    FOLDER/NAME/keys is for a worker's MINDBUS_SECRETS_DIR, FOLDER/cli/keys for an administrator's command line;
+    FOLDER/rabbitmq, postgres, redis and seaweedfs are what these servers read. Passwords that are there stay.
+
+    [bold]Example[/bold]
+
+    mindbus credentials /volumes
+    """
+    settings = read_settings(FleetSettings)
+    workers = sorted(installed_workers().checked().entries)
+    stack = _Stack(folder, workers, rabbitmq, postgres, redis)
+    for name in (*workers, "cli"):
+        keys = folder / name / "keys"
+        for setting, value in stack.settings_of(name):
+            write_private(keys / f"mindbus_{setting}", value)
+        for path in (folder / name, keys, *keys.iterdir()):
+            os.chown(path, owner, -1)
+        (folder / name).chmod(0o700)
+    for file, text in stack.server_files(settings):
+        write_private(folder / file, text)
+        (folder / file).chmod(_MAY_READ)
+        (folder / file).parent.chmod(_MAY_ENTER)
+    say(f"{len(workers)} workers have their own credentials")
+
+
+class _Stack:
+    """A stack of containers: who logs in where, with which password."""
+
+    def __init__(self, folder: Path, workers: list[str], rabbitmq: str, postgres: str, redis: str) -> None:
+        self._folder, self._workers = folder / "credentials", workers
+        self._rabbitmq, self._postgres, self._redis = rabbitmq, postgres, redis
+
+    def settings_of(self, name: str) -> Iterator[tuple[str, str]]:
+        """Secret settings of a worker, or of the administrator's command line, by their names."""
+        user = ADMIN if name == "cli" else name
+        yield "amqp_url", f"amqp://{user}:{self._password('rabbitmq', user)}@{self._rabbitmq}:5672/"
+        if name == "cli":
+            return
+        yield "database_url", f"postgresql+psycopg://{name}:{self._password('postgres', name)}@{self._postgres}"
+        if name in _REDIS_KEYS:
+            yield "redis_url", f"redis://{name}:{self._password('redis', name)}@{self._redis}"
+        if name == "gateway":
+            viewer = f"{VIEWER}:{self._password('rabbitmq', VIEWER)}"
+            yield "management_url", f"http://{viewer}@{self._rabbitmq}:15672"
+        if name == "storage":
+            yield "s3_access_key", name
+            yield "s3_secret_key", self._password("seaweedfs", name)
+
+    def server_files(self, settings: FleetSettings) -> Iterator[tuple[str, str]]:
+        """Files that the servers read, by path."""
+        yield "rabbitmq/definitions.json", json.dumps(self._rabbitmq_users(settings))
+        yield "postgres/password", self._password("postgres", ADMIN)
+        yield "postgres/roles.sql", "".join(map(self._postgres_role, self._workers))
+        yield "redis/users.acl", "user default off\n" + "".join(map(self._redis_user, _REDIS_KEYS))
+        key = {"accessKey": "storage", "secretKey": self._password("seaweedfs", "storage")}
+        rights = [f"{right}:{_BUCKET}" for right in ("Read", "Write", "List", "Tagging", "Admin")]
+        identity = {"name": "storage", "credentials": [key], "actions": rights}
+        yield "seaweedfs/s3.json", json.dumps({"identities": [identity]})
+
+    def _rabbitmq_users(self, settings: FleetSettings) -> dict[str, object]:
+        made = definitions(settings, {name: self._password("rabbitmq", name) for name in self._workers})
+        for user, tag, names in ((ADMIN, "administrator", ".*"), (VIEWER, "monitoring", "^$")):
+            made["users"].append({"name": user, "password": self._password("rabbitmq", user), "tags": tag})
+            granted = {"configure": names, "write": names, "read": names}
+            made["permissions"].append({"user": user, "vhost": "/", **granted})
+        return made
+
+    def _postgres_role(self, name: str) -> str:
+        """SQL that gives a worker a role, with a schema for its tables and one for checkpoints; it may be run again."""
+        database = self._postgres.partition("/")[2]
+        return f"""
+REVOKE ALL ON DATABASE "{database}" FROM PUBLIC;
+REVOKE ALL ON SCHEMA public FROM PUBLIC;
+SELECT 'CREATE ROLE "{name}"' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{name}') \\gexec
+ALTER ROLE "{name}" LOGIN PASSWORD '{self._password("postgres", name)}';
+GRANT CONNECT ON DATABASE "{database}" TO "{name}";
+CREATE SCHEMA IF NOT EXISTS "{name}" AUTHORIZATION "{name}";
+CREATE SCHEMA IF NOT EXISTS "checkpoints_{name}" AUTHORIZATION "{name}";
+"""
+
+    def _redis_user(self, name: str) -> str:
+        return f"user {name} on >{self._password('redis', name)} {_REDIS_KEYS[name]} {_REDIS_COMMANDS}\n"
+
+    def _password(self, server: str, user: str) -> str:
+        """The password of a user of a server, made where there is none."""
+        file = self._folder / f"{server}.{user}"
+        if not file.exists():
+            write_private(file, secrets.token_urlsafe(24))
+        return file.read_text()
