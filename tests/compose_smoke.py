@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -55,11 +56,17 @@ async def smoke(stack: Stack) -> None:
         await stack.compose("up", "-d", "--wait", "--wait-timeout", "300")
     async with timed("no worker is root or may become it"):
         await require_harmless(stack)
+    async with timed("no container is given a secret of another, or any in its environment"):
+        await require_apart(stack)
     async with timed("the gateway lets in who has its token, nobody else"):
         await require_token(stack)
     url = f"http://{await stack.address('rabbitmq', 15672)}"
-    async with Management(url, "mindbus", "mindbus") as management:
+    admin = urlsplit(
+        await stack.compose("run", "--rm", "-T", "--entrypoint", "cat", "cli", "/cli/keys/mindbus_amqp_url")
+    )
+    async with Management(url, admin.username or "", admin.password or "") as management:
         print(f"         RabbitMQ {(await management.overview())['rabbitmq_version']} at {url}")
+        await require_own_logins(management)
         await an_article_while_writers_die(stack, management)
         await an_article_while_storage_dies(stack, management)
         await require_calm(management)
@@ -151,6 +158,61 @@ async def require_harmless(stack: Stack) -> None:
             locked = host["ReadonlyRootfs"] and host["CapDrop"] == ["ALL"] and "no-new-privileges:true" in options
             if users != {"10001"} or not locked:
                 raise Wrong(f"{container['Name']} runs as {users}, locked down: {bool(locked)}")
+
+
+# What a writer tries with all that its container holds.
+INTRUSIONS = """
+import asyncio, os, pathlib, sys, urllib.request
+import aio_pika, psycopg
+keys = {file.name.removeprefix("mindbus_"): file.read_text() for file in pathlib.Path("/data/keys").iterdir()}
+assert sorted(keys) == ["amqp_url", "database_url"], sorted(keys)
+url = keys["database_url"].replace("+psycopg", "")
+with psycopg.connect(url, autocommit=True) as database:
+    database.execute("CREATE TABLE critic.own (y int)")
+    database.execute("DROP TABLE critic.own")
+    for intrusion in ("SELECT * FROM storage.artifacts", "CREATE TABLE public.x (y int)", "CREATE SCHEMA x",
+                      "SELECT * FROM pg_authid", "CREATE TABLE orchestrator.x (y int)"):
+        try:
+            database.execute(intrusion)
+        except psycopg.errors.InsufficientPrivilege:
+            continue
+        sys.exit("done: " + intrusion)
+async def take():
+    async with await aio_pika.connect(keys["amqp_url"]) as connection, connection.channel() as channel:
+        await (await channel.get_queue("mb.q.storage", ensure=False)).get(fail=False)
+try:
+    asyncio.run(take())
+    sys.exit("taken from the queue of storage")
+except aio_pika.exceptions.AMQPError as error:
+    assert "ACCESS_REFUSED" in str(error), error
+try:
+    urllib.request.urlopen("http://seaweedfs:8333/mindbus?list-type=2", timeout=10)
+    sys.exit("listed the bucket")
+except urllib.error.HTTPError as error:
+    assert error.code == 403, error
+"""
+
+
+async def require_apart(stack: Stack) -> None:
+    """Each container holds its own secrets alone, in files; a writer gets at nothing of others with its own."""
+    for container in (await stack.containers()).values():
+        variables = dict(variable.split("=", 1) for variable in container["Config"]["Env"] if "=" in variable)
+        words = ("_KEY", "_PASSWORD", "_SECRET", "_TOKEN")
+        if given := [
+            name
+            for name, value in variables.items()
+            if value and (name.endswith(words) or ("://" in value and "@" in value))
+        ]:
+            raise Wrong(f"{container['Name']} has {given} in its environment")
+    ((critic, _),) = (await stack.containers("critic")).items()
+    await call("docker", "exec", critic, "python", "-c", INTRUSIONS)
+
+
+async def require_own_logins(management: Management) -> None:
+    """Each worker has logged in as itself."""
+    users = {connection.user for connection in await management.connections()}
+    if users != set(WORKERS):
+        raise Wrong(f"logged in as {users}")
 
 
 async def require_calm(management: Management) -> None:
