@@ -46,13 +46,17 @@ class AnchorReason(StrEnum):
 
 
 class RawTurn(Value):
-    """One message of the raw log; `speaker` is the display name where the message has one."""
+    """One message of the raw log; `speaker` is the display name where the message has one.
+
+    `is_excerpt` where a search shows a passage of a long one.
+    """
 
     raw_log_id: RawLogId
     role: Speaker
     content: str
     time: AwareDatetime
     speaker: str | None = None
+    is_excerpt: bool = False
 
 
 class Entity(Value):

@@ -30,6 +30,7 @@ class IndexedTurn(NamedTuple):
 
     raw_log_id: str
     time: datetime
+    role: str
     speaker: str | None
     content: str
     words: int
@@ -46,9 +47,11 @@ class ChatIndex:
         self.vectors = SequenceVectors(self.segments)
         self._words: array[int] = array("I")
         self._questions = bytearray()
+        self._by_user = bytearray()
         self._speakers: array[int] = array("I")
         self._speaker_numbers: dict[str, int] = {"": 0}
         self._turns_of: Counter[str] = Counter()
+        self._has_assistant = False
         self._prefixes: set[str] = set()
 
     def __len__(self) -> int:
@@ -59,6 +62,7 @@ class ChatIndex:
         own: Arrays = {
             "words": self.words,
             "questions": self.questions,
+            "by_user": np.frombuffer(self._by_user, dtype=np.uint8),
             "speakers": np.frombuffer(self._speakers, dtype=np.uint32),
         }
         parts = {
@@ -68,7 +72,7 @@ class ChatIndex:
             "vectors": self.vectors.snapshot(),
             "own": Snapshot(own, {"speakers": self._speaker_numbers, "turns": self._turns_of}),
         }
-        return Snapshot.joined(parts, {"prefixes": sorted(self._prefixes)})
+        return Snapshot.joined(parts, {"prefixes": sorted(self._prefixes), "has_assistant": self._has_assistant})
 
     @classmethod
     def of_snapshot(cls, snapshot: Snapshot) -> Self:
@@ -80,6 +84,8 @@ class ChatIndex:
         found.vectors = SequenceVectors.of_snapshot(snapshot.part("vectors"), found.segments)
         found._words = array("I", own.arrays["words"][: len(ids)].tobytes())
         found._questions = bytearray(own.arrays["questions"][: len(ids)].tobytes())
+        found._by_user = bytearray(own.arrays["by_user"][: len(ids)].tobytes())
+        found._has_assistant = snapshot.facts["has_assistant"]
         found._speakers = array("I", own.arrays["speakers"][: len(ids)].tobytes())
         found._speaker_numbers, found._turns_of = own.facts["speakers"], Counter(own.facts["turns"])
         found._prefixes = set(snapshot.facts["prefixes"])
@@ -100,6 +106,11 @@ class ChatIndex:
         """1 for every turn that ends in a question, shape (turns,)."""
         return np.frombuffer(self._questions, dtype=np.uint8)
 
+    @property
+    def by_user(self) -> NDArray[np.uint8] | None:
+        """1 for every turn of the user's, shape (turns,); None where people talk with each other, who have names."""
+        return np.frombuffer(self._by_user, dtype=np.uint8) if self._has_assistant else None
+
     def follows(self, time: datetime) -> bool:
         """Whether a turn of this time may be appended."""
         return not self.ids or time.timestamp() >= self.segments.times[-1]
@@ -113,6 +124,8 @@ class ChatIndex:
             self.postings.add(list(stems(turn.content)))
             self._words.append(turn.words)
             self._questions.append(bool(_QUESTION_END.search(turn.content)))
+            self._by_user.append(turn.role == "user")
+            self._has_assistant |= turn.role == "assistant" and turn.speaker is None
             self._speakers.append(self._speaker_numbers.setdefault(speaker, len(self._speaker_numbers)))
             self._turns_of[speaker] += 1
             if turn.vector is not None:

@@ -160,7 +160,7 @@ class ChatIndexCache(LogListener):
             if not entry.index.follows(first):
                 # A new turn is older than one in the index: build it anew, in order.
                 entry.index, entry.next_position = ChatIndex(self.gap), 0
-            columns = (TurnRow.id, TurnRow.time, TurnRow.speaker, TurnRow.content, TurnRow.word_count)
+            columns = (TurnRow.id, TurnRow.time, TurnRow.role, TurnRow.speaker, TurnRow.content, TurnRow.word_count)
             has_vector = and_(TurnVectorRow.raw_log_id == TurnRow.id, TurnVectorRow.model == entry.model)
             query = (
                 select(*columns, TurnVectorRow.data)

@@ -79,7 +79,8 @@ DEFAULT_WEIGHTS: Weights = {
     "words": 1.7,
     "speaker": 0.7,
     "stretch": 0.95,
-    "asks": -1.5,
+    "asks": -0.5,
+    "user": 2.0,
     "meaning_in_context": 0.7,
     "meaning": 0.4,
     "time": 1.9,
@@ -147,6 +148,9 @@ def match_words(index: ChatIndex, question: ParsedQuestion, allowed: NDArray[np.
     mask = np.ones(len(index), dtype=np.bool_) if allowed is None else allowed
     signals, coverage = _word_signals(index, question, mask)
     signals |= _speaker_signal(index, question)
+    if index.by_user is not None:
+        # What a person has said is asked for more often than what an assistant made of it.
+        signals["user"] = index.by_user.astype(np.float32)
     if question.interval is not None:
         signals["time"] = _time_signal(index, question.interval)
     return WordMatches(question, mask, signals, coverage)

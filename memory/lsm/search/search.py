@@ -1,26 +1,23 @@
 """Search for episodes: the turns of all layers are searched, then grouped by episode."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any
 
-import numpy as np
 from sqlalchemy import ColumnElement, select
 
-from bus_schema.episodes import ColdContent, Content, Layer, WarmContent
-from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, ScoreParts, SearchEpisodes
+from bus_schema.episodes import Layer
+from bus_schema.lsm_search import FoundEpisodes, SearchEpisodes
 from config.settings import FleetSettings
 from memory.lsm.priority import LayerRules
-from memory.lsm.rows import as_turn, pack_of
 from memory.lsm.search.embeddings import QueryEmbeddings, TurnBacklog
 from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.index_snapshots import IndexSnapshots
-from memory.lsm.search.ranking import Weights, fit_budget, is_overview
+from memory.lsm.search.ranking import Weights, is_overview
+from memory.lsm.search.results import ShownTurn, found_episodes, shown_turn, words_of
 from memory.lsm.search.search_log import FinishedSearch, SearchLog
 from memory.lsm.search.tuning import WeightTuning
-from memory.lsm.search.turn_search import ChatResult, TurnHit, match_query, search_turns
+from memory.lsm.search.turn_search import ChatResult, match_query, search_turns
 from memory.lsm.service import LongTermMemory
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow, TurnRow
 from mindbus.sql.database import Database
@@ -40,19 +37,10 @@ _EPISODE = (
 _PACK = (EpisodeRow.content_warm, EpisodeRow.content_cold, EpisodeRow.model, EpisodeRow.embedding)
 # So many of the best episodes count as used.
 _TOUCHED = 3
-# Turns that choose the episodes of a summary.
-_TURNS_FOR_SUMMARY = 40
-# Of the budget of an overview; the rest is for packs.
-_TURNS_SHARE = 2 / 3
 _MIB = 1 << 20
-# Priority decides between episodes of nearly the same score.
-_PRIORITY_SHARE = 0.1
 
 # The last turns of a chat are embedded when nobody talks; fewer vectors than this is a search by words.
 _COVERED_SHARE = 0.5
-
-# A hit with the row of its turn and episode.
-HitRow = tuple[TurnHit, Any]
 
 
 class EpisodeSearch:
@@ -130,16 +118,12 @@ class EpisodeFinder:
             query = query.model_copy(update={"budget_words": words})
         packs = query.depth == "summary" or (query.depth == "auto" and is_overview(query.query))
         loaded = await self._load(result, with_packs=packs)
-        if packs and query.depth == "auto":
-            episodes = _overview(loaded, query, self.rules, at)
-        else:
-            hits = loaded[:_TURNS_FOR_SUMMARY] if packs else _fitting(loaded, query.budget_words)
-            episodes = group_by_episode(hits, query, self.rules, at, is_summary=packs)
+        episodes = found_episodes(loaded, query, self.rules, at, with_packs=packs)
         answer = FoundEpisodes(
             search_id=search_id,
             confidence=result.confidence if episodes else "nothing",
             unpacked=any(each.turns and each.layer is not Layer.HOT for each in episodes),
-            words=sum(_words_of(each) for each in episodes),
+            words=sum(map(words_of, episodes)),
             episodes=tuple(episodes),
             is_degraded=not is_covered,
         )
@@ -166,7 +150,7 @@ class EpisodeFinder:
             rows = (await session.execute(of_turns)).all()
         return {row.raw_log_id for row in rows if tags <= {tag.casefold() for tag in row.tags}}
 
-    async def _load(self, result: ChatResult, *, with_packs: bool) -> list[HitRow]:
+    async def _load(self, result: ChatResult, *, with_packs: bool) -> list[ShownTurn]:
         """The hits with their rows; exact matches in hot episodes come first."""
         hits = {hit.raw_log_id: hit for hit in result.hits}
         query = (
@@ -181,107 +165,4 @@ class EpisodeFinder:
             rows = {row.id: row for row in await connection.execute(query)}
         exact = {key for key in result.exact if key in rows and rows[key].layer == Layer.HOT}
         order = [key for key in hits if key in exact] + [key for key in hits if key not in exact]
-        return [(hits[key], rows[key]) for key in order if key in rows]
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """The hits in one episode, with what its priority adds to the score of the best."""
-
-    hits: Sequence[HitRow]
-    priority: float
-
-    @property
-    def row(self) -> Any:
-        """The episode's columns, which every hit's row has."""
-        return self.hits[0][1]
-
-    @property
-    def best(self) -> TurnHit:
-        return max((hit for hit, _ in self.hits), key=lambda hit: hit.score)
-
-    @property
-    def score(self) -> float:
-        return self.best.score + self.priority
-
-    @property
-    def score_parts(self) -> ScoreParts:
-        words = dict.fromkeys(word for hit, _ in self.hits for word in hit.words)
-        return ScoreParts(signals={**self.best.signals, "priority": self.priority}, words=tuple(words))
-
-
-def group_by_episode(
-    hits: Sequence[HitRow], query: SearchEpisodes, rules: LayerRules, at: datetime, *, is_summary: bool
-) -> list[FoundEpisode]:
-    """Episodes, best first, each with the turns that fit; in a summary with the text of its layer instead."""
-    by_episode: dict[str, list[HitRow]] = {}
-    for each in hits:
-        by_episode.setdefault(each[1].episode_id, []).append(each)
-    groups = [_Group(members, _PRIORITY_SHARE * rules.priority(members[0][1], at)) for members in by_episode.values()]
-    left = query.budget_words
-    episodes = []
-    for group in sorted(groups, key=lambda group: -group.score):
-        text = _layer_text(group.row, query) if is_summary else None
-        members = [] if text is not None else _fitting(group.hits, left)
-        words = sum(row.word_count for _, row in members) + len((text or "").split())
-        if words <= left and (members or text is not None):
-            left -= words
-            episodes.append(_episode(group, members, text, is_explained=query.explain))
-    return episodes
-
-
-def _overview(loaded: Sequence[HitRow], query: SearchEpisodes, rules: LayerRules, at: datetime) -> list[FoundEpisode]:
-    """Episodes with the turns that fit their share of the budget, then with the packs for which there is room.
-
-    A pack may lack what was decided; the turns have it.
-    """
-    of_turns = query.model_copy(update={"budget_words": max(1, int(_TURNS_SHARE * query.budget_words))})
-    hits = _fitting(loaded, of_turns.budget_words)
-    episodes = {each.episode_id: each for each in group_by_episode(hits, of_turns, rules, at, is_summary=False)}
-    left = query.budget_words - sum(map(_words_of, episodes.values()))
-    warm = [hit for hit in loaded[:_TURNS_FOR_SUMMARY] if hit[1].layer == Layer.WARM]
-    packs = group_by_episode(warm, query.model_copy(update={"budget_words": left}), rules, at, is_summary=True)
-    for pack in packs:
-        known = episodes.get(pack.episode_id)
-        episodes[pack.episode_id] = pack if known is None else known.model_copy(update={"text": pack.text})
-    return list(episodes.values())
-
-
-def _fitting(hits: Sequence[HitRow], budget_words: int) -> list[HitRow]:
-    words = np.array([row.word_count for _, row in hits], dtype=np.uint32)
-    return [hits[position] for position in fit_budget(range(len(hits)), words, budget_words)]
-
-
-def _episode(group: _Group, members: Sequence[HitRow], text: str | None, *, is_explained: bool) -> FoundEpisode:
-    row = group.row
-    turns = sorted((turn for _, turn in members), key=lambda turn: (turn.time, turn.position))
-    return FoundEpisode(
-        episode_id=row.episode_id,
-        layer=Layer(row.layer),
-        headline=row.headline,
-        started_at=row.started_at,
-        turns=tuple(map(as_turn, turns)),
-        text=text,
-        score=group.score,
-        explain=group.score_parts if is_explained else None,
-    )
-
-
-def _layer_text(row: Any, query: SearchEpisodes) -> str | None:
-    """Text of a pack that is enough for a summary: a headline tells the subject of an episode, not its result."""
-    is_enough = row.layer == Layer.WARM or (row.layer == Layer.COLD and query.depth == "summary")
-    return "\n".join(_lines(pack_of(row))) or None if is_enough else None
-
-
-def _lines(content: Content) -> Iterator[str]:
-    if isinstance(content, WarmContent):
-        yield content.summary
-        yield from (f"- {point}" for point in content.key_points)
-        known = {content.summary, *content.key_points}
-        yield from (f"- {decision.text}" for decision in content.decisions if decision.text not in known)
-    elif isinstance(content, ColdContent):
-        yield content.headline
-
-
-def _words_of(episode: FoundEpisode) -> int:
-    return sum(len(turn.content.split()) for turn in episode.turns) + len((episode.text or "").split())
+        return [shown_turn(hits[key], rows[key], result.weights) for key in order if key in rows]

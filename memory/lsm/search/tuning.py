@@ -11,6 +11,7 @@ from sqlalchemy import select
 from bus_schema.lsm_search import TuneReport
 from memory.lsm.search.chat_index import ChatIndex
 from memory.lsm.search.embeddings import QueryEmbeddings
+from memory.lsm.search.excerpts import shown_words
 from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.ranking import DEFAULT_WEIGHTS, Weights, fit_budget, match_words, parse_question, rank
 from memory.lsm.tables import SearchRow, SearchWeightsRow
@@ -170,7 +171,7 @@ def _example_of(index: ChatIndex, row: SearchRow, used: Sequence[str], vector: b
         return None
     matches = match_words(index, parse_question(row.query, index.speakers(), row.at))
     ranking = rank(index, matches, vector, DEFAULT_WEIGHTS, limit=0)
-    return TrainingExample(ranking.signals, index.words.copy(), positions)
+    return TrainingExample(ranking.signals, shown_words(index.words), positions)
 
 
 def _report(

@@ -1,7 +1,7 @@
 """Search for the turns of one chat index that answer a question."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bus_schema.lsm_search import SearchEpisodes
 from memory.lsm.search.chat_index import ChatIndex
+from memory.lsm.search.excerpts import shown_words
 from memory.lsm.search.ranking import (
     PER_CLAUSE,
     Confidence,
@@ -48,11 +49,15 @@ class TurnHit:
 
 @dataclass(frozen=True, slots=True)
 class ChatResult:
-    """Hits, best first; `exact` are the ids of those that have every word of the question."""
+    """Hits, best first; `exact` are the ids of those that have every word of the question.
+
+    `weights` are the question's stems with their inverse document frequencies, by which excerpts are chosen.
+    """
 
     hits: Sequence[TurnHit]
     exact: Sequence[str]
     confidence: Confidence
+    weights: Mapping[str, float] = field(default_factory=dict)
 
 
 def match_query(index: ChatIndex, query: SearchEpisodes, at: datetime, ids: set[str] | None) -> WordMatches | None:
@@ -76,13 +81,14 @@ def search_turns(
         for clause in question.clauses
     ]
     # Exact matches are kept whether they fit or not: those of hot episodes come first later on.
-    fitting = fit_budget(interleave(ranking.order, clauses), index.words, query.budget_words)
+    fitting = fit_budget(interleave(ranking.order, clauses), shown_words(index.words), query.budget_words)
     chosen = list(dict.fromkeys([*fitting, *exact]))
     reasons = _explain(index, question, chosen, ranking, weights) if query.explain else {}
     return ChatResult(
         [TurnHit(index.ids[each], float(ranking.scores[each]), *reasons.get(each, _UNEXPLAINED)) for each in chosen],
         [index.ids[position] for position in exact],
         ranking.confidence(has_exact=bool(exact)),
+        {stem: index.postings.idf(stem) for stem in question.stems},
     )
 
 

@@ -25,7 +25,9 @@ HOUR = timedelta(hours=1)
 
 def an_index(*turns: str, every: timedelta = timedelta(minutes=1), speaker: str | None = None) -> ChatIndex:
     index = ChatIndex(gap=3 * HOUR)
-    index.add(IndexedTurn(str(n), NOW + n * every, speaker, text, len(text.split())) for n, text in enumerate(turns))
+    index.add(
+        IndexedTurn(str(n), NOW + n * every, "user", speaker, text, len(text.split())) for n, text in enumerate(turns)
+    )
     return index
 
 

@@ -1,0 +1,157 @@
+"""Results of a search: turns, or excerpts of long ones, grouped by episode within the budget of words."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from bus_schema.episodes import ColdContent, Content, Layer, RawTurn, WarmContent
+from bus_schema.lsm_search import FoundEpisode, ScoreParts, SearchEpisodes
+from memory.lsm.priority import LayerRules
+from memory.lsm.rows import as_turn, pack_of
+from memory.lsm.search.excerpts import EXCERPT_WORDS, LONGEST_WHOLE_WORDS, excerpt
+from memory.lsm.search.ranking import fit_budget
+from memory.lsm.search.turn_search import TurnHit
+
+# Turns that choose the episodes of a summary.
+_TURNS_FOR_SUMMARY = 40
+# Of the budget of an overview; the rest is for packs.
+_TURNS_SHARE = 2 / 3
+# Priority decides between episodes of nearly the same score.
+_PRIORITY_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTurn:
+    """A hit with the row of its turn and episode, and the turn as the answer shows it, of so many words."""
+
+    hit: TurnHit
+    row: Any
+    turn: RawTurn
+    words: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The hits in one episode, with what its priority adds to the score of the best."""
+
+    hits: Sequence[ShownTurn]
+    priority: float
+
+    @property
+    def row(self) -> Any:
+        """The episode's columns, which every hit's row has."""
+        return self.hits[0].row
+
+    @property
+    def best(self) -> TurnHit:
+        return max((each.hit for each in self.hits), key=lambda hit: hit.score)
+
+    @property
+    def score(self) -> float:
+        return self.best.score + self.priority
+
+    @property
+    def score_parts(self) -> ScoreParts:
+        words = dict.fromkeys(word for each in self.hits for word in each.hit.words)
+        return ScoreParts(signals={**self.best.signals, "priority": self.priority}, words=tuple(words))
+
+
+def found_episodes(
+    loaded: Sequence[ShownTurn], query: SearchEpisodes, rules: LayerRules, at: datetime, *, with_packs: bool
+) -> list[FoundEpisode]:
+    """Episodes of the turns that were found, best first, within the budget."""
+    if with_packs and query.depth == "auto":
+        return _overview(loaded, query, rules, at)
+    hits = loaded[:_TURNS_FOR_SUMMARY] if with_packs else _fitting(loaded, query.budget_words)
+    return _grouped(hits, query, rules, at, is_summary=with_packs)
+
+
+def _grouped(
+    hits: Sequence[ShownTurn], query: SearchEpisodes, rules: LayerRules, at: datetime, *, is_summary: bool
+) -> list[FoundEpisode]:
+    """Episodes, best first, each with the turns that fit; in a summary with the text of its layer instead."""
+    by_episode: dict[str, list[ShownTurn]] = {}
+    for each in hits:
+        by_episode.setdefault(each.row.episode_id, []).append(each)
+    groups = [_Group(members, _PRIORITY_SHARE * rules.priority(members[0].row, at)) for members in by_episode.values()]
+    left = query.budget_words
+    episodes = []
+    for group in sorted(groups, key=lambda group: -group.score):
+        text = _layer_text(group.row, query) if is_summary else None
+        members = [] if text is not None else _fitting(group.hits, left)
+        words = sum(each.words for each in members) + len((text or "").split())
+        if words <= left and (members or text is not None):
+            left -= words
+            episodes.append(_episode(group, members, text, is_explained=query.explain))
+    return episodes
+
+
+def _overview(
+    loaded: Sequence[ShownTurn], query: SearchEpisodes, rules: LayerRules, at: datetime
+) -> list[FoundEpisode]:
+    """Episodes with the turns that fit their share of the budget, then with the packs for which there is room.
+
+    A pack may lack what was decided; the turns have it.
+    """
+    of_turns = query.model_copy(update={"budget_words": max(1, int(_TURNS_SHARE * query.budget_words))})
+    hits = _fitting(loaded, of_turns.budget_words)
+    episodes = {each.episode_id: each for each in _grouped(hits, of_turns, rules, at, is_summary=False)}
+    left = query.budget_words - sum(map(words_of, episodes.values()))
+    warm = [each for each in loaded[:_TURNS_FOR_SUMMARY] if each.row.layer == Layer.WARM]
+    packs = _grouped(warm, query.model_copy(update={"budget_words": left}), rules, at, is_summary=True)
+    for pack in packs:
+        known = episodes.get(pack.episode_id)
+        episodes[pack.episode_id] = pack if known is None else known.model_copy(update={"text": pack.text})
+    return list(episodes.values())
+
+
+def shown_turn(hit: TurnHit, row: Any, weights: Mapping[str, float]) -> ShownTurn:
+    """The turn, or an excerpt of a long one."""
+    turn = as_turn(row)
+    if row.word_count <= LONGEST_WHOLE_WORDS:
+        return ShownTurn(hit, row, turn, row.word_count)
+    shown = turn.model_copy(update={"content": excerpt(row.content, weights), "is_excerpt": True})
+    return ShownTurn(hit, row, shown, EXCERPT_WORDS)
+
+
+def _fitting(hits: Sequence[ShownTurn], budget_words: int) -> list[ShownTurn]:
+    words = np.array([each.words for each in hits], dtype=np.uint32)
+    return [hits[position] for position in fit_budget(range(len(hits)), words, budget_words)]
+
+
+def _episode(group: _Group, members: Sequence[ShownTurn], text: str | None, *, is_explained: bool) -> FoundEpisode:
+    row = group.row
+    turns = sorted(members, key=lambda each: (each.row.time, each.row.position))
+    return FoundEpisode(
+        episode_id=row.episode_id,
+        layer=Layer(row.layer),
+        headline=row.headline,
+        started_at=row.started_at,
+        turns=tuple(each.turn for each in turns),
+        text=text,
+        score=group.score,
+        explain=group.score_parts if is_explained else None,
+    )
+
+
+def _layer_text(row: Any, query: SearchEpisodes) -> str | None:
+    """Text of a pack that is enough for a summary: a headline tells the subject of an episode, not its result."""
+    is_enough = row.layer == Layer.WARM or (row.layer == Layer.COLD and query.depth == "summary")
+    return "\n".join(_lines(pack_of(row))) or None if is_enough else None
+
+
+def _lines(content: Content) -> Iterator[str]:
+    if isinstance(content, WarmContent):
+        yield content.summary
+        yield from (f"- {point}" for point in content.key_points)
+        known = {content.summary, *content.key_points}
+        yield from (f"- {decision.text}" for decision in content.decisions if decision.text not in known)
+    elif isinstance(content, ColdContent):
+        yield content.headline
+
+
+def words_of(episode: FoundEpisode) -> int:
+    return sum(len(turn.content.split()) for turn in episode.turns) + len((episode.text or "").split())
