@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from language.words import stems
 
 # Longer turns are shown by an excerpt: replies of assistants, whose 500 words would fill a search's budget.
-LONGEST_WHOLE_WORDS = 120
-EXCERPT_WORDS = 70
+LONGEST_WHOLE_WORDS = 100
+EXCERPT_WORDS = 60
 _WORD = re.compile(r"\S+")
 _ENDS_SENTENCE = re.compile(r"[.!?…:][\"'»”*_)]*$")
 
