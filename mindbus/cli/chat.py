@@ -193,8 +193,9 @@ app = typer.Typer()
 @app.command()
 def chat(
     user: User,
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="Say this alone; - is standard input.")] = None,
     message: Annotated[
-        str | None, typer.Option("--message", "-m", metavar="TEXT", help="Say this alone; - is standard input.")
+        str | None, typer.Option("--message", "-m", metavar="TEXT", help="The same as TEXT.", show_default=False)
     ] = None,
     file: Annotated[
         Path | None, typer.Option("--file", help="Say what this text file says; - is standard input.")
@@ -209,13 +210,15 @@ def chat(
 
     mindbus chat --user anna
 
-    mindbus chat --user anna --message "What is due today?"
+    mindbus chat --user anna "What is due today?"
 
-    mindbus chat --user anna --message - --json < question.txt
+    mindbus chat --user anna - --json < question.txt
     """
-    text = _text(message, file)
-    if text is not None:
-        invocation = invocation_of(user, text, stream=not as_json)
+    if text is not None and message is not None:
+        raise UsageError("give the message once, as TEXT or by --message; quote one of several words")
+    said = _text(message if text is None else text, file)
+    if said is not None:
+        invocation = invocation_of(user, said, stream=not as_json)
         try:
             answered = run(_send(user, invocation))
         except KeyboardInterrupt:
@@ -224,7 +227,7 @@ def chat(
             show_json(answered.model_dump(mode="json", include={"message_id", "response", "delegations"}))
         return
     if as_json:
-        raise UsageError("--json is for one message; give it with --message TEXT or --file FILE")
+        raise UsageError("--json is for one message; give it as TEXT or with --file FILE")
     try:
         run(_talk(user))
     except KeyboardInterrupt:
@@ -271,7 +274,7 @@ async def _add(bus: Client, user_id: str) -> None:
 def _text(message: str | None, file: Path | None) -> str | None:
     """The message given by option or file, None for an interactive session. Raises UsageError."""
     if message is not None and file is not None:
-        raise UsageError("give the message by --message or by --file, not by both")
+        raise UsageError("give the message as TEXT or by --file, not both")
     if message != "-" and file is None:
         return message
     name = "standard input" if file is None or str(file) == "-" else str(file)
