@@ -50,7 +50,7 @@ def most(unit: str, times: int = MOST) -> str:
 # CommonMark's own list of inputs that are quadratic, or worse, for a careless parser; then what we found ourselves.
 SECTION = "## Storm\n\nA [word](https://storm.org), `code`.\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n"
 PROSE = "The wind has turned, and with it the *whole* plan for the week. " * 20 + "\n\n"
-DOCUMENT = (SECTION + PROSE) * 32
+DOCUMENT = (SECTION + PROSE) * 16
 
 LABORIOUS = {
     "nested strong emphasis": "*a **a " * 1_000 + "b" + " a** a*" * 1_000,
@@ -104,8 +104,8 @@ LABORIOUS = {
 
 @pytest.mark.parametrize("content", [pytest.param(each, id=name) for name, each in LABORIOUS.items()])
 def test_no_message_keeps_the_gateway_from_serving_others(content: str) -> None:
-    # Measured by a document, which takes 20 ms here: a slower machine is as much slower with both.
-    assert min(busy_s(content) / busy_s(DOCUMENT) for _ in range(3)) < 8
+    # Measured by a document, which takes 10 ms here: a slower machine is as much slower with both.
+    assert min(busy_s(content) / busy_s(DOCUMENT) for _ in range(3)) < 16
 
 
 def busy_s(content: str) -> float:
