@@ -66,7 +66,7 @@ class FleetScreen:
         own = (QUEUE_PREFIX + worker.service, f"{QUEUE_PREFIX}{worker.service}.")
         states = [state for state in activity.queues or () if state.name == own[0] or state.name.startswith(own[1])]
         # It may have been closed meanwhile; what is unchanged is not drawn again under the reader.
-        shown = worker.service, tuple(failures), tuple(log), worker.seen
+        shown = worker.service, failures and tuple(failures), tuple(log), worker.seen
         if self._chosen == worker.service and shown != self._shown_worker:
             self._shown_worker = shown
             self.drawer.show(worker, queues_of(states, activity.depths), failures, log)

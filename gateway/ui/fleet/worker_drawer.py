@@ -1,5 +1,6 @@
 """One worker: its instances, its pace, its queues, its last failures, the end of its log."""
 
+import asyncio
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -15,17 +16,23 @@ from gateway.ui.components import Drawer, anchor, attributes, box, icon_button, 
 from gateway.ui.fleet.tables import QueueRow, ServiceRow, look_of
 from gateway.ui.i18n import Localizer
 from gateway.ui.timeline.marks import name_of, summary_of
+from mindbus.errors import BusUnavailable, ReplyError
 
 _FAILURES: Final = 200
+_FAILURES_WITHIN_S: Final = 2.0
 _SHOWN: Final = 5
 _LOG_LINES: Final = 20
 # Of a log as much is read as may hold so many lines of one worker among others.
 _LOG_BYTES: Final = 256_000
 
 
-async def failures_of(backend: Backend, service: str) -> list[TimelineEvent]:
-    """The latest failures that a service has told of. Raises ReplyError, BusUnavailable."""
-    page = await backend.query(GetTimeline(failures_only=True, newest_first=True, limit=_FAILURES))
+async def failures_of(backend: Backend, service: str) -> list[TimelineEvent] | None:
+    """The latest failures that a service has told of; None while the timeline does not answer."""
+    try:
+        async with asyncio.timeout(_FAILURES_WITHIN_S):
+            page = await backend.query(GetTimeline(failures_only=True, newest_first=True, limit=_FAILURES))
+    except (TimeoutError, ReplyError, BusUnavailable):
+        return None
     return [event for event in reversed(page.items) if event.envelope.service == service][:_SHOWN]
 
 
@@ -57,7 +64,7 @@ class WorkerDrawer(Drawer):
         self,
         worker: ServiceRow,
         queues: Sequence[QueueRow],
-        failures: Sequence[TimelineEvent],
+        failures: Sequence[TimelineEvent] | None,
         log: Sequence[str],
     ) -> None:
         with self.open(worker.service):
@@ -107,12 +114,12 @@ class WorkerDrawer(Drawer):
                 numbers = (queue.ready, queue.unacked, queue.dead)
                 text(i18n("fleet.queue_numbers", **dict(zip(("n", "taken", "dead"), numbers, strict=True))), "mb-num")
 
-    def _failures(self, service: str, failures: Sequence[TimelineEvent]) -> None:
+    def _failures(self, service: str, failures: Sequence[TimelineEvent] | None) -> None:
         i18n, now = self.i18n, datetime.now(UTC)
         with self._part("fleet.failures"):
             if not failures:
-                text(i18n("fleet.no_failures"), "mb-meta")
-            for event in failures:
+                text(i18n("fleet.failures_unknown" if failures is None else "fleet.no_failures"), "mb-meta")
+            for event in failures or ():
                 target = f"/timeline?{urlencode({'event': event.event_id})}"
                 with anchor(target, classes="mb-stack"):
                     with box("mb-line-x"):

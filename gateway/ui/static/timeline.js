@@ -218,15 +218,18 @@ class MbTimeline {
     const look = days ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit", hour12: false };
     const form = new Intl.DateTimeFormat(this.words.language, look);
     const label = { color: this.colour("t3"), fontSize: 11, fontFamily: this.font, hideOverlap: true, formatter: (at) => form.format(at) };
-    const time = { type: "time", min: from, max: to, axisTick: { show: false }, axisLabel: label };
+    const time = { type: "time", min: from, max: to, axisTick: { show: false }, axisLine: { show: false }, position: "top" };
+    // The overview's hours stand inside it, those above the lanes are the lanes' own.
+    const scale = this.scale();
     this.drawn = this.crowded ? marks.filter((mark) => mark.shape === MB_FAIL || this.chain.has(mark.id)) : marks;
+    this.room = this.roomOfLabels();
     return {
       animation: false,
       textStyle: { fontFamily: label.fontFamily },
       grid: [{ left: 0, right: 12, top: 10, height: MB_PLOT }, { left: 0, right: 12, top: MB_TOP, height: height - MB_TOP }],
       xAxis: [
-        { ...time, gridIndex: 0, axisLine: { show: false }, splitLine: { show: false } },
-        { ...time, gridIndex: 1, axisLabel: { show: false }, axisLine: { show: false }, splitLine: { show: true, lineStyle: { color: this.colour("line"), opacity: 0.7 } } },
+        { ...time, gridIndex: 0, axisLabel: { ...label, inside: true, margin: 2 }, splitLine: { show: false } },
+        { ...time, gridIndex: 1, axisLabel: { ...label, color: this.colour("t2"), formatter: (at) => scale.format(at) }, splitLine: { show: true, lineStyle: { color: this.colour("line"), opacity: 0.7 } } },
       ],
       yAxis: [
         { type: "value", gridIndex: 0, show: false },
@@ -246,6 +249,23 @@ class MbTimeline {
       ],
       series: [...this.overview(), ...(this.crowded ? [this.cells()] : []), this.chainSeries(), this.markSeries()],
     };
+  }
+  // Times of the window, as fine as it is.
+  scale() {
+    const [from, to] = this.window(), span = to - from;
+    const day = { day: "numeric", month: "short" }, hour = { hour: "2-digit", minute: "2-digit", hour12: false };
+    const look = span > 86400000 * 4 ? day : span > 86400000 ? { ...day, ...hour } : span > 600000 ? hour : { ...hour, second: "2-digit" };
+    return new Intl.DateTimeFormat(this.words.language, look);
+  }
+  // Until when the label of each piece of work has room: the next one in its lane may begin before it ends.
+  roomOfLabels() {
+    const room = new Map(), next = new Map();
+    const works = this.drawn.filter((mark) => mark.shape === MB_WORK).sort((one, other) => other.t - one.t);
+    for (const mark of works) {
+      room.set(mark.id, Math.min(mark.end, next.get(mark.lane) ?? mark.end));
+      next.set(mark.lane, mark.t);
+    }
+    return room;
   }
   tint(name, alpha) {
     const hex = this.colour(name).replace("#", "");
@@ -324,15 +344,15 @@ class MbTimeline {
   }
   bar(mark, api, colour, dim) {
     const start = api.coord([mark.t, mark.lane]), end = api.coord([mark.end, mark.lane]);
-    const left = start[0], width = Math.max(5, end[0] - left), y = start[1] + this.lane * 0.57;
+    const left = start[0], width = Math.max(5, end[0] - left), free = Math.min(width, api.coord([this.room.get(mark.id) ?? mark.end, mark.lane])[0] - left), y = start[1] + this.lane * 0.57;
     const took = (mark.end - mark.t) / 1000;
     const children = [
       { type: "rect", shape: { x: left, y, width, height: 18, r: 3 }, style: { fill: colour, opacity: 0.24 * dim } },
       { type: "rect", shape: { x: left, y, width: 3, height: 18, r: [3, 0, 0, 3] }, style: { fill: colour, opacity: dim } },
     ];
     const text = { fontSize: 11, fontFamily: this.font, opacity: dim, verticalAlign: "middle" };
-    if (width > 40) children.push({ type: "text", style: { ...text, text: mark.label, x: left + 9, y: y + 9, fill: this.colour("t1"), width: width - 14, overflow: "truncate" } });
-    if (width > 110 && took >= 0.05) children.push({ type: "text", style: { ...text, text: took.toFixed(1) + " " + this.words.s, x: left + width - 6, y: y + 9, align: "right", fill: this.colour("t2") } });
+    if (free > 40) children.push({ type: "text", style: { ...text, text: mark.label, x: left + 9, y: y + 9, fill: this.colour("t1"), width: free - 14, overflow: "truncate" } });
+    if (free > 110 && free === width && took >= 0.05) children.push({ type: "text", style: { ...text, text: took.toFixed(1) + " " + this.words.s, x: left + width - 6, y: y + 9, align: "right", fill: this.colour("t2") } });
     if (mark.id === this.selected) children.push({ type: "rect", shape: { x: left - 1, y: y - 1, width: width + 2, height: 20, r: 4 }, style: { fill: "none", stroke: this.colour("acc"), lineWidth: 2 } });
     return { type: "group", children, cursor: "pointer" };
   }
