@@ -4,7 +4,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -97,7 +97,10 @@ class EvidenceReport:
 
 
 async def measure(
-    chats: Sequence[Conversation], budgets: Sequence[int], unanswerable: Mapping[str, Sequence[str]]
+    chats: Sequence[Conversation],
+    budgets: Sequence[int],
+    unanswerable: Mapping[str, Sequence[str]],
+    when_warm: Callable[[Client, Sequence[Conversation]], Awaitable[None]] | None = None,
 ) -> EvidenceReport:
     """Record, pack until all is cold, ask; then the baselines. `unanswerable` are questions by chat, too."""
     report = EvidenceReport()
@@ -107,8 +110,10 @@ async def measure(
             began = time.perf_counter()
             raw_ids = await record(bus, chats)
             report.import_s = round(time.perf_counter() - began, 1)
-            for after in (WARM_AFTER, COLD_AFTER):
-                await pack(bus, chats, after)
+            await pack(bus, chats, WARM_AFTER)
+            if when_warm is not None:
+                await when_warm(bus, chats)
+            await pack(bus, chats, COLD_AFTER)
             await _ask(bus, chats, budgets, raw_ids, report)
             await _ask_in_vain(bus, chats, budgets[0], unanswerable, report)
         print("asked; now the baselines", file=sys.stderr)

@@ -133,19 +133,19 @@ def chats_of(path: Path, chosen: Sequence[int]) -> tuple[list[Conversation], dic
     content = path.read_bytes()
     raw = json.loads(gzip.decompress(content) if path.suffix == ".gz" else content)
     chats = [raw[place] for place in chosen] if chosen else raw
-    return [_chat(each) for each in chats], {_user(each["chat_id"]): each.get("lang", "") for each in chats}
+    return [_chat(each) for each in chats], {user_of(each["chat_id"]): each.get("lang", "") for each in chats}
 
 
-def _user(chat_id: str) -> str:
+def user_of(chat_id: str) -> str:
     return chat_id.replace("_", "-")
 
 
 def _chat(raw: dict[str, Any]) -> Conversation:
-    chat_id = _user(raw["chat_id"])
+    chat_id = user_of(raw["chat_id"])
     sessions = (
         tuple(
             SaidMessage(
-                message_id=_message_id(chat_id, message["id"]),
+                message_id=message_id_of(chat_id, message["id"]),
                 role=message["role"],
                 content=message["content"][:MAX_MESSAGE_CHARS],
                 time=datetime.fromisoformat(session["time"]) + place * _PAUSE,
@@ -160,11 +160,11 @@ def _chat(raw: dict[str, Any]) -> Conversation:
 def _questions(chat_id: str, raw: Iterable[dict[str, Any]]) -> Iterable[Question]:
     for each in raw:
         if each.get("evidence"):
-            evidence = frozenset(_message_id(chat_id, message) for message in each["evidence"])
+            evidence = frozenset(message_id_of(chat_id, message) for message in each["evidence"])
             yield Question(each["question"], each.get("category", "paraphrase"), "", evidence)
 
 
-def _message_id(chat_id: str, number: int | str) -> str:
+def message_id_of(chat_id: str, number: int | str) -> str:
     return f"msg_{derived(chat_id, number)}"
 
 
@@ -173,7 +173,7 @@ def with_questions(chats: Sequence[Conversation], lines: str) -> list[Conversati
     asked: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for line in filter(str.strip, lines.splitlines()):
         each = json.loads(line)
-        asked[_user(str(each["chat"]))].append(each)
+        asked[user_of(str(each["chat"]))].append(each)
     return [
         Conversation(chat.chat_id, chat.sessions, tuple(_questions(chat.chat_id, asked[chat.chat_id])))
         for chat in chats
