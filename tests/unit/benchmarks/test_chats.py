@@ -1,5 +1,7 @@
 """Which labelled decisions and entities count as found in packs."""
 
+from typing import Any
+
 from benchmarks.chats import PackReport
 from benchmarks.recall import message_id_of
 from bus_schema.episodes import Decision, Entity, raw_log_id_of
@@ -9,7 +11,7 @@ def cited(*numbers: int) -> tuple[str, ...]:
     return tuple(raw_log_id_of("anna", message_id_of("anna", each)) for each in numbers)
 
 
-LABELS = [
+LABELS: list[dict[str, Any]] = [
     {"text": "Use Kinvara as the only site", "messages": [7], "superseded_by": [27]},
     {"text": "Submit paper one in March", "messages": [41], "superseded_by": None},
 ]
