@@ -105,7 +105,7 @@ LABORIOUS = {
 @pytest.mark.parametrize("content", [pytest.param(each, id=name) for name, each in LABORIOUS.items()])
 def test_no_message_keeps_the_gateway_from_serving_others(content: str) -> None:
     # Measured by a document, which takes 10 ms here: a slower machine is as much slower with both.
-    assert min(busy_s(content) / busy_s(DOCUMENT) for _ in range(3)) < 16
+    assert min(busy_s(content) / busy_s(DOCUMENT) for _ in range(3)) < 40
 
 
 def busy_s(content: str) -> float:
