@@ -54,7 +54,9 @@ class RabbitTransport:
                 reason = error
             except CONNECTION_ERRORS as error:
                 # A late confirm harms nobody: a channel that is not closed stays in use, so that none is left open.
-                reason = error
+                # The end of the time says less than what went wrong before.
+                if reason is None or not isinstance(error, TimeoutError):
+                    reason = error
                 if _is_refusal(error, message):
                     raise NotPermitted(f"{NotPermitted.__doc__} ({error})") from error
             await asyncio.sleep(min(_BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)], max(left_s, 0)))

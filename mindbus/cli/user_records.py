@@ -70,10 +70,8 @@ def add(
     if granted is AccessRole.AGENT and any(value is not None for value in options.values()):
         raise UsageError("an agent has no profile: leave out all options but --role and --read-only")
     if granted is not AccessRole.AGENT:
-        added = _updated_user(User(user_id=user, name=user), options)
-        is_known = granted is not None and all(value is None for value in options.values()) and _is_user(user, acting)
         with _explain_error(Code.CONFLICT, f"{user!r} is a user already; change them with: mindbus users set {user}"):
-            record = None if is_known else answer_to(lambda: PutUser(user=added, expected_version=_NEW), acting)
+            record = _put_new(user, options, acting, is_account=granted is not None)
         if granted is None and record is not None:
             show_result(record, _show, as_json=as_json)
     if granted is not None:
@@ -202,13 +200,28 @@ def _role_or_job(role: str | None, job: str | None) -> tuple[AccessRole | None, 
     return None, job or role
 
 
-def _is_user(user_id: str, identity: str) -> bool:
+def _put_new(
+    user_id: str, options: dict[str, str | list[str] | None], acting: str, *, is_account: bool
+) -> UserRecord | None:
+    """Store a user who is new, or has only spoken so far; None where an account is all that is added."""
+    known, bare = _known(user_id, acting), User(user_id=user_id, name=user_id)
+    added = _updated_user(bare, options)
+    if known is None:
+        return answer_to(lambda: PutUser(user=added, expected_version=_NEW), acting)
+    if is_account and added == bare:
+        return None
+    has_spoken = User.model_validate(known.model_dump(include=set(User.model_fields))) == bare
+    version = known.version if has_spoken and added != bare else _NEW
+    return answer_to(lambda: PutUser(user=added, expected_version=version), acting)
+
+
+def _known(user_id: str, identity: str) -> UserRecord | None:
     try:
-        return bool(answer_to(lambda: GetUser(user_id=user_id), identity))
+        return answer_to(lambda: GetUser(user_id=user_id), identity)
     except ReplyError as error:
         if error.code is not Code.NOT_FOUND:
             raise
-        return False
+        return None
 
 
 def _show(user: UserRecord) -> None:

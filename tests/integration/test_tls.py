@@ -79,7 +79,7 @@ async def test_workers_clients_and_commands_speak_amqps_to_whom_their_authority_
         f"{login}@127.0.0.1:{port}/?cafile={authority.ca}",
     ):
         with pytest.raises(BusUnavailable, match="certificate verify failed"):
-            async with connect(settings=settings_for(url, tmp_path / "data", publish_timeout_s=2.0)) as bus:
+            async with connect(settings=settings_for(url, tmp_path / "data", publish_timeout_s=4.0)) as bus:
                 await bus.send(Greet(name="Eve"))
 
     where = {"MINDBUS_AMQP_URL": str(settings.amqp_url), "MINDBUS_MANAGEMENT_URL": address.management_url}
