@@ -81,7 +81,10 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "good_news": ("That's good to hear.|Good news!|Nice.", "Хорошая новость!|Это радует.|Отлично."),
     "bad_news": ("I'm sorry to hear that.|That sounds hard.", "Сочувствую.|Да, это непросто.|Звучит тяжело."),
     "understood": ("Understood: {said}|Got it: {said}|All right, noted: {said}", "Понятно: {said}|Принято: {said}"),
-    "known": ("This is what I know about it. {said}|Here is what I have on it. {said}", "Вот что об этом известно. {said}"),
+    "known": (
+        "This is what I know about it. {said}|Here is what I have on it. {said}",
+        "Вот что об этом известно. {said}",
+    ),
     "you_said": ("You told me: {said}|Earlier you said: {said}", "Вы говорили: {said}|С ваших слов: {said}"),
     "not_sure": ("I am not sure, but I recall this: {said}", "Не уверен, но помню вот что: {said}"),
     "unknown": (
