@@ -111,7 +111,11 @@ async def test_the_viewer_sees_queues_and_changes_nothing(node: PrivateNode) -> 
     login = (VIEWER, node.address.viewer_password)
     queue = "/api/queues/%2F/looked_at"
     taken = {"count": 1, "ackmode": "ack_requeue_false", "encoding": "auto"}
-    async with httpx.AsyncClient(base_url=node.address.management_url, auth=login, trust_env=False) as http:
+    # The server may close a connection after a refusal: each request has its own.
+    single = httpx.Limits(max_keepalive_connections=0)
+    async with httpx.AsyncClient(
+        base_url=node.address.management_url, auth=login, trust_env=False, limits=single
+    ) as http:
         refused = [
             await http.delete(queue),
             await http.delete(f"{queue}/contents"),
