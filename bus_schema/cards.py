@@ -12,6 +12,8 @@ CardName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
 ParameterName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
 
 BRIEF = "brief"
+# Parts that a step with `for_each` is made in, at most.
+MOST_ITEMS = 200
 # What models are told to write in; `auto` is the language of the brief, `any` is not looked at.
 StepLanguage = Literal[
     "auto", "any", "ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "uk", "zh"

@@ -6,7 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 from agents.configuration.validation import YamlPath, suggestion
 from agents.processes.conditions import PARAMS, Condition, InvalidCondition
 from agents.processes.graph import asked_by, loops_of, made_of
-from agents.processes.parameters import problem_with
+from agents.processes.parameters import as_text, problem_with
 from bus_schema.cards import BRIEF, OUTPUT_VALUES, Card, CardStep
 
 # Names of roles, or also the types of artifacts that each makes.
@@ -14,6 +14,8 @@ Roles = Collection[str] | Mapping[str, Collection[str]]
 Problem = tuple[YamlPath, str]
 
 _KINDS = ("role", "approve", "wait", "card")
+# Names of parts, `ID-ROUND-NUMBER`, are names of steps, which have 64 characters.
+_LONGEST_OF_PARTS = 56
 
 
 def problems_of(card: Card, roles: Roles) -> Iterator[Problem]:
@@ -27,7 +29,7 @@ def problems_of(card: Card, roles: Roles) -> Iterator[Problem]:
     yield from _result_problems(card)
     yield from _cycles(card)
     for name, parameter in card.parameters.items():
-        if parameter.default is not None and (problem := problem_with(parameter, _text(parameter.default))):
+        if parameter.default is not None and (problem := problem_with(parameter, as_text(parameter.default))):
             yield ("parameters", name, "default"), problem
 
 
@@ -107,6 +109,8 @@ def _fan_out_problems(card: Card, step: CardStep) -> Iterator[Problem]:
         yield ("for_each",), f"is {BRIEF}, or the list of a step: STEP.items{suggestion(name or value, ids)}"
     if clash := next((each for each in ids if _is_part(each, step.id)), None):
         yield ("id",), f"the parts of {step.id} are called {step.id}-1, {step.id}-2, …; rename {clash}"
+    if len(step.id) > _LONGEST_OF_PARTS:
+        yield ("id",), f"the numbers of its parts come behind it: {_LONGEST_OF_PARTS} characters at most"
     if step.id == card.result:
         yield ("for_each",), "this step makes the result, which is one artifact; gather the parts in a step after it"
 
@@ -161,7 +165,3 @@ def _cycles(card: Card) -> Iterator[Problem]:
     except CycleError as error:
         around = " → ".join(error.args[1])
         yield ("steps", ids.index(error.args[1][0]), "inputs"), f"these steps wait for each other: {around}; cut one"
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

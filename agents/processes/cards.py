@@ -88,8 +88,11 @@ def runnable(card: Card, roles: Roles, source: str = "card", document: LocatedDo
         place = ("steps", number, "card")
         line = None if document is None else document.line_of(place)
         raise InvalidCard([YamlProblem(source, line, place, str(error))]) from error
-    if whole is not card:
-        refuse((("steps",), message) for _place, message in problems_of(whole, roles))
+    if whole is card:
+        return card
+    # There are more steps, and conditions are longer than they were.
+    whole = validate_document(LocatedDocument(whole.model_dump(), {}), source, Card, InvalidCard)
+    refuse((("steps",), message) for _place, message in problems_of(whole, roles))
     return whole
 
 
@@ -119,6 +122,7 @@ class InvalidCard(InvalidFile):
 
 
 _DEEPEST = 5
+_LONGEST_ID = 64
 Load = Callable[[str], Card]
 
 
@@ -146,6 +150,8 @@ def expanded(card: Card, load: Load, depth: int = 0) -> Card:
 
 def _written_out(outer: CardStep, inner: Card) -> list[CardStep]:
     names = {step.id: outer.id if step.id == inner.result else f"{outer.id}-{step.id}" for step in inner.steps}
+    if too_long := next((name for name in names.values() if len(name) > _LONGEST_ID), None):
+        raise ValueError(f"its steps get names such as {too_long!r}, of over {_LONGEST_ID} characters; shorten the id")
     return [_renamed(step, outer, names, is_result=step.id == inner.result) for step in inner.steps]
 
 

@@ -26,6 +26,7 @@ _COMPARISONS: Mapping[str, Callable[[Value, Value], bool]] = {
     "<=": lambda left, right: left == right or _is_less(left, right),
     ">=": lambda left, right: left == right or _is_less(right, left),
 }
+_DEEPEST = 20
 _LITERALS: Mapping[str, Value] = {"true": True, "false": False}
 
 
@@ -75,6 +76,7 @@ class _Parser:
     def __init__(self, tokens: list[tuple[str, str]]) -> None:
         self.rest = tokens
         self.references: list[tuple[str, str]] = []
+        self._depth = 0
 
     def either(self) -> Callable[[Lookup], Value]:
         sides = [self._both()]
@@ -90,7 +92,7 @@ class _Parser:
 
     def _negated(self) -> Callable[[Lookup], Value]:
         if self._take("not"):
-            of = self._negated()
+            of = self._inside(self._negated)
             return lambda lookup: not _is_true(of(lookup))
         left = self._value()
         if self.rest and self.rest[0][1] in _COMPARISONS and self.rest[0][0] == "operator":
@@ -103,7 +105,7 @@ class _Parser:
             raise InvalidCondition("ends too early")
         kind, word = self.rest.pop(0)
         if word == "(":
-            inner = self.either()
+            inner = self._inside(self.either)
             if not self._take(")"):
                 raise InvalidCondition("has an open parenthesis")
             return inner
@@ -121,6 +123,14 @@ class _Parser:
             )
         self.references.append((name, value))
         return lambda lookup: lookup(name, value)
+
+    def _inside(self, parse: Callable[[], Callable[[Lookup], Value]]) -> Callable[[Lookup], Value]:
+        if self._depth == _DEEPEST:
+            raise InvalidCondition(f"is nested deeper than {_DEEPEST}; make it simpler")
+        self._depth += 1
+        inner = parse()
+        self._depth -= 1
+        return inner
 
     def _take(self, word: str) -> bool:
         if self.rest and self.rest[0][1] == word and self.rest[0][0] != "text":

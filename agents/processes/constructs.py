@@ -10,7 +10,7 @@ from agents.processes.graph import loops_of, needs_of, plan_of
 from agents.processes.parameters import value_of
 from agents.processes.steps import to_be_made, with_step
 from bus_schema.artifacts import ArtifactRef
-from bus_schema.cards import BRIEF, Card, CardStep
+from bus_schema.cards import BRIEF, MOST_ITEMS, Card, CardStep
 from bus_schema.identities import user_of
 from bus_schema.ids import derived
 from bus_schema.messages import Event, Link
@@ -117,6 +117,10 @@ def duration(text: str) -> timedelta:
 
 def _fanned_out(run: Run, step: Step, plan: CardStep, now: datetime) -> Run:
     """The run with a part of the step for each item; a part of a later round has that in its id."""
+    items = _items(run, plan)
+    if len(items) > MOST_ITEMS:
+        too_many = f"{plan.for_each} has more than {MOST_ITEMS} items; ask for fewer"
+        return with_step(run, _ended(step, StepStatus.FAILED, now, too_many))
     making = f"{step.round}-" if step.round > 1 else ""
     parts = tuple(
         Step(
@@ -128,7 +132,7 @@ def _fanned_out(run: Run, step: Step, plan: CardStep, now: datetime) -> Run:
             round=step.round,
             rounds_before=step.round - 1,
         )
-        for number, item in enumerate(_items(run, plan), 1)
+        for number, item in enumerate(items, 1)
     )
     begun = with_step(run, step.model_copy(update={"status": StepStatus.RUNNING, "started_at": now}))
     return begun.model_copy(update={"steps": (*begun.steps, *parts)})

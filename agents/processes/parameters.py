@@ -26,7 +26,7 @@ def with_defaults(card: Card, params: Mapping[str, str]) -> dict[str, str]:
         raise InvalidParameter(
             message=f"{card.name} has no parameter {unknown!r}{suggestion(unknown, card.parameters)}"
         )
-    defaults = {name: _as_text(each.default) for name, each in card.parameters.items() if each.default is not None}
+    defaults = {name: as_text(each.default) for name, each in card.parameters.items() if each.default is not None}
     given = defaults | dict(params)
     for name, parameter in card.parameters.items():
         if name not in given:
@@ -73,5 +73,6 @@ def _parse(parameter: Parameter, text: str) -> Value:
             return text
 
 
-def _as_text(value: object) -> str:
+def as_text(value: object) -> str:
+    """A default as it would be given."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from bus_schema.artifacts import AIContext, Manifest
+from bus_schema.cards import MOST_ITEMS
 from bus_schema.ids import derived
 from bus_schema.process import ExecuteStep, GetProcess, StepCompleted, StepPendingStorage
 from bus_schema.replies import Code
@@ -179,7 +180,7 @@ async def _about(artifacts: Artifacts, run_id: str, step: Step, text: str) -> Pu
 
 Values = dict[str, bool | str | tuple[str, ...]]
 
-_MOST_ITEMS, _LONGEST_ITEM, _LONGEST_ANSWER = 100, 2000, 200
+_LONGEST_ITEM, _LONGEST_ANSWER = 2000, 200
 _ITEM = re.compile(r"^ {0,3}(?:[-*+•]|\d{1,3}[.)])\s+(\S.*)$")
 _FENCE = re.compile(r"^```\w*\s*\n(.*?)\n```\s*$", re.DOTALL)
 _DECORATION = "#*_`>\"'«»“” \t.!:"
@@ -202,12 +203,12 @@ def answer_of(text: str) -> str:
 
 
 def items_of(text: str) -> tuple[str, ...]:
-    """Items of a JSON list, or of the Markdown list in a text, at most a hundred."""
+    """Items of a JSON list, or of the Markdown list in a text; one too many tells that there are more."""
     fenced = _FENCE.match(text.strip())
     items = _json_items(fenced[1] if fenced else text)
     if items is None:
         items = _markdown_items(text)
-    return tuple(item[:_LONGEST_ITEM] for item in items[:_MOST_ITEMS])
+    return tuple(item[:_LONGEST_ITEM] for item in items[: MOST_ITEMS + 1])
 
 
 def _json_items(text: str) -> list[str] | None:

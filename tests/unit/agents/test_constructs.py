@@ -11,6 +11,7 @@ from agents.processes.cost import cost_lines
 from agents.processes.run_events import ApprovalGiven, MembersConfirmed, ResumeRequested, RunEvent, TimePassed
 from agents.processes.saga import advance, open_run
 from bus_schema.artifacts import AIContext
+from bus_schema.cards import MOST_ITEMS
 from bus_schema.messages import Event
 from bus_schema.notification import NotificationGenerated
 from bus_schema.process import ExecuteStep, StartProcess, StepCompleted, StepFailed
@@ -103,7 +104,10 @@ def test_a_condition_reads_outputs_and_parameters(text: str, holds: bool) -> Non
     assert Condition.parse(renamed(text, {})).holds(lambda name, value: VALUES.get((name, value))) is holds
 
 
-@pytest.mark.parametrize("text", ["critique", "a.b c.d", "a.b ==", "(a.b", "a.b == ;", "and", "not", "''.x y", "3.x.y"])
+@pytest.mark.parametrize(
+    "text",
+    ["critique", "a.b c.d", "a.b ==", "(a.b", "a.b == ;", "and", "not", "''.x y", "3.x.y", "(" * 250, "not " * 100],
+)
 def test_what_is_no_condition_is_refused(text: str) -> None:
     with pytest.raises(InvalidCondition):
         Condition.parse(text)
@@ -325,6 +329,16 @@ def test_a_list_of_nothing_is_gathered_at_once() -> None:
     assert CardStory(FAN).make("plan", items=()).sent == ["end"]
 
 
+def test_a_list_that_is_too_long_fails_the_step_before_anything_is_sent() -> None:
+    fits = CardStory(FAN).make("plan", items=tuple(map(str, range(MOST_ITEMS))))
+    assert len(fits.orders) == MOST_ITEMS
+
+    story = CardStory(FAN).make("plan", items=tuple(map(str, range(MOST_ITEMS + 1))))
+    assert story.run.status is RunStatus.FAILED
+    assert story.run.reason == "step read failed: plan.items has more than 200 items; ask for fewer"
+    assert len(story.run.steps) == 3
+
+
 def test_a_sub_card_is_written_out_where_it_stands() -> None:
     steps = a_step("draft") + "  - {id: check, card: review, inputs: [draft]}\n" + a_step("end", inputs="brief, check")
     story = CardStory(steps).make("draft")
@@ -361,6 +375,8 @@ def test_a_sub_card_is_written_out_where_it_stands() -> None:
             a_step("end", "repeat: {back_to: nowhere, until: end.satisfied}"),
             "card.yaml:4: steps[0].repeat.back_to: no step is called 'nowhere'",
         ),
+        (f"  - {{id: {'e' * 60}, card: review}}\n" + a_step("end"), "card.yaml:4: steps[0].card: its steps get names"),
+        (a_step("e" * 57, "for_each: brief") + a_step("end"), "card.yaml:4: steps[0].id: the numbers of its parts"),
         ("  - {id: end, card: nothing}\n", "card.yaml:4: steps[0].card: there is no card 'nothing'; shipped are "),
         (gate("end"), "card.yaml:2: result: end makes nothing; name a step of a role"),
     ],
