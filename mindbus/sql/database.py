@@ -273,7 +273,7 @@ class Database:
                     # Whoever has been given a schema need not be allowed to make one.
                     known = text("SELECT 1 FROM pg_namespace WHERE nspname = :schema")
                     if connection.scalar(known, {"schema": self.schema}) is None:
-                        connection.execute(text(f'CREATE SCHEMA "{self.schema}"'))
+                        connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{self.schema}"'))
                 work(connection)
         finally:
             engine.dispose()
