@@ -1,7 +1,9 @@
 """Runs of process cards as the orchestrator keeps them: status, steps, answers of models that were no result."""
 
+import operator
 from enum import StrEnum
-from typing import Annotated
+from functools import reduce
+from typing import Annotated, Self
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
@@ -78,6 +80,30 @@ class Spent(Value):
         """Tokens in and out."""
         return self.prompt_tokens + self.completion_tokens
 
+    @classmethod
+    def of(cls, context: AIContext | None) -> Self:
+        """The cost of one output."""
+        if context is None:
+            return cls()
+        return cls(
+            model_calls=context.model_calls or 0,
+            prompt_tokens=context.prompt_tokens or 0,
+            completion_tokens=context.completion_tokens or 0,
+            took_ms=context.execution_time_ms or 0,
+            price=context.price,
+        )
+
+    def __add__(self, other: "Spent") -> "Spent":
+        """Both together; a price is known where one of them is."""
+        prices = [each for each in (self.price, other.price) if each is not None]
+        return Spent(
+            model_calls=self.model_calls + other.model_calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            took_ms=self.took_ms + other.took_ms,
+            price=sum(prices) if prices else None,
+        )
+
 
 class Step(Value):
     """A step of a run; at `due_at` it times out, is retried, or its artifact is reported missing.
@@ -111,6 +137,11 @@ class Step(Value):
     note: str = ""
     spent_before: Spent = Spent()
 
+    @property
+    def spent(self) -> Spent:
+        """The cost of all of its rounds."""
+        return self.spent_before + Spent.of(self.context)
+
 
 class Run(Value):
     """A run in the orchestrator's database; its id is its trace.
@@ -131,3 +162,8 @@ class Run(Value):
     result: ArtifactRef | None = None
     reason: str = ""
     budget_from: int = 0
+
+    @property
+    def spent(self) -> Spent:
+        """The cost so far."""
+        return reduce(operator.add, (step.spent for step in self.steps), Spent())

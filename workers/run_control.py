@@ -1,5 +1,6 @@
 """Moves of runs in the database, and control by people: cancel, pause, retry, approve, put an output in place."""
 
+import operator
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from functools import partial, reduce
 from sqlalchemy import Connection
 
 from agents.processes import saga
-from agents.processes.cost import added, cost_lines
+from agents.processes.cost import cost_lines
 from agents.processes.graph import as_mermaid
 from agents.processes.orders import role_of
 from agents.processes.run_events import (
@@ -131,7 +132,7 @@ class RunControl:
         else:
             found, is_all = await self._runs_since(query.since, None if context.is_operator else context.owner)
         lines = cost_lines(found, query.by)
-        total = reduce(added, (line.spent for line in lines), Spent())
+        total = reduce(operator.add, (line.spent for line in lines), Spent())
         return Costs(lines=lines, total=total, is_all=is_all)
 
     async def _runs_since(self, since: datetime | None, started_by: str | None) -> tuple[list[Run], bool]:

@@ -4,7 +4,6 @@ from collections.abc import Collection
 from datetime import datetime
 
 from agents.processes.constructs import rounds_left
-from agents.processes.cost import tokens_of
 from agents.processes.graph import made_of
 from agents.processes.run_events import (
     OVER,
@@ -138,7 +137,7 @@ def _is_begun(step: Step) -> bool:
 
 def _going_on(run: Run) -> Run:
     # Whoever lets a run go on lets it spend.
-    return _with(run, status=RunStatus.RUNNING, finished_at=None, result=None, reason="", budget_from=tokens_of(run))
+    return _with(run, status=RunStatus.RUNNING, finished_at=None, result=None, reason="", budget_from=run.spent.tokens)
 
 
 def _require_step(card: Card, step_id: str) -> None:

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 
 from agents.processes.constructs import notifications, settle
 from agents.processes.control import controlled
-from agents.processes.cost import tokens_of
 from agents.processes.graph import plan_of
 from agents.processes.orders import begin_steps, role_of
 from agents.processes.parameters import with_defaults
@@ -201,7 +200,7 @@ def _go_on(card: Card, transition: Transition, now: datetime) -> Transition:
     if result.status is StepStatus.SKIPPED:
         return _fail(transition, result.step_id, result.reason, now)
     begun, orders = begin_steps(card, run, now)
-    if orders and card.budget_tokens and tokens_of(run) - run.budget_from >= card.budget_tokens:
+    if orders and card.budget_tokens and run.spent.tokens - run.budget_from >= card.budget_tokens:
         return _out_of_budget(transition, card.budget_tokens)
     events = (
         StepStarted(run_id=run.run_id, step_id=order.step_id, attempt=order.attempt, role=role_of(run, order))
@@ -213,10 +212,10 @@ def _go_on(card: Card, transition: Transition, now: datetime) -> Transition:
 def _out_of_budget(transition: Transition, budget_tokens: int) -> Transition:
     """The run paused until a person lets it go on; what is under way is taken in."""
     run = transition.run
-    reason = f"its models have used {tokens_of(run) - run.budget_from} tokens, of a budget of {budget_tokens}"
+    reason = f"its models have used {run.spent.tokens - run.budget_from} tokens, of a budget of {budget_tokens}"
     paused = ProcessPaused(run_id=run.run_id, reason=reason, paused_by=ORCHESTRATOR)
     question = f"The run {run.run_id} of {run.card_name} is paused: {reason}. Resume it to let it use as many again."
-    told = notifications(run, question, f"budget/{tokens_of(run)}")
+    told = notifications(run, question, f"budget/{run.spent.tokens}")
     changes = {"status": RunStatus.PAUSED, "reason": reason}
     return Transition(run.model_copy(update=changes), events=(*transition.events, paused, *told))
 

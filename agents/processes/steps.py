@@ -2,7 +2,6 @@
 
 from datetime import datetime, timedelta
 
-from agents.processes.cost import spent_on
 from bus_schema.artifacts import AIContext, ArtifactRef, Manifest
 from bus_schema.cards import CardStep
 from bus_schema.codes import Code
@@ -107,7 +106,7 @@ def to_be_made(step: Step, *, is_anew: bool, in_loop: bool = False) -> Step:
         before=(step.artifact or step.before) if is_made else step.before,
         artifact=None,
         context=None,
-        spent_before=spent_on(step),
+        spent_before=step.spent,
         by=None,
         approved=None,
         due_at=None,
@@ -126,7 +125,7 @@ def without_result(step: Step) -> Step:
 def with_output_of(step: Step, artifact: ArtifactRef, context: AIContext | None, by: Identity, now: datetime) -> Step:
     """The step with an output that a person has put in its place; no attempt counts any more."""
     changes = {"status": StepStatus.COMPLETED, "attempts_before": step.attempt, "artifact": artifact, "by": by}
-    return _with(step, **changes, context=context, spent_before=spent_on(step), due_at=None, finished_at=now, reason="")
+    return _with(step, **changes, context=context, spent_before=step.spent, due_at=None, finished_at=now, reason="")
 
 
 def with_cancellation(step: Step, reason: str, now: datetime) -> Step:

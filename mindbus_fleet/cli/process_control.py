@@ -151,6 +151,8 @@ def _show_costs(costs: Costs, by: str) -> None:
     rows = [row(line.key, line.runs, line.spent) for line in costs.lines]
     columns = (by, "runs", "calls", "tokens in", "tokens out", "seconds", "price")
     show_table(columns, [*rows, row("total", "", costs.total)])
+    if not costs.is_all:
+        note("Older runs are not among them: there are too many to be added up. Name a time with --since, or a run.")
 
 
 def approve(

@@ -97,7 +97,7 @@ def params_of(texts: Sequence[str] | None) -> dict[str, str]:
     for each in texts or ():
         key, equals, value = each.partition("=")
         if not equals or not key:
-            raise UsageError(f"--set {each!r} is not K=V")
+            raise UsageError(f"--set {each!r} is not K=V; write it as --set tone=dry")
         params[key] = value
     return params
 

@@ -147,10 +147,5 @@ class RunScreen:
         done = sum(step.status is StepStatus.COMPLETED for step in run.steps)
         self._figures["elapsed"].set_text(i18n.clock(((run.finished_at or now) - run.started_at).total_seconds()))
         self._figures["steps"].set_text(f"{done}/{len(run.steps)}")
-        contexts = [step.context for step in run.steps if step.context]
-        tokens = sum((each.prompt_tokens or 0) + (each.completion_tokens or 0) for each in contexts)
-        tokens += sum(step.spent_before.tokens for step in run.steps)
-        all_prices = [*(each.price for each in contexts), *(step.spent_before.price for step in run.steps)]
-        prices = [price for price in all_prices if price is not None]
-        told = i18n.number(tokens)
-        self._figures["tokens"].set_text(f"{told} · {i18n.number(round(sum(prices), 4))}" if prices else told)
+        told, price = i18n.number(run.spent.tokens), run.spent.price
+        self._figures["tokens"].set_text(told if price is None else f"{told} · {i18n.number(round(price, 4))}")
