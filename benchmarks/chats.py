@@ -16,10 +16,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from benchmarks.evidence import WARM_AFTER, EvidenceReport, as_text, measure
-from benchmarks.locomo_data import Conversation, DatasetMissing
+from benchmarks.evidence import EvidenceReport, as_text, measure
+from benchmarks.locomo_data import DatasetMissing
 from benchmarks.recall import DEFAULT_DATA, chats_of, message_id_of, user_of
-from bus_schema.episodes import Decision, Entity, WarmContent, raw_log_id_of
+from bus_schema.episodes import Decision, Entity, Layer, WarmContent, raw_log_id_of
 from bus_schema.lsm import GetEpisode, ListEpisodes
 from language.words import stem_key, terms
 from mindbus.bus.client import Client
@@ -90,28 +90,33 @@ async def run(path: Path, budgets: Sequence[int]) -> tuple[EvidenceReport, PackR
     chats, _ = chats_of(path, ())
     labels, packs = read_labels(path), PackReport()
 
-    async def read_packs(bus: Client, chats: Sequence[Conversation]) -> None:
-        for chat in chats:
-            found = await _warm(bus, chat)
-            packs.add_decisions(
-                chat.chat_id, labels[chat.chat_id]["decisions"], [each for pack in found for each in pack.decisions]
-            )
-            packs.add_entities(labels[chat.chat_id]["entities"], [each for pack in found for each in pack.entities])
+    warm: dict[str, dict[str, WarmContent]] = {chat.chat_id: {} for chat in chats}
+
+    async def read_packs(bus: Client) -> None:
+        for chat_id, found in warm.items():
+            found |= await _warm(bus, chat_id)
 
     unanswerable = {
         chat_id: [each["question"] for each in of_chat["questions"] if not each["evidence"]]
         for chat_id, of_chat in labels.items()
     }
-    return await measure(chats, budgets, unanswerable, read_packs), packs
+    report = await measure(chats, budgets, unanswerable, read_packs)
+    for chat_id, found in warm.items():
+        packs.add_decisions(
+            chat_id, labels[chat_id]["decisions"], [each for pack in found.values() for each in pack.decisions]
+        )
+        packs.add_entities(labels[chat_id]["entities"], [each for pack in found.values() for each in pack.entities])
+    return report, packs
 
 
-async def _warm(bus: Client, chat: Conversation) -> list[WarmContent]:
-    at, cursor, packs = chat.ended_at + WARM_AFTER, None, []
+async def _warm(bus: Client, chat_id: str) -> dict[str, WarmContent]:
+    """Packs of the episodes of a chat that are warm now, by episode."""
+    cursor, packs = None, dict[str, WarmContent]()
     while True:
-        page = await bus.request(ListEpisodes(chat_id=chat.chat_id, at=at, cursor=cursor))
+        page = await bus.request(ListEpisodes(chat_id=chat_id, layers=(Layer.WARM,), cursor=cursor))
         for head in page.items:
-            content = (await bus.request(GetEpisode(episode_id=head.id, at=at))).content
-            packs += [content] if isinstance(content, WarmContent) else []
+            content = (await bus.request(GetEpisode(episode_id=head.id))).content
+            packs |= {head.id: content} if isinstance(content, WarmContent) else {}
         if (cursor := page.next_cursor) is None:
             return packs
 

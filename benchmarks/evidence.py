@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean, quantiles
 from typing import Any
 
-from benchmarks.locomo import long_term_memory, pack, record
+from benchmarks.locomo import long_term_memory, pack, pack_at, record
 from benchmarks.locomo_baselines import messages_of, ranked_turns
 from benchmarks.locomo_data import Conversation, Question
 from bus_schema.lsm_search import FoundEpisodes, SearchEpisodes
@@ -100,9 +100,12 @@ async def measure(
     chats: Sequence[Conversation],
     budgets: Sequence[int],
     unanswerable: Mapping[str, Sequence[str]],
-    when_warm: Callable[[Client, Sequence[Conversation]], Awaitable[None]] | None = None,
+    when_packed: Callable[[Client], Awaitable[None]] | None = None,
 ) -> EvidenceReport:
-    """Record, pack until all is cold, ask; then the baselines. `unanswerable` are questions by chat, too."""
+    """Record, pack until all is cold, ask; then the baselines. `unanswerable` are questions by chat, too.
+
+    `when_packed` is called after the packing that follows each session by two months, when it is warm.
+    """
     report = EvidenceReport()
     with tempfile.TemporaryDirectory(prefix="mindbus-bench-") as name:
         settings = FleetSettings(data_dir=Path(name) / "data", log_level="ERROR", packer_interval_s=0)
@@ -110,9 +113,11 @@ async def measure(
             began = time.perf_counter()
             raw_ids = await record(bus, chats)
             report.import_s = round(time.perf_counter() - began, 1)
-            await pack(bus, chats, WARM_AFTER)
-            if when_warm is not None:
-                await when_warm(bus, chats)
+            ends = sorted({session[-1].time for chat in chats for session in chat.sessions}) if when_packed else []
+            for end in ends:
+                await pack_at(bus, end + WARM_AFTER)
+                if when_packed is not None:
+                    await when_packed(bus)
             await pack(bus, chats, COLD_AFTER)
             await _ask(bus, chats, budgets, raw_ids, report)
             await _ask_in_vain(bus, chats, budgets[0], unanswerable, report)

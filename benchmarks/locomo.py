@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import fmean, quantiles
 from typing import Any
@@ -99,7 +99,11 @@ async def record(bus: Client, talks: Sequence[Conversation]) -> dict[str, str]:
 
 
 async def pack(bus: Client, talks: Sequence[Conversation], after: timedelta) -> None:
-    at = max(talk.ended_at for talk in talks) + after
+    await pack_at(bus, max(talk.ended_at for talk in talks) + after)
+
+
+async def pack_at(bus: Client, at: datetime) -> None:
+    """Pack what is due at a time, however many steps it takes."""
     while not (run := await bus.request(RunPacking(at=at), timeout_s=_PATIENCE_S)).is_done:
         _say(f"packed {run.warm} warm, {run.cold} cold")
 
