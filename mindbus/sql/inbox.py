@@ -57,6 +57,7 @@ class SqlInbox:
         )
         self._recording = PreparedStatement(insert(inbox))
         self.outbox = OutboxRelay(database, tables)
+        self.prune_every_s = _PRUNE_EVERY_S
         self.damage = ""
         self._looks = Supervised(f"look at {database.schema}", self._look, _LOOK_EVERY_S)
         self._watches: list[asyncio.Task[None]] = []
@@ -110,7 +111,7 @@ class SqlInbox:
         await self._forget_old()
         await self.outbox.count_set_aside()
         self.outbox.start(transport)
-        pruning = Supervised(f"pruning of the inbox of {self.database.schema}", self._forget_old, _PRUNE_EVERY_S)
+        pruning = Supervised(f"pruning of the inbox of {self.database.schema}", self._forget_old, self.prune_every_s)
         self._watches = [asyncio.create_task(each.run(), name=each.name) for each in (self._looks, pruning)]
 
     async def stop(self) -> None:

@@ -70,6 +70,7 @@ class OutboxRelay:
         self._task: asyncio.Task[None] | None = None
         self._left_before: datetime | None = None
         self._looked_at = monotonic()
+        self.poll_s, self.look_again_s = _POLL_S, _LOOK_AGAIN_S
         # Rows of `quarantine`, as of the last count, with those set aside since.
         self.set_aside = 0
 
@@ -141,10 +142,10 @@ class OutboxRelay:
             self._left_before, self._looked_at = None, monotonic()
         await self._relay_outbox(transport)
         with suppress(TimeoutError):
-            async with asyncio.timeout(_POLL_S):
+            async with asyncio.timeout(self.poll_s):
                 await self._wake.wait()
-        if monotonic() - self._looked_at > _LOOK_AGAIN_S:
-            self._left_before = datetime.now(UTC) - timedelta(seconds=_LOOK_AGAIN_S)
+        if monotonic() - self._looked_at > self.look_again_s:
+            self._left_before = datetime.now(UTC) - timedelta(seconds=self.look_again_s)
 
     async def _republish(self, transport: Transport, before: datetime) -> None:
         """Publish, under their ids, the outcomes that nobody has marked as published since before that time.

@@ -1,11 +1,10 @@
 """Every command and every event arrives twice."""
 
-import asyncio
-
 import aio_pika
 from aio_pika.abc import AbstractExchange, AbstractIncomingMessage
 
 from mindbus.bus.topology_admin import user_of
+from mindbus.testing.wait import until
 from tests.chaos.faults.fault import Fault
 from tests.chaos.testbed import Testbed
 
@@ -24,14 +23,18 @@ async def inflict(bed: Testbed) -> int:
         for exchange in exchanges.values():
             await queue.bind(exchange, "#")
 
+        repeating: list[AbstractIncomingMessage] = []
+
         async def repeat(message: AbstractIncomingMessage) -> None:
+            repeating.append(message)
             await _repeat(message, exchanges, seen, user_of(bed.node.amqp_url))
+            repeating.remove(message)
 
         tag = await queue.consume(repeat, no_ack=True)
         await bed.last(_LASTS_S)
         await queue.cancel(tag)
         # What is being repeated ends before its channel does.
-        await asyncio.sleep(0.2)
+        await until(lambda: not repeating)
     return len(seen)
 
 

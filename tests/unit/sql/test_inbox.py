@@ -231,11 +231,9 @@ async def test_what_is_old_is_forgotten_at_a_start(open_inbox: OpenInbox) -> Non
     assert await outcome_of(instance, "msg_new") is not None
 
 
-async def test_what_grows_old_meanwhile_is_forgotten_daily(
-    open_inbox: OpenInbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mindbus.sql.inbox._PRUNE_EVERY_S", 0.05)
+async def test_what_grows_old_meanwhile_is_forgotten_daily(open_inbox: OpenInbox) -> None:
     instance = open_inbox()
+    instance.prune_every_s = 0.05
     await instance.start(Post())  # type: ignore[arg-type]  # it only publishes
     await handle(instance, "msg_old")
     async with instance.database.transaction() as session:
@@ -307,12 +305,9 @@ async def test_what_a_dead_process_committed_is_published_though_its_message_nev
     assert post.published == ["msg_0001", "msg_0002"]
 
 
-async def test_what_another_instance_has_left_is_published_after_a_while(
-    open_inbox: OpenInbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mindbus.sql.relay._LOOK_AGAIN_S", 0.05)
-    monkeypatch.setattr("mindbus.sql.relay._POLL_S", 0.01)
+async def test_what_another_instance_has_left_is_published_after_a_while(open_inbox: OpenInbox) -> None:
     post, dead, alive = Post(), open_inbox(), open_inbox()
+    alive.outbox.look_again_s, alive.outbox.poll_s = 0.05, 0.01
     await alive.start(post)  # type: ignore[arg-type]  # it only publishes
 
     await handle(dead, "msg_a", said(1))
