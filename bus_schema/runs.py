@@ -164,6 +164,14 @@ class Run(Value):
     budget_from: int = 0
 
     @property
+    def steps_in_order(self) -> tuple[Step, ...]:
+        """Steps as the card has them, the parts of each after it."""
+        whole = (step for step in self.steps if step.of is None)
+        return tuple(
+            each for step in whole for each in (step, *(part for part in self.steps if part.of == step.step_id))
+        )
+
+    @property
     def spent(self) -> Spent:
         """The cost so far."""
         return reduce(operator.add, (step.spent for step in self.steps), Spent())

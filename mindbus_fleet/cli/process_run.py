@@ -51,14 +51,14 @@ def step_table(run: Run, notes: Mapping[str, str] | None = None) -> Table:
     title = f"{run.run_id}  {run.card_name}  {run.status.value}"
     columns = ("step", "role", "status", "model", "seconds", "artifact", "sha256")
     if notes is None:
-        return table(columns, (_row(step) for step in run.steps), title)
-    rows = ((*_row(step)[:5], notes.get(step.step_id, "")) for step in run.steps)
+        return table(columns, (_row(step) for step in run.steps_in_order), title)
+    rows = ((*_row(step)[:5], notes.get(step.step_id, "")) for step in run.steps_in_order)
     return table((*columns[:5], "note"), rows, title)
 
 
 def misbehaviour_lines(run: Run) -> Iterator[str]:
     """Answers of models that were no result, one a line."""
-    for step in run.steps:
+    for step in run.steps_in_order:
         for each in step.misbehaviours:
             words = f": “{each.words}”" if each.words else ""
             kind = each.kind.value.replace("_", " ")

@@ -1,6 +1,6 @@
 """The steps of a run on a shared time scale."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote
@@ -85,16 +85,8 @@ class StepList:
                 text(self.i18n.clock((ends - run.started_at).total_seconds() * part / (_MARKS - 1)), "mb-num")
         self._rows.show(
             (step.step_id, StepItem(run, step, ends, now, notes.get(step.step_id, ""), selected))
-            for step in _in_order(run)
+            for step in run.steps_in_order
         )
-
-
-def _in_order(run: Run) -> Iterator[Step]:
-    """Steps as the card has them, the parts of each after it."""
-    for step in run.steps:
-        if step.of is None:
-            yield step
-            yield from (part for part in run.steps if part.of == step.step_id)
 
 
 class _Row:
