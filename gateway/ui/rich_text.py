@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from difflib import SequenceMatcher
 from functools import lru_cache
-from time import thread_time
 from typing import Any, Final, Literal, NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
 from markdown_it.renderer import RendererHTML
-from markdown_it.ruler import StateBase
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from nicegui import ui
 from nicegui.element import Element
@@ -33,17 +33,14 @@ class _Parser(MarkdownIt):
     def __init__(self) -> None:
         super().__init__("js-default", {"html": False, "breaks": True, "linkify": False, "typographer": False})
         self.add_render_rule("image", _as_link)
-        # Rules that match nothing, asked before all others: of each line, of each mark in it, between the phases.
+        # Rules that match nothing, asked before all others: of each line and of each mark in it.
         ends = ["paragraph", "reference", "blockquote", "list"]
-        self.block.ruler.before("table", "budget", _require_budget, {"alt": ends})
-        self.inline.ruler.before("text", "budget", _require_budget)
-        self.inline.ruler2.before("balance_pairs", "budget", _require_budget)
-        self.core.ruler.before("inline", "budget", _require_budget)
-        self.core.ruler.after("inline", "budget", _require_budget)
+        self.block.ruler.before("table", "budget", _count_look, {"alt": ends})
+        self.inline.ruler.before("text", "budget", _count_look)
 
     def layout(self, content: str) -> str:
         """HTML. Raises _TooLaborious; RecursionError where it is nested too deep."""
-        return str(self.render(content, {_ENDS_AT: thread_time() + _MOST_CPU_S}))
+        return str(self.render(content, {_LOOKS_LEFT: _MOST_LOOKS}))
 
     def validateLink(self, url: str) -> bool:  # noqa: N802  # the library's hook
         return True
@@ -63,14 +60,16 @@ def as_html(content: str) -> str:
 
     A text that is long, nested too deep or would take too long to lay out is shown as written.
     """
-    if len(content) <= _MOST_CHARS and sum(map(content.count, "*_~")) <= _MOST_EMPHASES:
+    is_short = len(content) <= _MOST_CHARS
+    if is_short and all(sum(map(content.count, marks)) <= most for marks, most in _MOST_MARKS.items()):
         with suppress(RecursionError, _TooLaborious):
             return _PARSER.layout(content)
     return f'<pre class="mb-plain">{escapeHtml(content)}</pre>'
 
 
-def _require_budget(state: StateBase, *_at: object) -> Any:
-    if thread_time() > state.env[_ENDS_AT]:
+def _count_look(state: StateBlock | StateInline, *_at: object) -> Any:
+    state.env[_LOOKS_LEFT] -= 1
+    if state.env[_LOOKS_LEFT] < 0 or len(state.tokens) > _MOST_TOKENS:
         raise _TooLaborious
     return False
 
@@ -81,13 +80,14 @@ def _as_link(_: RendererHTML, tokens: Sequence[Token], at: int, *_args: Any) -> 
 
 
 _PARSER: Final = _Parser()
-_ENDS_AT: Final = "ends_at"
-# Of processor time, so that a busy machine lays out the same texts: three times what 64,000 characters of our own
-# documentation take. With what is done between two looks it stays below 100 ms, while the gateway serves nobody else.
-_MOST_CPU_S = 0.04
+_LOOKS_LEFT: Final = "looks_left"
+# Counted, not timed, so that a text is laid out or not whatever else the machine does. 64,000 characters of our own
+# documentation take up to 5,000 looks; no text within these bounds takes 100 ms, while the gateway serves nobody else.
+_MOST_LOOKS = 7_000
+_MOST_TOKENS = 12_000
 _MOST_CHARS = 64_000
-# Those that stay open are paired in quadratic time, without a look in between.
-_MOST_EMPHASES = 6_000
+# Those that stay open are paired in quadratic time.
+_MOST_MARKS = {"*_~": 6_000, "[": 3_000}
 
 
 def json_view(value: object) -> Element:

@@ -119,8 +119,9 @@ def test_what_takes_long_to_lay_out_is_shown_as_written() -> None:
     assert as_html("<b>" + "[" * 20_000) == f'<pre class="mb-plain">&lt;b&gt;{"[" * 20_000}</pre>'
 
 
-def test_a_long_document_is_laid_out() -> None:
+def test_a_long_document_is_laid_out_however_slow_the_machine() -> None:
     assert "<table>" in as_html(DOCUMENT)
+    assert as_html(PROSE * 48).startswith("<p>")
 
 
 def test_coloured_json_is_harmless() -> None:
