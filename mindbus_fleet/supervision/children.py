@@ -16,7 +16,8 @@ from mindbus.logs import logger
 from mindbus.tasks import end
 
 FIRST_DELAY_S = 0.5
-LONGEST_DELAY_S = 30.0
+# With the start that follows, a worker is back within 15 s of the end of whatever killed it.
+LONGEST_DELAY_S = 10.0
 # Who has lived that long has recovered from whatever killed the one before.
 STABLE_AFTER_S = 60.0
 _TAIL_BYTES = 64 * 1024
