@@ -45,7 +45,7 @@ class Launch:
 
 
 class Child:
-    """Runs a worker process until it is told to stop."""
+    """Runs a worker process until it is told to stop; `changed` is called when it starts or ends, may raise OSError."""
 
     def __init__(self, group: Group, launch: Launch, changed: Callable[[], object]) -> None:
         self.group, self._launch, self._changed = group, launch, changed
@@ -109,9 +109,9 @@ class Child:
             began = time.monotonic()
             try:
                 process = self._process = await self._spawn()
-                self._changed()
+                self._tell()
                 ended_with: object = await process.wait()
-                self._changed()
+                self._tell()
             except OSError as error:
                 # As where there are no processes or descriptors left, or the log cannot be opened.
                 ended_with = error
@@ -130,6 +130,12 @@ class Child:
                 in_s=delay_s,
             )
             await asyncio.sleep(delay_s)
+
+    def _tell(self) -> None:
+        try:
+            self._changed()
+        except OSError as error:  # as on a full disk: `status` shows what was true before
+            logger().error("state of the fleet not written", reason=str(error))
 
     async def _spawn(self) -> Process:
         log = self._launch.log

@@ -74,7 +74,7 @@ class Supervisor:
         self._folder.forget_addresses()
         self._write_state()
         for group in self._groups:
-            child = Child(group, self._launch(group, self._lock), self._record)
+            child = Child(group, self._launch(group, self._lock), self._write_state)
             self._children.append(child)
             child.start()
         if self._node is not None:
@@ -123,7 +123,7 @@ class Supervisor:
         self._tasks.append(asyncio.create_task(Supervised(name, step, interval_s).run(), name=name))
 
     async def _keep_broker(self, node: PrivateNode) -> None:
-        """Start the broker again if it has died. Raises NodeError where it does not start."""
+        """Start the broker again if it has died. Raises NodeError where it does not start, OSError."""
         if node.is_running:
             await self._end_frozen_broker(node)
             return
@@ -136,7 +136,7 @@ class Supervisor:
             self._publish_address(node)
             for child in self._children:
                 child.restart()
-        self._record()
+        self._write_state()
 
     async def _end_frozen_broker(self, node: PrivateNode) -> None:
         """Kill a broker that has not answered for three heartbeats of a worker, asked once in each."""
@@ -179,12 +179,6 @@ class Supervisor:
     def _child_is_ready(self, child: Child) -> bool:
         ready = {health.name for health in self._health.all_here() if health.pid == child.pid and health.is_well}
         return ready.issuperset(child.group.workers)
-
-    def _record(self) -> None:
-        try:
-            self._write_state()
-        except OSError as error:  # as on a full disk: `status` shows what was true before
-            logger().error("state of the fleet not written", reason=str(error))
 
     def _write_state(self) -> UpState:
         node = self._node.address if self._node is not None and self._node.is_running else None

@@ -13,6 +13,7 @@ from yarl import URL
 
 from mindbus.testing.wait import eventually
 from tests.command_line import Shell, require_rabbitmq
+from tests.damaged_files import damage
 from tests.installed import FLEET
 from tests.third_party import ECHO, install
 
@@ -503,14 +504,6 @@ def test_a_fleet_that_cannot_start_says_why(tmp_path: Path) -> None:
     assert failed.returncode == 1
     assert "no store that is supported" in json.loads(failed.stdout)["error"]
     assert shell.processes() == {}
-
-
-def damage(database: Path) -> None:
-    """Overwrite a quarter of the file, its first page left as it is."""
-    size = database.stat().st_size
-    with database.open("r+b") as file:
-        file.seek(max(4096, size // 4))
-        file.write(b"\xa5" * (size // 4))
 
 
 def test_a_damaged_database_keeps_its_messages_and_says_how_to_go_on(tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ import shutil
 import signal
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 from mindbus.testing.wait import until
 from tests.chaos.faults.fault import Fault
 from tests.chaos.testbed import Testbed
+from tests.damaged_files import damage
 
 _WORKER = "audit"
 _IDLE_WITHIN_S = 60.0
@@ -31,7 +31,7 @@ async def inflict(bed: Testbed) -> int:
         with closing(sqlite3.connect(database)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         shutil.copyfile(database, backup)
-        _damage(database)
+        damage(database)
     finally:
         os.kill(supervisor, signal.SIGCONT)
     bed.wave.resume()
@@ -42,13 +42,6 @@ async def inflict(bed: Testbed) -> int:
     shutil.copyfile(backup, database)
     await bed.up()
     return 1
-
-
-def _damage(database: Path) -> None:
-    size = database.stat().st_size
-    with database.open("r+b") as file:
-        file.seek(max(4096, size // 4))
-        file.write(b"\xa5" * (size // 4))
 
 
 FAULT = Fault(inflict)

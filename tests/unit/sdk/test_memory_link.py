@@ -131,6 +131,19 @@ async def test_a_service_that_is_silent_is_left_in_peace_whatever_it_is_asked(
     counters.gate.set()
 
 
+async def test_all_attempts_of_a_call_share_its_time(link: MemoryLink, counters: MoodyCounters) -> None:
+    counters.gate.clear()
+
+    async with asyncio.timeout(5):
+        with link.within(0.2), pytest.raises(MemorySilent):
+            await link.ask(ADD)
+        with link.within(0), pytest.raises(MemorySilent, match="no time is left"):
+            await link.ask(GetCounter(name="drafts"))
+
+    counters.gate.set()
+    assert len(counters.heard) == 1
+
+
 def test_what_a_message_mints_it_mints_again() -> None:
     envelope = Envelope.model_validate(an_envelope())
     minted_by = []

@@ -12,10 +12,13 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from benchmarks.servers.postgres import PrivatePostgres
+from mindbus.bus.memory import MemoryBroker, MemoryTransport
 from mindbus.sql.database import Database
-from mindbus.sql.errors import DatabaseAway
+from mindbus.sql.errors import DatabaseAway, DatabaseDamaged
+from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.postgresql import TimedConnection
 from storage_service.tables import InputRow, TraceMemberRow
+from tests.damaged_files import damage
 from tests.postgres import DatabaseOf
 
 
@@ -75,6 +78,13 @@ async def test_a_row_must_point_at_something(database_of: DatabaseOf) -> None:
             await session.execute(insert(InputRow).values(artifact_id="art_absent", input_id="art_absent"))
 
     await database.dispose()
+
+
+async def test_a_damaged_file_is_found_before_a_message_is_taken(sqlite: Database) -> None:
+    damage(Path(sqlite.url.database or ""))
+
+    with pytest.raises(DatabaseDamaged, match=r"storage\.db is damaged .*put a backup in its place"):
+        await SqlInbox(sqlite).start(MemoryTransport(MemoryBroker()))
 
 
 async def test_writers_of_sqlite_wait_for_each_other(sqlite: Database) -> None:

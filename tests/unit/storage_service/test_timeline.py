@@ -6,7 +6,10 @@ import pytest
 
 from bus_schema.envelope import Envelope, Kind
 from bus_schema.ids import mint
+from bus_schema.storage_maintenance import GetStorageStats
 from bus_schema.timeline import GetTimeline, GetTimelineBuckets, TimelineEvent
+from mindbus.testing import run_task
+from storage_service.maintenance.survey import MaintenanceRules
 from storage_service.timeline import Timeline
 from tests.clocks import NOON
 from tests.storage_kit import OpenDepot
@@ -74,6 +77,20 @@ async def test_events_leave_once_their_time_is_over(timeline: Timeline) -> None:
 
     assert await timeline.extent() == (1, last.time)
     assert await ids(timeline) == [last.event_id]
+
+
+async def test_a_worker_prunes_what_its_statistics_say(open_depot: OpenDepot) -> None:
+    depot = open_depot(rules=MaintenanceRules(timeline_kept=timedelta(days=2)))
+    timeline = depot.storage.timeline
+    await record(timeline, old := an_event(0), an_event(2000))
+    depot.clock.advance(days=2, minutes=1)
+
+    stats = await depot.handle(GetStorageStats(), by="user.local")
+    await run_task(depot.worker, "prune_timeline")
+
+    assert (stats.events, stats.oldest_event) == (2, old.time)
+    assert stats.kept_days.items() >= {"events in the timeline": 2, "events that no worker takes": 10}.items()
+    assert await timeline.extent() == (1, NOON + timedelta(minutes=2000))
 
 
 async def test_an_id_may_be_as_long_as_the_wire_allows(timeline: Timeline) -> None:

@@ -9,7 +9,7 @@ from mindbus.health import is_alive
 from mindbus.testing.wait import until
 from mindbus_fleet.supervision.children import Child, Group, Launch, rotate_logs, tail
 
-Start = Callable[[str], Child]
+Start = Callable[..., Child]
 
 
 @pytest.fixture
@@ -21,9 +21,9 @@ def log(tmp_path: Path) -> Path:
 def start(tmp_path: Path, log: Path) -> Iterator[Start]:
     lock = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
 
-    def started(script: str) -> Child:
+    def started(script: str, changed: Callable[[], object] = lambda: None) -> Child:
         launch = Launch(["sh", "-c", script], {"PATH": os.environ["PATH"]}, lock, log)
-        child = Child(Group("worker", ("worker",)), launch, lambda: None)
+        child = Child(Group("worker", ("worker",)), launch, changed)
         child.start()
         return child
 
@@ -73,6 +73,19 @@ async def test_who_cannot_be_started_is_started_once_that_is_mended(start: Start
     log.parent.unlink()
 
     await until(lambda: child.pid)
+    await child.stop(5)
+
+
+async def test_who_dies_while_the_disk_is_full_comes_back(start: Start, tmp_path: Path) -> None:
+    state = tmp_path / "no folder" / "up.json"
+    child = start("exec sleep 60", lambda: state.write_text("running"))
+    await until(lambda: child.pid)
+    first = child.pid
+
+    child.kill()
+
+    await until(lambda: child.pid not in (None, first))
+    assert child.deaths == 1
     await child.stop(5)
 
 

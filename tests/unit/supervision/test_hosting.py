@@ -1,16 +1,19 @@
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import structlog
 
 import mindbus
 from bus_schema.fleet import Heartbeat
 from config.settings import FleetSettings
 from mindbus.bus.connection import connect
-from mindbus.health import HealthFolder
+from mindbus.health import HealthFolder, WorkerUnhealthy
+from mindbus.sql.errors import DatabaseDamaged
 from mindbus.testing.wait import until
 from mindbus.worker_host import WorkerMisnamed, host
 
@@ -99,6 +102,67 @@ async def test_a_draining_worker_says_how_many_messages_it_handles(settings: Fle
         HELD.set()
         await hosting
     assert health.all_here() == []
+
+
+async def test_a_health_file_that_cannot_be_written_ends_no_heartbeat(settings: FleetSettings) -> None:
+    stop, health = asyncio.Event(), HealthFolder(settings)
+    with structlog.testing.capture_logs() as said:
+        hosting = asyncio.create_task(host({"hosted": HostedWorker}, settings, stop))
+        await until(lambda: [found for found in health.all_here() if found.is_well])
+
+        folder = settings.run_dir / "health"
+        folder.rename(folder.with_name("elsewhere"))
+        folder.write_text("no folder")
+        await until(lambda: [line for line in said if line.get("task") == "hosted health"])
+        folder.unlink()
+
+        await until(lambda: [found for found in health.all_here() if found.is_well])
+        stop.set()
+        await hosting
+
+
+class DamagedWorker(HostedWorker):
+    @mindbus.on_command
+    async def answer(self, command: Ask) -> Answer:
+        raise DatabaseDamaged("hosted.db", "malformed")
+
+
+async def test_a_worker_whose_database_is_damaged_says_so_and_leaves_its_messages(settings: FleetSettings) -> None:
+    health = HealthFolder(settings)
+    async with connect(settings=settings) as bus:
+        stop = asyncio.Event()
+        hosting = asyncio.create_task(host({"hosted": DamagedWorker}, settings, stop))
+        await until(lambda: [found for found in health.all_here() if found.is_well])
+        asking = asyncio.create_task(bus.request(Ask(text="да")))
+        await until(lambda: [found for found in health.all_here() if not found.is_well])
+        with pytest.raises(WorkerUnhealthy, match=r"hosted\.db is damaged .*put a backup in its place"):
+            health.require("hosted")
+        stop.set()
+        await hosting
+
+        stop = asyncio.Event()
+        hosting = asyncio.create_task(host({"hosted": HostedWorker}, settings, stop))
+        assert (await asking).text == "ДА"
+        stop.set()
+        await hosting
+
+
+async def test_metrics_are_served_to_this_machine_alone(settings: FleetSettings) -> None:
+    stop, health = asyncio.Event(), HealthFolder(settings)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    hosting = asyncio.create_task(
+        host({"hosted": HostedWorker}, settings.model_copy(update={"metrics_port": port}), stop)
+    )
+    await until(lambda: [found for found in health.all_here() if found.is_well])
+
+    socket.create_connection(("127.0.0.1", port), timeout=2).close()
+    with pytest.raises(OSError, match=r"refused|assign|unreachable|timed out"):
+        # Another address of the loopback interface, as that of a network would be.
+        socket.create_connection(("127.0.0.2", port), timeout=2)
+
+    stop.set()
+    await hosting
 
 
 async def test_a_worker_goes_by_one_name_and_one_that_cannot_run_leaves_the_reason(settings: FleetSettings) -> None:
