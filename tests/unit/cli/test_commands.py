@@ -2,15 +2,19 @@
 
 import json
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from bus_schema.codes import State
 from config.settings import FleetSettings
 from mindbus.cli.main import COMMANDS, app
+from mindbus.health import HealthFolder
 from mindbus.redaction import without_secrets
 
 Invoke = Callable[..., Result]
@@ -282,6 +286,21 @@ def test_doctor_passes_on_mere_warnings(mindbus: Invoke) -> None:
     assert statuses["Broker"] == statuses["Workers"] == "warning"
     assert "mindbus up -d" in next(check["detail"] for check in report["checks"] if check["check"] == "Workers")
     assert statuses["Python"] == statuses["Data folder"] == statuses["File store"] == "ok"
+
+
+def test_doctor_tells_of_what_was_set_aside_and_what_a_worker_notes(mindbus: Invoke, tmp_path: Path) -> None:
+    HealthFolder(FleetSettings(data_dir=tmp_path / "data")).report("storage", State.READY, "a clock is 290 s ahead")
+    with closing(sqlite3.connect(tmp_path / "data" / "storage.db")) as database:
+        database.execute("CREATE TABLE quarantine (seq INTEGER)")
+        database.execute("INSERT INTO quarantine VALUES (1)")
+        database.commit()
+
+    checks = {check["check"]: check for check in json.loads(mindbus("doctor", "--json").stdout)["checks"]}
+
+    worker, database_check = checks["Worker storage"], checks["Database of storage"]
+    assert (worker["status"], database_check["status"]) == ("warning", "warning")
+    assert worker["detail"].endswith("; a clock is 290 s ahead")
+    assert "1 unreadable messages in its table quarantine" in database_check["detail"]
 
 
 def test_cards_and_roles_are_checked_listed_and_drawn(mindbus: Invoke, tmp_path: Path) -> None:

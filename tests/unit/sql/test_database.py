@@ -83,6 +83,8 @@ async def test_a_row_must_point_at_something(database_of: DatabaseOf) -> None:
 async def test_a_damaged_file_is_found_before_a_message_is_taken(sqlite: Database) -> None:
     damage(Path(sqlite.url.database or ""))
 
+    with pytest.raises(DatabaseDamaged):
+        await sqlite.read(lambda connection: connection.execute(text("PRAGMA journal_mode")).all())
     with pytest.raises(DatabaseDamaged, match=r"storage\.db is damaged .*put a backup in its place"):
         await SqlInbox(sqlite).start(MemoryTransport(MemoryBroker()))
 
