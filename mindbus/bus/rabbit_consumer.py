@@ -48,6 +48,7 @@ class RabbitConsumer:
     ) -> None:
         self._link, self._topology, self._queue = link, topology, queue
         self._prefetch, self._deliver, self._on_begin = prefetch, deliver, on_begin
+        self.check_s, self.cautious_s = _CHECK_S, _CAUTIOUS_S
         self._is_ready = asyncio.Event()
         self._channel: ConsumingChannel | None = None
         self._tag: str | None = None
@@ -143,7 +144,7 @@ class RabbitConsumer:
         while not channel.lost.is_set():
             delivered = channel.delivered
             try:
-                async with asyncio.timeout(_CHECK_S):
+                async with asyncio.timeout(self.check_s):
                     await channel.lost.wait()
             except TimeoutError:
                 await self._check(channel, idle=channel.delivered == delivered)
@@ -172,7 +173,7 @@ class RabbitConsumer:
     ) -> None:
         incoming = RabbitIncoming(channel, tag, exchange, routing_key, content, self._link.receiver)
         if self._is_cautious:
-            self._trusts_at = monotonic() + _CAUTIOUS_S
+            self._trusts_at = monotonic() + self.cautious_s
             if not incoming.headers.get(_DELIVERIES):
                 self._meets_new.set()
             if self._widening is None:

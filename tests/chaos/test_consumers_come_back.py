@@ -13,6 +13,9 @@ import pytest
 from config.settings import FleetSettings
 from mindbus import BusUnavailable
 from mindbus.bus.deadletters import DeadLetter, DeadLetters
+from mindbus.bus.rabbit import RabbitTransport
+from mindbus.bus.transport import Incoming
+from mindbus.runtime.provision import queues_of
 from mindbus.testing.wait import until
 from mindbus_fleet.node.private import PrivateNode
 from tests.brokers import registered
@@ -226,18 +229,12 @@ async def _given_up(dead: DeadLetters) -> list[DeadLetter]:
     return [letter for letter in await dead.look("greeter") if letter.replayed_by]
 
 
-class Patient(Greeter):
-    concurrency = 32
-
-
 async def test_messages_that_take_long_are_handled_side_by_side_after_a_crash(
-    vhost: str, vhost_url: str, settings: FleetSettings, management: Management, monkeypatch: pytest.MonkeyPatch
+    vhost: str, vhost_url: str, settings: FleetSettings, management: Management
 ) -> None:
     """Each may wait for those behind it; and a consumer that takes one at a time is not one that gets nothing."""
-    monkeypatch.setattr("mindbus.bus.rabbit_consumer._CAUTIOUS_S", 2.0)
-    monkeypatch.setattr("mindbus.bus.rabbit_consumer._CHECK_S", 0.2)
-    async with fleet_of(Patient, settings=settings):
-        pass
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        topology = queues_of(fleet[Greeter])
     async with raw_publisher(vhost_url) as raw:
         for _ in range(3):
             await raw.envelope(an_envelope(type="mb.cmd.greeter.hold.v1", data={}))
@@ -245,12 +242,16 @@ async def test_messages_that_take_long_are_handled_side_by_side_after_a_crash(
         queue = await (await connection.channel()).get_queue("mb.q.greeter", ensure=False)
         for _ in range(3):
             await queue.get()
+    transport, at_work = RabbitTransport(vhost_url, "test"), list[Incoming]()
 
-    async with fleet_of(Patient, settings=settings) as fleet:
-        await until(lambda: fleet[Patient].held)
-        assert fleet[Patient].held == 1
-        await until(lambda: fleet[Patient].held == 3)
-        fleet[Patient].gate.set()
-        await until(lambda: _depth(management, vhost, 0), what="an empty queue")
+    consumer = transport.consume(topology, "mb.q.greeter", 32, at_work.append)
+    consumer.cautious_s, consumer.check_s = 2.0, 0.2
 
-        assert fleet[Patient].held == 3
+    await until(lambda: at_work)
+    assert len(at_work) == 1
+    await until(lambda: len(at_work) == 3)
+    for incoming in at_work:
+        await incoming.ack()
+    await until(lambda: _depth(management, vhost, 0), what="an empty queue")
+    assert len(at_work) == 3
+    await transport.close()
