@@ -1,5 +1,6 @@
 """Structured logs: a fixed event name, fields beside it."""
 
+import asyncio
 import logging
 import sys
 from collections.abc import Callable
@@ -116,6 +117,30 @@ def _standard_logger() -> "FilteringBoundLogger":
         wrapper_class=structlog.stdlib.BoundLogger,
     )
     return log
+
+
+class RepeatedErrors:
+    """Errors of which there may be thousands: logs the first, and at the end of `within_s` seconds how many came since.
+
+    Equal are those with the same fields; `of_first` are fields of the first alone.
+    """
+
+    def __init__(self, event: str, within_s: float = 10.0) -> None:
+        self._event, self._within_s = event, within_s
+        self._repeated: dict[tuple[object, ...], int] = {}
+
+    def log(self, of_first: dict[str, object], **fields: object) -> None:
+        key = tuple(fields.values())
+        if key in self._repeated:
+            self._repeated[key] += 1
+            return
+        self._repeated[key] = 0
+        logger().error(self._event, **of_first, **fields)
+        asyncio.get_running_loop().call_later(self._within_s, self._sum_up, key, fields)
+
+    def _sum_up(self, key: tuple[object, ...], fields: dict[str, object]) -> None:
+        if repeated := self._repeated.pop(key):
+            logger().error(self._event, repeated=repeated, **fields)
 
 
 def _as_record(_logger: object, _method: str, fields: "EventDict") -> tuple[tuple[str], dict[str, Any]]:

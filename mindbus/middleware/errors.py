@@ -1,7 +1,7 @@
 """Error mapping: the one place that decides by an exception's `ending` how the message ends (DESIGN §3)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from bus_schema.envelope import Envelope
@@ -14,7 +14,7 @@ from mindbus.bus.topology import Rung
 from mindbus.bus.transport import Incoming, Outgoing
 from mindbus.bus.worker import Worker
 from mindbus.errors import Ending, Expired, MindBusError, Rejected
-from mindbus.logs import logger
+from mindbus.logs import RepeatedErrors, logger
 from mindbus.redaction import without_secrets
 
 
@@ -27,6 +27,7 @@ class ErrorMapping:
     ladder: Sequence[Rung]
     queue: str
     clocks: ClockOffsets
+    deaths: RepeatedErrors = field(default_factory=lambda: RepeatedErrors("dead-lettered"))
 
     async def outcome_of(self, error: Exception, incoming: Incoming, message: Decoded) -> Outcome:
         """The outcome of a message whose handling raised."""
@@ -56,7 +57,7 @@ class ErrorMapping:
 
     async def dead_letter(self, incoming: Incoming, code: Code, reason: str, envelope: Envelope | None) -> Outcome:
         """A copy in the service's dead queue, and an error reply if a reply is expected."""
-        logger().error("dead-lettered", queue=self.queue, id=incoming.properties.message_id, code=code, reason=reason)
+        self.deaths.log({"id": incoming.properties.message_id}, queue=self.queue, code=code, reason=reason)
         copy = dead_copy(incoming, self.worker.name, self.queue, code, reason)
         replies = await answer(self.sender, envelope, _error(code, reason, {})) if envelope else ()
         return Outcome("dead", replies, copy)

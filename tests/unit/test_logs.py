@@ -3,6 +3,11 @@
 import subprocess
 import sys
 
+import structlog
+
+from mindbus.logs import RepeatedErrors
+from mindbus.testing.wait import until
+
 BEGIN = "from mindbus.logs import configure_logs, logger\n"
 EVENTS = "logger().debug('fine'); logger().info('connected'); logger().warning('lost', reason='no reply', tries=3)\n"
 CLIENT = """
@@ -51,6 +56,23 @@ def test_workers_and_commands_keep_their_logs() -> None:
 
     assert "connected" in printed
     assert "lost" in printed
+
+
+async def test_of_errors_that_are_equal_the_first_is_logged_then_their_number() -> None:
+    with structlog.testing.capture_logs() as said:
+        errors = RepeatedErrors("dead-lettered", within_s=0.05)
+        for number in range(3000):
+            errors.log({"id": f"msg_{number}"}, reason="malformed")
+        errors.log({"id": "msg_other"}, reason="expired")
+        await until(lambda: len(said) == 3)
+        errors.log({"id": "msg_later"}, reason="malformed")
+
+    assert [(line.get("id"), line["reason"], line.get("repeated")) for line in said] == [
+        ("msg_0", "malformed", None),
+        ("msg_other", "expired", None),
+        (None, "malformed", 2999),
+        ("msg_later", "malformed", None),
+    ]
 
 
 def test_a_full_disk_ends_nobody_who_logs() -> None:
