@@ -80,13 +80,24 @@ async def test_a_row_must_point_at_something(database_of: DatabaseOf) -> None:
     await database.dispose()
 
 
-async def test_a_damaged_file_is_found_before_a_message_is_taken(sqlite: Database) -> None:
+async def test_damage_that_nobody_has_met_is_found_before_a_message_is_taken(sqlite: Database) -> None:
+    numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
+    async with sqlite.transaction() as session:
+        await session.execute(text(f"CREATE TABLE large AS {numbers} SELECT i, hex(randomblob(500)) AS x FROM n"))
+    await sqlite.truncate_log()
+    damage(Path(sqlite.url.database or ""))
+    async with sqlite.reading() as session:
+        assert await session.scalar(text("SELECT count(*) FROM inbox")) == 0
+
+    with pytest.raises(DatabaseDamaged, match=r"(?s)storage\.db is damaged .*put a backup in its place"):
+        await SqlInbox(sqlite).start(MemoryTransport(MemoryBroker()))
+
+
+async def test_damage_that_a_query_meets_is_no_error_of_its_own(sqlite: Database) -> None:
     damage(Path(sqlite.url.database or ""))
 
     with pytest.raises(DatabaseDamaged):
-        await sqlite.read(lambda connection: connection.execute(text("PRAGMA journal_mode")).all())
-    with pytest.raises(DatabaseDamaged, match=r"storage\.db is damaged .*put a backup in its place"):
-        await SqlInbox(sqlite).start(MemoryTransport(MemoryBroker()))
+        await sqlite.read(lambda connection: connection.execute(text("SELECT * FROM inbox")).all())
 
 
 async def test_writers_of_sqlite_wait_for_each_other(sqlite: Database) -> None:
