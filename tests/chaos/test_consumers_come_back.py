@@ -24,7 +24,6 @@ from tests.greetings import Greet, Greeter, Hold, Listener
 from tests.management import Management
 from tests.raw_amqp import an_envelope, raw_publisher
 
-FROZEN_S = 30
 pytestmark = pytest.mark.chaos
 
 
@@ -113,18 +112,21 @@ async def _depth(management: Management, vhost: str, depth: int) -> bool:
     return (await management.queue("mb.q.greeter", vhost)).depth == depth
 
 
-async def test_after_the_broker_was_frozen_for_half_a_minute(own_node: PrivateNode, tmp_path: Path) -> None:
-    settings = settings_for(own_node.amqp_url, tmp_path)
+@pytest.mark.parametrize("frozen_s", [0, pytest.param(30, marks=pytest.mark.proof)])
+async def test_after_the_broker_was_frozen_until_publishers_gave_up(
+    used_node: PrivateNode, tmp_path: Path, frozen_s: float
+) -> None:
+    settings = settings_for(used_node.amqp_url, tmp_path)
     async with fleet_of(Greeter, settings=settings) as fleet:
         await fleet.bus.request(Greet(name="before"))
-        own_node.freeze()
+        used_node.freeze()
         frozen_at = time.monotonic()
         try:
             with pytest.raises(BusUnavailable, match="cannot be reached, or does not confirm"):
                 await fleet.bus.send(Greet(name="into the ice"))
-            await until(lambda: time.monotonic() - frozen_at > FROZEN_S, FROZEN_S + 5)
+            await until(lambda: time.monotonic() - frozen_at > frozen_s, frozen_s + 5)
         finally:
-            own_node.thaw()
+            used_node.thaw()
 
         await greets_again(fleet, "after", within_s=60)
 
@@ -189,7 +191,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("concurrency", [1, 32])
+@pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.proof), 32])
 async def test_a_message_that_kills_its_worker_ends_among_the_dead_alone(
     vhost: str, vhost_url: str, settings: FleetSettings, management: Management, concurrency: int
 ) -> None:

@@ -24,7 +24,7 @@ STEPS = ("research", "ideas", "draft", "critique", "edit", "final")
 MODEL_TAKES_S = 0.3
 OUTAGE_S = 60
 # Shorter than the three tries that storage is given.
-HICCUP_S = 8
+HICCUP_S = 4
 pytestmark = [pytest.mark.chaos, pytest.mark.rabbit]
 
 
@@ -125,6 +125,7 @@ async def test_a_role_is_killed_when_its_artifact_has_just_been_registered(fleet
     assert paid_again(run) == set()
 
 
+@pytest.mark.proof
 async def test_storage_is_killed(fleet: WholeFleet) -> None:
     async with fleet.run(BRIEF_FILE) as run:
         await run.call("draft", "self-critique", "answered")
