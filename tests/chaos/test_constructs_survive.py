@@ -127,8 +127,9 @@ async def made_once(fleet: Fleet, run: Run) -> None:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 28), marks=pytest.mark.proof)], ids=["3", "25"])
-async def test_somebody_is_killed_within_every_construct(fleet: Fleet, seeds: range) -> None:
+# By seed 2 each of the victims is killed.
+@pytest.mark.parametrize("seeds", [(2,), pytest.param((0, 1, *range(3, 28)), marks=pytest.mark.proof)], ids=["1", "27"])
+async def test_somebody_is_killed_within_every_construct(fleet: Fleet, seeds: tuple[int, ...]) -> None:
     for seed in seeds:
         dice = random.Random(seed)
         fleet.calls.write_text("")
