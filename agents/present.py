@@ -1,6 +1,7 @@
 """The present, for prompts: date with weekday, clock time, time zone, and who the user is; clocks of simulated users.
 
-In a prompt it is a block at the end of the system message, in the user's language:
+In a prompt it is a block before the user's last words, in the user's language: an endpoint that keeps what it has read
+of a prompt reads the instructions, the tools and the talk before it once, not each minute.
 
     <present>
     Now: Monday, 23 November 2026, 08:45 (2026-11-23T08:45+03:00, Europe/Moscow)
@@ -12,7 +13,7 @@ In a prompt it is a block at the end of the system message, in the user's langua
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from bus_schema.users import User
@@ -75,14 +76,14 @@ class Present:
         return f"{day_text(self.now, language)}, {self.now:%H:%M}"
 
 
-def with_present(system: str, present: Present | None, language: Language) -> str:
-    """A system message that ends with the present."""
-    return f"{system.rstrip()}\n\n{present.block(language)}" if present else system
+def without_present(text: str) -> str:
+    """A text without such a block."""
+    return _BLOCK.sub("", text)
 
 
-def parse_present(system: str) -> Present | None:
-    """The present of a system message that has such a block."""
-    block = _BLOCK.search(system)
+def parse_present(text: str) -> Present | None:
+    """The present of a text that has such a block."""
+    block = _BLOCK.search(text)
     now = _NOW.search(block[1].splitlines()[0]) if block else None
     if block is None or now is None:
         return None
@@ -97,7 +98,7 @@ def parse_present(system: str) -> Present | None:
     )
 
 
-def day_text(day: datetime, language: Language) -> str:
+def day_text(day: date, language: Language) -> str:
     """A day with its weekday, such as "Monday, 23 November 2026"."""
     weekdays, months = _NAMES[language]
     year = f"{day.year} г." if language is Language.RUSSIAN else str(day.year)

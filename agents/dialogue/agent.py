@@ -1,6 +1,5 @@
 """Dialogue agent: the next turn from what was said, what is remembered, and sub-agents that can help."""
 
-import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,8 +9,8 @@ from agents.dialogue.generation import AnswerGeneration, RetryBudget
 from agents.models.conversation import chat_prompt, fit_window, message_tokens, normalise_calls
 from agents.models.errors import EmptyAnswer
 from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
-from agents.models.prompt import MEMORY, PRESENT, UNCERTAIN, Material, PromptBudget
-from agents.present import Present, with_present
+from agents.models.prompt import MEMORY, UNCERTAIN, Material, PromptBudget, with_present
+from agents.present import Present
 from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
 from bus_schema.history import DEFAULT_CONTEXT_TOKENS
 from language.words import Language, estimated_tokens, language_of
@@ -19,12 +18,6 @@ from language.words import Language, estimated_tokens, language_of
 _LONGEST_TEXT = 300
 # The labels around a piece of memory.
 _LABEL_TOKENS = 25
-# Words of a message that the answer may need the date for.
-_OF_TIME = re.compile(
-    r"\b(?:days?|dates?|time|week\w*|months?|years?|today|tonight|tomorrow|yesterday|now|сегодня|завтра|вчера|сейчас|"
-    r"д(?:ень|ня|ней|ни)|числ[оа]|дат[аеуы]|врем\w+|час\w*|недел\w+|месяц\w*|год\w*)\b",
-    re.IGNORECASE,
-)
 _NO_END = {
     Language.ENGLISH: "I have asked sub-agents {n} times without coming to an end. This is the last I heard: {last}",
     Language.RUSSIAN: "Обращений к подагентам было {n}, но конца нет. Вот последнее, что удалось узнать: {last}",
@@ -161,21 +154,19 @@ class DialogueAgent:
             Material(snippet.id, UNCERTAIN if snippet.is_uncertain else MEMORY, snippet.text)
             for snippet in fitting_memory(memory, budget)
         ]
-        if present and said and _OF_TIME.search(said[-1].content):
-            materials.append(Material("now", PRESENT, present.moment(_language(said, present))))
-        return chat_prompt(self._system(said, present), fit_window(said, budget.window), materials)
+        language = _language(said, present)
+        asked = chat_prompt(self._guide(language).system, fit_window(said, budget.window), materials)
+        return with_present(asked, present, language)
 
     def prompt_budget(
         self, said: Sequence[ModelMessage], present: Present | None = None, tools: Sequence[Tool] = ()
     ) -> PromptBudget:
         """Budget of the prompt that answers the last of these messages; memory has what the window leaves."""
-        guide = self._guide(_language(said, present))
-        budget = PromptBudget.of(self.context_tokens, self._system(said, present), tools, guide.model.max_tokens)
-        return budget.with_spare(budget.window - message_tokens(fit_window(said, budget.window)))
-
-    def _system(self, said: Sequence[ModelMessage], present: Present | None) -> str:
         language = _language(said, present)
-        return with_present(self._guide(language).system, present, language)
+        guide = self._guide(language)
+        fixed = guide.system + (present.block(language) if present else "")
+        budget = PromptBudget.of(self.context_tokens, fixed, tools, guide.model.max_tokens)
+        return budget.with_spare(budget.window - message_tokens(fit_window(said, budget.window)))
 
     def _guide(self, language: Language) -> Guide:
         return self._guides[language]

@@ -7,8 +7,8 @@ the assistant stands in a turn of the user, since not every model takes system m
     ...
     </instruction>
 
-Memory precedes the last turn's own words, as material (see `agents.models.prompt`); the system message may end with the
-present (see `agents.present`). Users cannot write such blocks: in their words the tags are taken apart.
+The present (see `agents.present`) and memory, as material (see `agents.models.prompt`), precede the last turn's own
+words. Users cannot write such blocks: in their words the tags are taken apart.
 """
 
 import re
@@ -90,13 +90,13 @@ def parse_conversation(messages: Sequence[ModelMessage]) -> Conversation:
     return Conversation(
         words=_INSTRUCTION.sub("", asked.instructions).strip(),
         instruction=instructions[-1] if instructions and is_last else None,
-        memory=tuple(each for each in asked.materials if each.type != prompt.PRESENT),
+        memory=asked.materials,
         results=tuple(message for message in since if message.role == "tool"),
         earlier=tuple(
             ChatTurn("assistant" if turn.role == "assistant" else "user", _INSTRUCTION.sub("", turn.content).strip())
             for turn in turns[:-1]
         ),
-        present=parse_present("\n".join(message.content for message in messages if message.role == "system")),
+        present=parse_present(last),
     )
 
 

@@ -1,6 +1,7 @@
 """A language model that makes the calls which the user asks for in so many words: delegations, the user's tasks.
 
-Small models answer such a request in words, repeat a call without end, or write a call as text.
+Small models answer such a request in words, repeat a call without end, or write a call as text. Nor do they read the
+calendar: what day it is, is told from the clock.
 """
 
 import json
@@ -27,7 +28,8 @@ from agents.models.language_model import (
     Tool,
     ToolCall,
 )
-from language.words import terms, words
+from agents.models.present_answers import answer_from_clock
+from language.words import language_of, terms, words
 
 _NONE = timedelta(0)
 
@@ -55,7 +57,8 @@ class ExplicitRequestModel:
     async def stream(
         self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
     ) -> AsyncIterator[Chunk]:
-        async for chunk in self._answer(messages, tools, params):
+        told = _told_by_clock(messages)
+        async for chunk in self._saying(told) if told else self._answer(messages, tools, params):
             yield chunk
 
     def _answer(
@@ -170,6 +173,13 @@ class ExplicitRequestModel:
             results = [message.content for message in with_plain_results(since) if message.role == "tool"]
             async for chunk in self._saying(results[-1] if results else written.text):
                 yield chunk
+
+
+def _told_by_clock(messages: Sequence[ModelMessage]) -> str:
+    asked = parse_conversation(messages)
+    if asked.instruction or since_user(messages)[1]:
+        return ""
+    return answer_from_clock(asked.words, asked.present, language_of(asked.words))
 
 
 class _WrittenCall(Exception):  # an answer, not a failure of the model

@@ -22,9 +22,9 @@ from typing import Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.models.language_model import DEFAULTS, Chunk, Completion, LanguageModel, ModelMessage, ModelParams, Tool
-from agents.present import Present, with_present
+from agents.present import Present, without_present
 from bus_schema.glm import Explanation, FoundKem
-from language.words import MESSAGE_TOKENS, estimated_tokens, first_words, language_of, words
+from language.words import MESSAGE_TOKENS, Language, estimated_tokens, first_words, language_of, words
 
 Step = Literal["write", "self-critique", "revise"]
 ATTEMPT = "attempt"
@@ -37,8 +37,6 @@ _BLOCK = re.compile(
 MEMORY = "memory"
 # Memory that may not bear on the matter.
 UNCERTAIN = "uncertain memory"
-# The date again, beside the question: small models have forgotten the system message when they come to it.
-PRESENT = "present"
 _LONGEST_WORDS = 120
 
 
@@ -94,7 +92,7 @@ def read(messages: Sequence[ModelMessage]) -> Prompt:
         task=task[1].lower() if task else "",
         step=_step(task[2] if task else None),
         materials=tuple(Material(id, type, _unguarded(text)) for id, type, text in _BLOCK.findall(user)),
-        instructions=_BLOCK.sub("", user).strip(),
+        instructions=without_present(_BLOCK.sub("", user)).strip(),
     )
 
 
@@ -198,8 +196,21 @@ def _declaration(tool: Tool) -> str:
     return f"{tool.name} {tool.description} {json.dumps(tool.parameters, ensure_ascii=False)}"
 
 
+def with_present(
+    messages: Sequence[ModelMessage], present: Present | None, language: Language | None = None
+) -> tuple[ModelMessage, ...]:
+    """The messages with the present before the user's last words, in their language if no other is given."""
+    last = max((place for place, message in enumerate(messages) if message.role == "user"), default=None)
+    if present is None or last is None:
+        return tuple(messages)
+    words = messages[last].content
+    block = present.block(language or present.language or language_of(words))
+    told = messages[last].model_copy(update={"content": f"{block}\n\n{words}"})
+    return (*messages[:last], told, *messages[last + 1 :])
+
+
 class PresentModel:
-    """Appends the present to the system message of each prompt; closing it leaves the model itself open."""
+    """Says the present in each prompt; closing it leaves the model itself open."""
 
     def __init__(self, model: LanguageModel, present: Present) -> None:
         self._model, self._present = model, present
@@ -216,20 +227,15 @@ class PresentModel:
         schema: type[BaseModel] | None = None,
         params: ModelParams = DEFAULTS,
     ) -> Completion:
-        return await self._model.complete(self._with_present(messages), tools=tools, schema=schema, params=params)
+        return await self._model.complete(
+            with_present(messages, self._present), tools=tools, schema=schema, params=params
+        )
 
     async def stream(
         self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
     ) -> AsyncIterator[Chunk]:
-        async for chunk in self._model.stream(self._with_present(messages), tools=tools, params=params):
+        async for chunk in self._model.stream(with_present(messages, self._present), tools=tools, params=params):
             yield chunk
 
     async def aclose(self) -> None:
         """Leave the model open: it belongs to whoever opened it."""
-
-    def _with_present(self, messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
-        if not messages or messages[0].role != "system":
-            return messages
-        language = self._present.language or language_of(messages[-1].content)
-        told = with_present(messages[0].content, self._present, language)
-        return (messages[0].model_copy(update={"content": told}), *messages[1:])

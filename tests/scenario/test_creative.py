@@ -167,7 +167,7 @@ async def test_a_role_is_told_the_date_and_who_has_started_the_run(stage: Stage)
         await stage.order(await stage.brief(), started_by="user.wei")
         await stage.ending(StepCompleted)
 
-    present = parse_present(model.prompts[0][0].content)
+    present = parse_present(model.prompts[0][1].content)
     assert present is not None
     assert (present.name, present.zone) == ("Wei Zhang", "Asia/Shanghai")
     assert abs(present.now - datetime.now(UTC)) < timedelta(minutes=5)

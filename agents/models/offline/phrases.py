@@ -106,6 +106,7 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "day_today": ("Today is {day}.", "Сегодня {day}"),
     "day_tomorrow": ("Tomorrow is {day}.", "Завтра {day}"),
     "day_yesterday": ("Yesterday was {day}.", "Вчера было: {day}"),
+    "day_other": ("That is {day}.", "Это {day}"),
     "your_zone": ("Your time zone is {said}.", "Ваш часовой пояс — {said}."),
     "your_role": ("Your role: {said}.", "Ваша роль: {said}."),
     "your_projects": ("Your projects: {said}.", "Ваши проекты: {said}."),

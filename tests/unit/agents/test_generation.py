@@ -16,9 +16,9 @@ from agents.models.errors import AnswerCutOff, ModelUnavailable
 from agents.models.explicit_requests import ExplicitRequestModel
 from agents.models.language_model import Completion, ModelMessage, Tool, ToolCall, tool_call
 from agents.models.openai_compatible import OpenAICompatible
-from agents.present import Present, with_present
+from agents.models.prompt import with_present
+from agents.present import Present
 from bus_schema.replies import restarts
-from language.words import Language
 from tests.llm_server import Fails, HangsUp, LlmServer, Reply, Says
 from tests.scripted_model import ScriptedModel
 
@@ -177,7 +177,7 @@ NOW = Present(datetime(2026, 11, 23, 9, tzinfo=UTC), "UTC", "anna")
 
 async def called(answer: str | Completion, question: str, tools: Sequence[Tool] = TASK_TOOLS) -> list[tuple[str, str]]:
     """The calls of a model that gives this answer: tool, and the task that is meant."""
-    prompt = chat_prompt(with_present("Help.", NOW, Language.ENGLISH), [ModelMessage(role="user", content=question)])
+    prompt = with_present(chat_prompt("Help.", [ModelMessage(role="user", content=question)]), NOW)
     model = ExplicitRequestModel(ScriptedModel(answer))
     chunks = [chunk async for chunk in model.stream(prompt, tools=tools)]
     assert chunks[-1].completion is not None
@@ -215,7 +215,7 @@ async def test_what_became_of_a_task_that_the_user_asked_for_is_told_as_it_is(re
         ModelMessage(role="assistant", content="", tool_calls=(tool_call("move_task", task="call", due="Thursday"),)),
         ModelMessage(role="tool", content=result, tool_call_id="call_move_task", name="move_task"),
     ]
-    prompt = chat_prompt(with_present("Help.", NOW, Language.ENGLISH), [question, *moved])
+    prompt = with_present(chat_prompt("Help.", [question, *moved]), NOW)
     model = ExplicitRequestModel(ScriptedModel("There is no such task."))
 
     chunks = [chunk async for chunk in model.stream(prompt, tools=TASK_TOOLS)]

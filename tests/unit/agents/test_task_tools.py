@@ -10,7 +10,8 @@ from agents.dialogue.task_tools import TASK_TOOLS, TaskWords, matching_tasks
 from agents.models.conversation import chat_prompt
 from agents.models.language_model import ModelMessage
 from agents.models.offline.model import OfflineModel
-from agents.present import Present, with_present
+from agents.models.prompt import with_present
+from agents.present import Present
 from bus_schema.processing import Task
 from bus_schema.users import User
 from language.words import Language
@@ -21,8 +22,7 @@ PRESENT = Present.of(User(user_id="anna", name="Анна", zone="Europe/Moscow")
 
 
 async def called(said: str) -> tuple[str, dict[str, Any]] | None:
-    system = with_present("You help.", PRESENT, Language.ENGLISH)
-    messages = chat_prompt(system, [ModelMessage(role="user", content=said)])
+    messages = with_present(chat_prompt("You help.", [ModelMessage(role="user", content=said)]), PRESENT)
     calls = (await OfflineModel().complete(messages, tools=TASK_TOOLS)).tool_calls
     return (calls[0].name, json.loads(calls[0].arguments)) if calls else None
 

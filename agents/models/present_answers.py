@@ -1,22 +1,23 @@
-"""Answers of the offline model from the present: day, time here and elsewhere, the user's zone, role, projects."""
+"""Answers from the present, which is certain: day, time here and elsewhere, the user's zone, role, projects."""
 
 import re
-from datetime import timedelta
+from datetime import date, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from agents.models.offline.phrases import phrase
 from agents.present import Present, day_text
+from language.dates.expressions import dates_in
 from language.words import Language
 
+# The day that is asked about is cut out before.
 _ASKS_DAY = re.compile(
-    r"\bкак(?:ой|ая|ое|ого)\s+(?:(?:сейчас|у\s+нас|завтра|вчера)\s+)*(?:сегодня|завтра|вчера|сейчас)?\s*"
-    r"(?:день|дата|число|числа|месяц|год)\b(?:\s+недели)?(?:\s+(?:сегодня|сейчас|завтра|вчера))?\W*$"
-    r"|\bwhat(?:\s+is|['’]s)?\s+(?:the\s+)?(?:day|date|weekday|month|year)\b(?:\s+of\s+the\s+week)?"
-    r"(?:\s+(?:is|was|will)\s+(?:it|today|tomorrow|yesterday)(?:\s+be)?|\s+today|\s+tomorrow|\s+yesterday|\s+now)*"
-    r"(?:\s+(?:today|tomorrow|yesterday|now|be))*\W*$"
-    r"|\bwhat(?:\s+is|['’]s)\s+(?:today|tomorrow)(?:['’]s)?(?:\s+(?:date|day))?\W*$"
-    r"|\bwhich\s+day\s+is\s+(?:it|today)\b",
+    r"\bкак(?:ой|ая|ое|ого)\s+(?:(?:сейчас|у\s+нас|это|будет|был[ао]?)\s+)*(?:день|дата|число|числа|месяц|год)\b"
+    r"(?:\s+недели)?(?:\s+(?:это|сейчас|будет|был[ао]?))?(?:\s+во?)?\W*$"
+    r"|\b(?:what(?:\s+is|['’]s)?|which)\s+(?:the\s+|['’]s\s+)?(?:day|date|weekday|month|year)\b(?:\s+of\s+the\s+week)?"
+    r"(?:\s+(?:is|was|will|it|be|now|on|the))*\W*$"
+    # "What is tomorrow?"
+    r"|^\W*what(?:\s+is|['’]s)\W*$",
     re.IGNORECASE,
 )
 _ASKS_TIME = re.compile(
@@ -44,7 +45,8 @@ _ASKS_PROJECTS = re.compile(
 _PARTS = re.compile(
     r"(?<=[?.!])\s+|,?\s+(?:и|а|and)\s+(?=(?:что|кто|котор|сколько|(?:(?:в|над)\s+)?(?:как|кем|чем)|wh))", re.IGNORECASE
 )
-_DAYS_AWAY = ((r"\b(?:завтра|tomorrow)\b", 1), (r"\b(?:вчера|yesterday)\b", -1))
+_YESTERDAY = re.compile(r"\b(?:вчера|yesterday)\b", re.IGNORECASE)
+_DAYS = {0: "day_today", 1: "day_tomorrow", -1: "day_yesterday"}
 # "What time is it in New York?"
 _ELSEWHERE = re.compile(r"\b(?:in|в|во)\s+(?P<place>[^\W\d_][\w .’'-]*[^\W\d_])\W*$", re.IGNORECASE)
 _NO_PLACES = re.compile(
@@ -56,17 +58,29 @@ def answer_from_present(question: str, present: Present | None, language: Langua
     """The answers to what is asked about the present; empty where the question is about something else."""
     if present is None:
         return ""
-    answers = (_answer(part, present, language) for part in _PARTS.split(question))
+    answers = (
+        _of_clock(part, present, language) or _of_user(part, present, language) for part in _PARTS.split(question)
+    )
     return " ".join(dict.fromkeys(filter(None, answers)))
 
 
-def _answer(question: str, present: Present, language: Language) -> str:
+def answer_from_clock(question: str, present: Present | None, language: Language) -> str:
+    """The answer where nothing but days and times is asked about; empty otherwise."""
+    answers = [_of_clock(part, present, language) for part in _PARTS.split(question)] if present else []
+    return " ".join(dict.fromkeys(answers)) if all(answers) else ""
+
+
+def _of_clock(question: str, present: Present, language: Language) -> str:
     if _ASKS_TIME.search(question):
         return _time(question, present, language)
-    if _ASKS_DAY.search(question):
-        away = next((days for word, days in _DAYS_AWAY if re.search(word, question, re.IGNORECASE)), 0)
-        key = {0: "day_today", 1: "day_tomorrow", -1: "day_yesterday"}[away]
-        return phrase(language, key, question, day=day_text(present.now + timedelta(days=away), language))
+    day = _day(question, present)
+    if day is None:
+        return ""
+    key = _DAYS.get((day - present.now.date()).days, "day_other")
+    return phrase(language, key, question, day=day_text(day, language))
+
+
+def _of_user(question: str, present: Present, language: Language) -> str:
     told = (
         (_ASKS_ZONE, "your_zone", present.zone),
         (_ASKS_ROLE, "your_role", present.role),
@@ -75,6 +89,17 @@ def _answer(question: str, present: Present, language: Language) -> str:
     return " ".join(
         phrase(language, key, question, said=said) for asks, key, said in told if said and asks.search(question)
     )
+
+
+def _day(question: str, present: Present) -> date | None:
+    """The day that is asked about, None where none is: "What date is Saturday?"."""
+    today = present.now.date()
+    days = [(each.start, each.end, each.at.date()) for each in dates_in(question, present.now) if each.has_day]
+    days += [(*word.span(), today - timedelta(days=1)) for word in _YESTERDAY.finditer(question)]
+    if len(days) > 1:
+        return None
+    start, end, day = days[0] if days else (0, 0, today)
+    return day if _ASKS_DAY.search(question[:start] + question[end:]) else None
 
 
 def _time(question: str, present: Present, language: Language) -> str:
