@@ -15,8 +15,10 @@ from agents.models.errors import AnswerCutOff
 from agents.models.explicit_calls import (
     NOT_FOUND,
     explicit_task_calls,
+    is_about_nothing,
     planned_delegations,
     with_plain_results,
+    without_ids,
 )
 from agents.models.language_model import (
     DEFAULTS,
@@ -69,16 +71,16 @@ class ExplicitRequestModel:
         plan = planned_delegations(asked.words, tools)
         task_calls = () if plan or asked.instruction else explicit_task_calls(asked.words, asked.present, tools)
         done = sum(len(message.tool_calls) for message in since)
-        if task_calls and not since:
-            return self._calling(task_calls)
         if task_calls:
-            return self._after_task(messages, params, since)
+            return self._after_task(messages, params, since) if since else self._calling(task_calls)
         if done and not tools:
             return self._last_round(messages, params, since)
         if done < len(plan):
             return self._planned_round(messages, tools, params, plan, done)
         if plan:
             return self._after_plan(messages, tools, params, since)
+        if any(map(is_about_nothing, since)):
+            return self._after_nothing(messages, tools, params)
         return self._model.stream(messages, tools=tools, params=params)
 
     async def _calling(self, calls: tuple[ToolCall, ...]) -> AsyncIterator[Chunk]:
@@ -128,6 +130,22 @@ class ExplicitRequestModel:
         if results[-1].startswith(tuple(NOT_FOUND.values())):
             return self._last_round(messages, params, since)
         return self._saying("\n".join(results))
+
+    async def _after_nothing(
+        self, messages: Sequence[ModelMessage], tools: Sequence[Tool], params: ModelParams
+    ) -> AsyncIterator[Chunk]:
+        """The answer after a call of the model's own that has met no task.
+
+        Where it only repeats the result, it is asked without tools for an answer to the message itself: a small model
+        calls whatever it is offered, and the message may have been about something else.
+        """
+        said, since = since_user(messages)
+        chunks = [chunk async for chunk in self._model.stream(messages, tools=tools, params=params)]
+        told = chunks[-1].completion.text.strip() if chunks[-1].completion else ""
+        if told in {without_ids(result.content) for result in since if result.role == "tool"}:
+            chunks = [chunk async for chunk in self._model.stream(said, params=params)]
+        for chunk in chunks:
+            yield chunk
 
     async def _saying(self, text: str) -> AsyncIterator[Chunk]:
         yield Chunk(text=text)

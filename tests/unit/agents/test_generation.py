@@ -203,6 +203,29 @@ async def test_a_model_that_talks_about_a_task_calls_its_tool_all_the_same(quest
 
 
 @pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("No open task fits “4815”.", "Noted, the door code is 4815."),
+        ("Shall I add a task for it?", "Shall I add a task for it?"),
+    ],
+)
+async def test_a_call_that_has_met_no_task_is_no_answer_to_what_was_said(answer: str, said: str) -> None:
+    statement = ModelMessage(role="user", content="By the way, the code of the door is 4815.")
+    called = [
+        ModelMessage(role="assistant", content="", tool_calls=(tool_call("complete_task", task="4815"),)),
+        ModelMessage(
+            role="tool", content="No open task fits “4815”.", tool_call_id="call_complete_task", name="complete_task"
+        ),
+    ]
+    model = ExplicitRequestModel(ScriptedModel(answer, "Noted, the door code is 4815."))
+
+    prompt = with_present(chat_prompt("Help.", [statement, *called]), NOW)
+    chunks = [chunk async for chunk in model.stream(prompt, tools=TASK_TOOLS)]
+
+    assert "".join(chunk.text for chunk in chunks).strip() == said
+
+
+@pytest.mark.parametrize(
     ("result", "said"),
     [
         ("Moved: “Call with the client”.", "Moved: “Call with the client”."),
