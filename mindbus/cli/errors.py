@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from inspect import cleandoc
@@ -26,6 +27,8 @@ INTERRUPTED = 130
 _PREFIX = "MINDBUS_"
 # A letter or two are wrong; variables of Compose files and of tests, which are named alike, stay below.
 _NEARLY = 0.8
+# The model of one role: roles are named by files of the user's, too.
+_OF_ROLE = re.compile(rf"{_PREFIX}LLM_\w+_(?:BASE_URL|MODEL|API_KEY)")
 
 
 class CommandError(MindBusError):
@@ -72,7 +75,8 @@ def _words_of(error: Exception) -> str:
 
 def misspelt_settings() -> Iterator[tuple[str, str]]:
     """Variables of the environment that are no setting, each with the setting that is nearly called so."""
-    unknown = {name for name in os.environ if name.startswith(_PREFIX) and not _is_field(name)}
+    names = {name for name in os.environ if name.startswith(_PREFIX) and not _OF_ROLE.fullmatch(name)}
+    unknown = {name for name in names if not _is_field(name)}
     if unknown:
         # Imported here: where all variables are the library's own, nobody else is asked for theirs.
         from mindbus.registry import known_settings

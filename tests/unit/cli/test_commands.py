@@ -253,7 +253,10 @@ def test_a_mistyped_setting_is_told_its_near_name(mindbus: Invoke, typed: str, m
     assert f"{typed} is no setting; did you mean {meant}?" in mindbus("down", env={typed: "x"}).stderr
 
 
-@pytest.mark.parametrize("name", ["MINDBUS_UI_PORT", "MINDBUS_TEST_REDIS_URL", "MINDBUS_LLM_DIALOGUE_MODEL"])
+@pytest.mark.parametrize(
+    "name",
+    ["MINDBUS_UI_PORT", "MINDBUS_TEST_REDIS_URL", "MINDBUS_LLM_DIALOGUE_MODEL", "MINDBUS_LLM_CONTEXT_MODEL"],
+)
 def test_variables_of_compose_files_tests_and_roles_are_no_typing_errors(mindbus: Invoke, name: str) -> None:
     assert "no setting" not in mindbus("down", env={name: "1"}).stderr
 
