@@ -225,7 +225,7 @@ class TimelineRow(StorageBase):
         Index(None, "trace_id", "sequence"),
         Index(None, "topic", "sequence"),
         # All that is counted, so that no envelope is read for it.
-        Index("ix_timeline_buckets", "time", "service", "topic", "is_failure", "user_id", "trace_id"),
+        Index("ix_timeline_buckets", "time", "service", "topic", "is_failure", "user_id", "trace_id", "sequence"),
         Index("ix_timeline_failures", "sequence", **_where(FAILED)),
     )
     sequence: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)

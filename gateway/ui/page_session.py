@@ -87,7 +87,9 @@ class PageSession:
         self.row: str | None = None
         self._is_drawn = False
         self._timers: list[ui.timer] = []
-        self._events: Listener[Envelope] = Listener()
+        self._events: Listener[Envelope] | None = None
+        # What `begin` reads.
+        self.ahead: asyncio.Task[Any]
         self._followed: set[tuple[object, ...]] = set()
         self._client = ui.context.client
         self._client.on_exception(self._fail)
@@ -149,12 +151,22 @@ class PageSession:
 
         self._timers.append(ui.timer(seconds, attempt))
 
+    def begin(self, reading: Coroutine[Any, Any, object]) -> None:
+        """Read what the screen will need, while the browser loads its scripts."""
+        self.ahead = background_tasks.create(reading, name=f"read {self.name}")
+
+    def listen(self) -> Listener[Envelope]:
+        """The events since this was first called."""
+        if self._events is None:
+            self._events = self.enter(self.backend.feed.listen())
+        return self._events
+
     def receive(self, seconds: float, take: Callable[[list[Envelope], bool], Any]) -> None:
         """Call `take` with new events, and whether some were missed, at most once per interval."""
-        self._events = self.enter(self.backend.feed.listen())
+        listener = self.listen()
 
         def take_waiting() -> Any:
-            items = self._events.take()
+            items = listener.take()
             events = [item for item in items if not isinstance(item, MissedEvents)]
             return take(events, len(events) < len(items)) if items else None
 
@@ -178,7 +190,7 @@ class PageSession:
     async def _follow(self, query: GetTimeline) -> None:
         async with aclosing(self.backend.tail.follow(query)) as recorded:
             async for event in recorded:
-                self._events.put(event.envelope)
+                self.listen().put(event.envelope)
 
     def enter(self, context: AbstractContextManager[T]) -> T:
         """Enter the context; it is left when the page is closed."""

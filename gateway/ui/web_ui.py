@@ -14,6 +14,7 @@ from bus_schema.replies import Code
 from gateway.backend import Backend
 from gateway.problems import problem_response
 from gateway.ui.activity import ActivityMonitor
+from gateway.ui.asset_cache import AssetCache
 from gateway.ui.chat.screen import ChatScreen
 from gateway.ui.components import refill, text
 from gateway.ui.episodes.screen import EpisodesScreen
@@ -26,6 +27,7 @@ from gateway.ui.runs.run_screen import RunScreen
 from gateway.ui.sections import draw_failure, draw_not_found
 from gateway.ui.sim.screen import SimScreen
 from gateway.ui.tasks.screen import TasksScreen
+from gateway.ui.timeline.events import TimelineEvents
 from gateway.ui.timeline.screen import TimelineScreen
 from gateway.worker import ASSETS
 from mindbus.tasks import running
@@ -34,7 +36,7 @@ Draw = Callable[[PageSession], Awaitable[None]]
 
 _RECONNECT_WITHIN_S = 30.0
 _LOOK_AT_ACCOUNT_EVERY_S = 2.0
-# Scripts are compressed for every browser that comes: level 9 takes three times as long, for a twentieth of their size.
+# Pages are compressed for every browser that comes: level 9 takes three times as long, for a twentieth of their size.
 _GZIP_LEVEL = 4
 
 
@@ -111,6 +113,8 @@ class WebUI:
     async def _show(self, name: str, request: Request, draw: Draw) -> None:
         session = self._begin(name, request)
         backend = session.backend
+        if name == "timeline":
+            session.begin(TimelineEvents.begin(session))
         await session.open()
         session.every(_LOOK_AT_ACCOUNT_EVERY_S, lambda: None if backend.is_current() else session.end())
         with session.main:
@@ -151,9 +155,9 @@ _FAVICON = (
 
 
 @asynccontextmanager
-async def open_screens(backend: Backend) -> AsyncIterator[FastAPI]:
+async def open_screens(backend: Backend) -> AsyncIterator[ASGIApp]:
     """The screens as an application, while their activity is sampled."""
     activity, app = ActivityMonitor(backend), FastAPI(openapi_url=None)
     WebUI(backend, activity).mount(app)
     async with app.router.lifespan_context(app), running(activity.run(), "gateway activity"):
-        yield app
+        yield AssetCache(app)

@@ -1,27 +1,30 @@
 """The events that a timeline screen has read: numbers of all in its range, the newest, a window's, the failures."""
 
-import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any, Self
 
-from bus_schema.timeline import GetTimeline, GetTimelineBuckets, TimelineEvent, TimelineSeries
+from bus_schema.timeline import GetTimeline, GetTimelineBuckets, TimelineEvent
 from gateway.timeline_tail import sequence_of
 from gateway.ui.page_session import PageSession
+from gateway.ui.sections import EXPECTED_ERRORS
+from gateway.ui.timeline.counts import EPOCH, TimelineCounts
 from gateway.ui.timeline.filters import TimelineFilters
-from gateway.ui.timeline.marks import FOLDED, EventMark, TimelineMarks, lane_order, topic_number
+from gateway.ui.timeline.marks import EventMark, TimelineMarks, lane_order
 from gateway.ui.timeline.ranges import TimelineRange
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MS = timedelta(milliseconds=1)
 # More than so many marks in one window cannot be told apart, and take a browser long to draw.
 MOST_MARKS = 2000
 _PAGE = 500
-_NEWEST = 500
+# As many as the table lists; of a range with more of them the chart shows numbers at first.
+_NEWEST = 200
 _MOST_KEPT = 5000
 _MOST_FAILURES = 200
 _MOST_TOPICS = 20
+# Bars of the overview.
+_SLOTS = 110
 _CELLS = 120
 _AROUND = timedelta(hours=1)
 _MAX_PAGES_AROUND = 4
@@ -30,109 +33,34 @@ _KEPT_BEYOND = timedelta(minutes=1)
 _NEARLY_ALL = 0.9
 
 
-class TimelineCounts:
-    """Numbers of events by slot, service and topic; slots are of equal width and numbered from 1970 on."""
-
-    def __init__(self, since: datetime, until: datetime, slots: int) -> None:
-        # In whole milliseconds: a slot begins at the same time here, in storage and in the browser.
-        self.width = _MS * max(math.ceil((until - since) / _MS / slots), 1)
-        self._first, self._last = self._slot(since), self._slot(until)
-        self._numbers: Counter[tuple[int, str, str]] = Counter()
-        self.failures = 0
-
-    @property
-    def slots(self) -> int:
-        """Number of slots, the partial ones at both ends among them."""
-        return self._last - self._first + 1
-
-    @property
-    def since(self) -> datetime:
-        """Beginning of the first slot."""
-        return self._start(self._first)
-
-    @property
-    def until(self) -> datetime:
-        """End of the last slot."""
-        return self._start(self._last + 1)
-
-    def read(self, series: Sequence[TimelineSeries]) -> None:
-        """Add numbers of storage, by bucket, of the time from `since` until `until`."""
-        for one in series:
-            self.failures += sum(one.failures)
-            for place, number in enumerate(one.events):
-                if number:
-                    self._numbers[self._first + place, one.service, one.topic] += number
-
-    def add(self, event: TimelineEvent) -> None:
-        self._numbers[self._slot(event.time), event.envelope.service, event.topic] += 1
-
-    def forget(self, before: datetime) -> None:
-        """Drop the slots that end before."""
-        first = self._slot(before)
-        self._numbers = Counter({key: number for key, number in self._numbers.items() if key[0] >= first})
-
-    def by_service(self) -> Counter[str]:
-        services: Counter[str] = Counter()
-        for (_, service, _), number in self._numbers.items():
-            services[service] += number
-        return services
-
-    def by_topic(self) -> Counter[str]:
-        topics: Counter[str] = Counter()
-        for (_, _, topic), number in self._numbers.items():
-            topics[topic] += number
-        return topics
-
-    def by_slot(self, hidden: Collection[str]) -> list[tuple[datetime, int]]:
-        """Beginning and number of shown events of every slot from the first with events to the last."""
-        numbers: Counter[int] = Counter()
-        for (slot, _, topic), number in self._numbers.items():
-            if topic not in hidden:
-                numbers[slot] += number
-        slots = range(min(numbers), max(numbers) + 1) if numbers else range(0)
-        return [(self._start(slot), numbers[slot]) for slot in slots]
-
-    def between(self, since: datetime, until: datetime, hidden: Collection[str]) -> int:
-        """Number of shown events in the slots that overlap this time."""
-        first, last = self._slot(since), self._slot(until)
-        return sum(
-            number
-            for (slot, _, topic), number in self._numbers.items()
-            if first <= slot <= last and topic not in hidden
-        )
-
-    def drawn(self, lanes: Mapping[str, int]) -> dict[str, Any]:
-        """The counts as the chart's script takes them: rows of slot after the first, lane, topic, number."""
-        rows = [
-            (slot - self._first, lanes.get(service, FOLDED), topic_number(topic), number)
-            for (slot, service, topic), number in self._numbers.items()
-        ]
-        return {"start": (self.since - _EPOCH) / _MS, "width": self.width / _MS, "slots": self.slots, "rows": rows}
-
-    def _slot(self, time: datetime) -> int:
-        return (time - _EPOCH) // self.width
-
-    def _start(self, slot: int) -> datetime:
-        return _EPOCH + slot * self.width
-
-
 class TimelineEvents:
     """Marks of the newest events, which grow with every event heard, of failures, and of the window looked at."""
 
-    def __init__(self, session: PageSession, filters: TimelineFilters, shown: TimelineRange, slots: int) -> None:
-        self._session, self._filters, self.range, self._slots = session, filters, shown, slots
+    def __init__(self, session: PageSession, filters: TimelineFilters, shown: TimelineRange) -> None:
+        self._session, self.filters, self.range = session, filters, shown
         self.newest, self.failures, self.window, self.around = (TimelineMarks(filters.group) for _ in range(4))
-        self.counts = TimelineCounts(shown.start, shown.end, slots)
+        self.counts = TimelineCounts(shown.start, shown.end, _SLOTS)
         # In finer slots, those of a window with more events than can be shown as marks.
         self.detail: TimelineCounts | None = None
         # The times of which every shown event is a mark: `newest` from then on, `window` between these.
-        self.complete_since = _EPOCH
+        self.complete_since = EPOCH
         self.window_span: tuple[datetime, datetime] | None = None
         self._looks = 0
+        self.is_read = False
+
+    @classmethod
+    async def begin(cls, session: PageSession) -> Self:
+        """Those of a page that opens: read while its browser loads the scripts, unless storage fails."""
+        session.listen()
+        shown = TimelineRange.of_address(session.query) or await range_of(session)
+        events = cls(session, TimelineFilters(session), shown)
+        with suppress(*EXPECTED_ERRORS):
+            await events.read()
+        return events
 
     async def read(self) -> None:
         """Read numbers of the whole range and its newest events. Raises ReplyError, BusUnavailable."""
-        counts = TimelineCounts(self.range.start, self.range.end, self._slots)
+        counts = TimelineCounts(self.range.start, self.range.end, _SLOTS)
         newest = GetTimeline(
             since=counts.since, until=self.range.until, limit=_NEWEST, newest_first=True, **self._conditions
         )
@@ -141,9 +69,10 @@ class TimelineEvents:
         await self._count(counts, through=sequence_of(events[-1]) if events else 0)
         self.counts, self.detail, self.window_span = counts, None, None
         self.newest.read(events)
-        self.complete_since = _EPOCH if is_all else events[0].time
-        if self._filters.hidden:
+        self.complete_since = EPOCH if is_all else events[0].time
+        if self.filters.hidden:
             await self.read_topics()
+        self.is_read = True
 
     async def read_topics(self) -> None:
         """Read the newest events of the shown topics, where those of others may have displaced them.
@@ -151,16 +80,16 @@ class TimelineEvents:
         Raises ReplyError, BusUnavailable.
         """
         self.window_span = None
-        if self.complete_since == _EPOCH:
+        if self.complete_since == EPOCH:
             return
         events, is_all = await self._read(self._range_query(), 1)
         self.newest.read(events)
-        self.complete_since = _EPOCH if is_all else events[0].time
+        self.complete_since = EPOCH if is_all else events[0].time
 
     async def read_failures(self) -> bool:
         """Read the latest failures, where the newest events leave some out; True if there are some."""
         known = sum(mark.is_failure for mark in self.newest.marks.values())
-        if self.complete_since == _EPOCH or self.counts.failures <= known:
+        if self.complete_since == EPOCH or self.counts.failures <= known:
             return False
         query = self._range_query().model_copy(update={"failures_only": True, "limit": _MOST_FAILURES})
         events, _ = await self._read(query, 1)
@@ -169,7 +98,7 @@ class TimelineEvents:
     async def look(self, since: datetime, until: datetime) -> bool:
         """Read the events of a window, or their numbers where they are many; False if nothing new is known."""
         self._looks += 1
-        look, number = self._looks, self.counts.between(since, until, self._filters.hidden)
+        look, number = self._looks, self.counts.between(since, until, self.filters.hidden)
         is_shown = (
             until - since >= self.range.span * _NEARLY_ALL if number > MOST_MARKS else self._is_complete(since, until)
         )
@@ -180,7 +109,7 @@ class TimelineEvents:
             events, is_all = await self._read(query, MOST_MARKS // _PAGE)
             if look == self._looks:
                 self.window, self.window_span = (
-                    TimelineMarks(self._filters.group),
+                    TimelineMarks(self.filters.group),
                     (since if is_all else events[0].time, until),
                 )
                 self.window.read(events)
@@ -234,14 +163,14 @@ class TimelineEvents:
 
     def lanes(self) -> list[str]:
         """Services in the order of the work's flow; traces, the latest first."""
-        if self._filters.group == "trace":
+        if self.filters.group == "trace":
             latest = {mark.lane: mark for mark in sorted(self.marks(), key=lambda mark: mark.event.time)}
             return sorted(latest, key=lambda lane: latest[lane].event.time, reverse=True)
         return sorted(self.counts.by_service().keys() | {mark.lane for mark in self.marks()}, key=lane_order)
 
     def sizes(self) -> Counter[str]:
         """Numbers of events by lane: of services all, of traces those that are marks."""
-        is_service = self._filters.group == "service"
+        is_service = self.filters.group == "service"
         return self.counts.by_service() if is_service else Counter(mark.lane for mark in self.marks())
 
     def covered(self) -> list[tuple[float, float | None]]:
@@ -254,11 +183,11 @@ class TimelineEvents:
 
     @property
     def _conditions(self) -> dict[str, Any]:
-        return {"user_id": self._filters.user, "trace_id": self._filters.trace}
+        return {"user_id": self.filters.user, "trace_id": self.filters.trace}
 
     def _range_query(self) -> GetTimeline:
-        shown = tuple(topic for topic in self.counts.by_topic() if topic not in self._filters.hidden)
-        topics = shown if self._filters.hidden and len(shown) <= _MOST_TOPICS else ()
+        shown = tuple(topic for topic in self.counts.by_topic() if topic not in self.filters.hidden)
+        topics = shown if self.filters.hidden and len(shown) <= _MOST_TOPICS else ()
         query = GetTimeline(
             since=self.counts.since, until=self.range.until, limit=_PAGE, newest_first=True, **self._conditions
         )
@@ -278,3 +207,16 @@ class TimelineEvents:
         span = {"since": counts.since, "until": counts.until, "buckets": counts.slots, "through": through}
         query = GetTimelineBuckets.model_validate(span | self._conditions)
         counts.read((await self._session.backend.counted(query)).series)
+
+
+async def range_of(session: PageSession) -> TimelineRange:
+    """The range that has the linked event, else the latest ones: a timeline with events never looks empty."""
+    query = {"event_id": session.query.get("event"), "trace_id": session.query.get("trace")}
+    user = session.backend.names.resolve(session.query.get("user", ""))
+    latest = GetTimeline.model_validate({**query, "user_id": user, "limit": 1, "newest_first": True})
+    try:
+        events = (await session.backend.query(latest)).items
+    except EXPECTED_ERRORS:
+        # The screen says so itself, and goes on trying.
+        events = ()
+    return TimelineRange.that_has(events[0].time if events else None)

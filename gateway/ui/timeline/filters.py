@@ -18,14 +18,18 @@ from gateway.ui.timeline.marks import TOPICS, EventMark
 class TimelineFilters:
     """User, trace and topics, kept in the address."""
 
-    def __init__(self, session: PageSession, place: Element, on_topics: Callable[[], Any]) -> None:
-        self.session, self._on_topics = session, on_topics
+    def __init__(self, session: PageSession) -> None:
+        self.session = session
         self.user = session.backend.names.resolve(session.query.get("user", ""))
         self.trace = session.query.get("trace")
         self.group = "trace" if session.query.get("group") == "trace" else "service"
         topics = session.query.get("topics")
         self.hidden = {topic for topic in TOPICS if topics and topic not in topics.split(",")}
         self._chips: dict[str, tuple[Element, TextElement]] = {}
+
+    def draw(self, place: Element, on_topics: Callable[[], Any]) -> None:
+        """Show them in a place; `on_topics` is called when topics are shown or hidden."""
+        self._on_topics, session = on_topics, self.session
         with place:
             if self.user:
                 self._chosen("user", session.backend.names.of(self.user), "user")

@@ -11,48 +11,45 @@ from bus_schema.timeline import GetTimeline, TimelineEvent
 from gateway.ui.components import SegmentedControl, anchor, attributes, box, icon_button, show_if
 from gateway.ui.dialogs import ask_for_range
 from gateway.ui.page_session import PageSession
-from gateway.ui.sections import EXPECTED_ERRORS, EmptyState, ScreenSection
+from gateway.ui.sections import EmptyState, ScreenSection
 from gateway.ui.timeline.chart import ShownWindow, TimelineView
 from gateway.ui.timeline.event_drawer import EventDrawer, causation_roots, chain_of
 from gateway.ui.timeline.events import TimelineEvents
-from gateway.ui.timeline.filters import LiveToggle, TimelineFilters
+from gateway.ui.timeline.filters import LiveToggle
 from gateway.ui.timeline.marks import EventMark
-from gateway.ui.timeline.ranges import RANGES, TimelineRange
+from gateway.ui.timeline.ranges import RANGES
 
 _COMMAND = "mindbus sim start --speed 60"
-# Bars of the overview, which is narrow on a phone.
-_SLOTS, _PHONE_SLOTS = 110, 60
 
 
 class TimelineScreen:
     """Live mode follows the right edge; panning, zooming or selecting pauses it."""
 
-    def __init__(self, session: PageSession, shown: TimelineRange) -> None:
-        self.session, self.range = session, shown
+    def __init__(self, session: PageSession, events: TimelineEvents) -> None:
+        self.session, self.events, self.filters, self.range = session, events, events.filters, events.range
         self._links: list[tuple[str, str]] = []
         self.chain: list[str] = []
         self._controls()
         with box("mb-timeline"):
             with box("mb-timeline-left"):
                 with box("mb-filters") as bar:
-                    self.filters = TimelineFilters(session, bar, self.show_topics)
+                    self.filters.draw(bar, self.show_topics)
                 place = box("mb-timeline-place mb-scroll")
                 self.part = ScreenSection(session.i18n, place)
                 self.empty_state = EmptyState(session.i18n, "timeline", _COMMAND, self._empty_buttons, "timeline.empty")
             drawer = attributes(box("mb-drawer mb-sheet mb-hidden", "aside"))
             self.drawer = EventDrawer(session.i18n, drawer, self.choose)
-        slots = _PHONE_SLOTS if session.client.is_phone else _SLOTS
-        self.events = TimelineEvents(session, self.filters, shown, slots)
         self.view = TimelineView(session, self.filters, place, self.choose, self.see)
 
     @classmethod
     async def draw(cls, session: PageSession) -> None:
-        screen = cls(session, TimelineRange.of_address(session.query) or await range_of(session))
+        events: TimelineEvents = await session.ahead
+        screen = cls(session, events)
         session.receive(0.25, screen.receive)
         session.every(1.0, screen.tick)
         screen.listen_to_keys()
         ui.on("mb_mark", lambda event: screen.choose(event.args["id"]))
-        await screen.part.attempt(screen.load)
+        await screen.part.attempt(screen.fill if events.is_read else screen.load)
         if event_id := session.query.get("event"):
             await screen.choose(event_id)
             screen.view.centre(screen.events, event_id, screen.chain)
@@ -65,6 +62,9 @@ class TimelineScreen:
 
     async def load(self) -> None:
         await self.events.read()
+        await self.fill()
+
+    async def fill(self) -> None:
         if not self.events.newest.marks:
             has_earlier = (await self.session.backend.recorded(GetTimeline(limit=1))).items
             self.empty_state.explain("timeline.quiet" if has_earlier else "timeline.empty")
@@ -196,16 +196,3 @@ class TimelineScreen:
         anew = {"range": None, "from": None, "to": None, "event": None, "zoom": None}
         self.session.remember(**(anew | shown))
         ui.run_javascript("location.reload()")
-
-
-async def range_of(session: PageSession) -> TimelineRange:
-    """The range that has the linked event, else the latest ones: a timeline with events never looks empty."""
-    query = {"event_id": session.query.get("event"), "trace_id": session.query.get("trace")}
-    user = session.backend.names.resolve(session.query.get("user", ""))
-    latest = GetTimeline.model_validate({**query, "user_id": user, "limit": 1, "newest_first": True})
-    try:
-        events = (await session.backend.query(latest)).items
-    except EXPECTED_ERRORS:
-        # The screen says so itself, and goes on trying.
-        events = ()
-    return TimelineRange.that_has(events[0].time if events else None)

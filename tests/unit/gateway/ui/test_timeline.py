@@ -5,8 +5,8 @@ from typing import Any
 
 from bus_schema.envelope import Envelope, Kind
 from bus_schema.timeline import TimelineEvent, TimelineSeries
+from gateway.ui.timeline.counts import TimelineCounts
 from gateway.ui.timeline.event_drawer import causation_roots, chain_of
-from gateway.ui.timeline.events import TimelineCounts
 from gateway.ui.timeline.marks import ASK, DOT, FAILURE, WORK, TimelineMarks
 
 BEGIN = datetime(2026, 11, 21, 9, 9, tzinfo=UTC)
