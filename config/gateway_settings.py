@@ -26,6 +26,12 @@ class GatewaySettings(Settings):
         le=65535,
         description="Port of the HTTP gateway; default: 8040, or a free one if it is taken.",
     )
+    gateway_public_url: str | None = Field(
+        default=None,
+        pattern=r"^https?://[^\s?#]+$",
+        description="URL under which other machines reach the HTTP gateway, as https://mindbus.example.org; storage "
+        "signs addresses of files there. Default: where it listens.",
+    )
     gateway_token: str | None = Field(
         default=None,
         min_length=16,

@@ -11,11 +11,14 @@ from bus_schema.replies import Code
 from gateway.access_tokens import LOGIN, OWNER, AccessKeys, Throttle
 from gateway.problems import problem_response
 from mindbus.accounts import Account
+from mindbus.files.folder_addresses import PATH
 
 COOKIE = "mindbus_session"
 HEALTH = "/healthz"
 OIDC_START, OIDC_BACK = f"{LOGIN}/provider", f"{LOGIN}/provider/back"
 _OPEN_PATHS = frozenset({HEALTH, LOGIN, OIDC_START, OIDC_BACK})
+# What is signed there is the permission.
+_SIGNED_PATHS = f"{PATH}/"
 _API = "/api/"
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _OWN_SITE = frozenset({"same-origin", "none"})
@@ -58,7 +61,7 @@ class AccessControl:
             return problem_response(Code.UNAUTHORIZED, _FOREIGN_HOST)
         if is_foreign_origin(connection):
             return problem_response(Code.UNAUTHORIZED, _FOREIGN_ORIGIN)
-        if connection.scope["path"] in _OPEN_PATHS:
+        if connection.scope["path"] in _OPEN_PATHS or connection.scope["path"].startswith(_SIGNED_PATHS):
             return None
         in_session = OWNER if self._keys.is_open else self._keys.of_session(connection.cookies.get(COOKIE))
         found = in_session or self._of_token(connection)

@@ -3,7 +3,6 @@
 import hashlib
 import hmac
 import ipaddress
-import os
 import secrets
 from collections import deque
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from cachetools import LRUCache
 
 from config.settings import FleetSettings
 from mindbus.accounts import AccessRole, Account, Accounts, Session, digest
-from mindbus.files.disk import write_private
+from mindbus.files.disk import write_private_once
 
 LOGIN = "/login"
 SESSION_FOR = timedelta(days=30)
@@ -40,8 +39,7 @@ def token_of(settings: FleetSettings) -> Token | None:
         return Token(settings.gateway_token)
     if settings.gateway_access == "open" and is_loopback(settings.gateway_host):
         return None
-    file = token_file(settings)
-    return Token(file.read_text().strip()) if file.exists() else _create(file)
+    return Token(*write_private_once(token_file(settings), secrets.token_urlsafe(32)))
 
 
 def token_file(settings: FleetSettings) -> Path:
@@ -155,20 +153,6 @@ class Throttle:
             return 0
         remaining = guesses[0] + self._within - self._clock()
         return max(0, int(remaining.total_seconds()) + 1) if remaining > timedelta(0) else 0
-
-
-def _create(file: Path) -> Token:
-    created = secrets.token_urlsafe(32)
-    part = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
-    write_private(part, created)
-    try:
-        # Of several processes that start at once, one creates the token of all.
-        os.link(part, file)
-    except FileExistsError:
-        return Token(file.read_text().strip())
-    finally:
-        part.unlink()
-    return Token(created, is_new=True)
 
 
 def _signature(token: str, kind: str, signed: str) -> str:

@@ -1,13 +1,12 @@
-"""Address of the gateway: the socket it binds, the URL it is reached at, the file that records it."""
+"""Address of the gateway: the socket it binds, the URL it is reached at."""
 
 import socket
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from mindbus.errors import MindBusError
-from mindbus.run_dir import RunSettings
+from mindbus.run_dir import last_gateway_url
 
 if TYPE_CHECKING:
     from config.settings import FleetSettings
@@ -28,7 +27,7 @@ def bound_socket(settings: "FleetSettings") -> socket.socket:
     if settings.gateway_port is not None:
         return _bound(settings.gateway_host, settings.gateway_port)
     # Open pages reconnect to the last port.
-    for port in (urlsplit(last_url(settings) or "").port or DEFAULT_PORT, DEFAULT_PORT):
+    for port in (urlsplit(last_gateway_url(settings) or "").port or DEFAULT_PORT, DEFAULT_PORT):
         with suppress(CannotListen):
             return _bound(settings.gateway_host, port)
     return _bound(settings.gateway_host, 0)
@@ -39,17 +38,6 @@ def url_of(bound: socket.socket, scheme: str = "http") -> str:
     host, port = bound.getsockname()[:2]
     host = _LOOPBACK_OF.get(host, host)
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
-
-
-def url_file(settings: RunSettings) -> Path:
-    """The file in which a gateway records its URL, also for the next one."""
-    return settings.run_dir / "gateway_url"
-
-
-def last_url(settings: RunSettings) -> str | None:
-    """URL of the running gateway of this data folder, or of the last one."""
-    file = url_file(settings)
-    return file.read_text().strip() if file.exists() else None
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -12,6 +12,7 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.exceptions import HTTPException
 
 from bus_schema.replies import Code
+from gateway import signed_files
 from gateway.access_control import HEALTH, AccessControl, BodyLimit
 from gateway.access_tokens import AccessKeys, Throttle
 from gateway.api import artifacts, dialogues, episodes, fleet, memory, runs, sim, tasks, timeline
@@ -74,6 +75,7 @@ def create_app(backend: Backend, keys: AccessKeys, streams: EventStreams) -> Fas
         app.include_router(
             resource.router, prefix="/api", dependencies=[bearer], responses={422: _PROBLEM, "default": _PROBLEM}
         )
+    app.include_router(signed_files.router)
     app.add_api_route(HEALTH, _health, include_in_schema=False)
     app.add_api_route("/api/{rest:path}", _not_found, methods=_METHODS, include_in_schema=False)
     return app

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from config.settings import FleetSettings
 from gateway.access_tokens import AccessKeys, token_file, token_of
-from gateway.address import bound_socket, url_file, url_of
+from gateway.address import bound_socket, url_of
 from gateway.app import create_app
 from gateway.backend import Backend
 from gateway.event_streams import EventStreams
@@ -26,6 +26,7 @@ from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import MindBusError
 from mindbus.files.disk import write_private
 from mindbus.logs import logger
+from mindbus.run_dir import gateway_url_file
 from mindbus.tasks import end
 
 _DRAIN_S = 3
@@ -68,7 +69,7 @@ class GatewayWorker(Worker):
                 stack.push_async_callback(_mount_screens(app, self.backend).close)
             await stack.enter_async_context(_serving(app, bound, settings))
             self._running = stack.pop_all()
-        write_private(url_file(settings), self.url)
+        write_private(gateway_url_file(settings), self.url)
         logger().info("gateway serves", url=self.url, asks_for_token=token is not None)
 
     async def stop(self) -> None:

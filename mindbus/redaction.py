@@ -10,7 +10,9 @@ from types import TracebackType
 MASK = "***"
 _SIGNED_QUERY = re.compile(r"\?[^\s'\"<>]*X-Amz-[^\s'\"<>]*", re.IGNORECASE)
 _PASSWORD = re.compile(r"(?<=://)([^\s/@:'\"<>]*):[^\s/@'\"<>]+@")
-_PARAMETER = re.compile(r"([?&](?:password|passwd|pwd|token|ticket|secret|api[-_]?key)=)[^&\s'\"<>]+", re.IGNORECASE)
+_PARAMETER = re.compile(
+    r"([?&](?:password|passwd|pwd|token|ticket|secret|signature|api[-_]?key)=)[^&\s'\"<>]+", re.IGNORECASE
+)
 _BEARER = re.compile(r"(\bBearer\s+)[\w.~+/-]{8,}=*", re.IGNORECASE)
 # A shorter value, or one that is a word, cannot be told from the text around it.
 _SHORTEST = 8

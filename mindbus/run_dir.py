@@ -44,3 +44,14 @@ def user_file(settings: RunSettings, worker: str) -> Path:
 def management_file(settings: RunSettings) -> Path:
     """File in which `mindbus up` keeps the management address of its private broker with the login, mode 0600."""
     return settings.run_dir / "management_url"
+
+
+def gateway_url_file(settings: RunSettings) -> Path:
+    """File in which a gateway records its URL, also for the next one."""
+    return settings.run_dir / "gateway_url"
+
+
+def last_gateway_url(settings: RunSettings) -> str | None:
+    """URL of the running gateway of this data folder, or of the last one."""
+    file = gateway_url_file(settings)
+    return file.read_text().strip() if file.exists() else None

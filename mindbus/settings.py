@@ -71,7 +71,8 @@ class Settings(BaseSettings):
     artifacts_access: Literal["auto", "direct", "presigned"] = Field(
         default="auto",
         description="How bytes get to the file store and back: direct, or by addresses that storage signs; auto: "
-        "direct to a folder, direct to an object store if there are credentials for it, else presigned.",
+        "presigned for whoever logs in to RabbitMQ with an account and names no store, and for an object store without "
+        "credentials, else direct.",
     )
     s3_endpoint_url: str | None = Field(
         default=None, description="Object store to use for s3:// URLs; default: what AWS_ENDPOINT_URL says, or AWS."

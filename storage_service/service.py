@@ -27,7 +27,7 @@ from storage_service.registry import Registry, SqlRegistry
 from storage_service.tables import MIGRATIONS
 from storage_service.tasks import Tasks
 from storage_service.timeline import Timeline
-from storage_service.uploads import Presigner, Uploads
+from storage_service.uploads import AddressSigner, Uploads
 
 
 class NoBlobs(TypeError):
@@ -108,7 +108,7 @@ def open_storage(
     files: FileStore,
     clock: Callable[[], datetime],
     max_artifact_bytes: int = MAX_ARTIFACT_BYTES,
-    presigner: Presigner | None = None,
+    presigner: AddressSigner | None = None,
     rules: MaintenanceRules = _NO_RULES,
 ) -> StorageService:
     """Compose storage over a database and a file store."""

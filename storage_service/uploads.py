@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeVar
 from urllib.parse import quote, urlsplit
 
 from bus_schema.identities import Principal
@@ -22,11 +23,14 @@ from bus_schema.uploads import (
     RequestUpload,
     Upload,
 )
+from mindbus.files.folder_addresses import FileAddress, signing_key
 from mindbus.files.keys import content_type_of, file_name, new_staging_key, staging_folder
+from mindbus.files.packs import packed_place
 from mindbus.files.store import FileStore
 from storage_service.blobs import Declared
 from storage_service.errors import ArtifactTooLarge, NotAStagingAddress
 
+SignedT = TypeVar("SignedT", bound=PresignedPut | PresignedGet | None)
 PUT_WITHIN = timedelta(minutes=15)
 GET_WITHIN = timedelta(minutes=5)
 _UPLOAD = re.compile(r"staging/([0-9]{4})/([0-9]{2})/([0-9]{2})/([A-Za-z0-9_@-]{1,128})/([0-9a-f]{32})")
@@ -46,13 +50,53 @@ class SigningAccount:
     session_token: str | None = field(default=None, repr=False)
 
 
+class AddressSigner(Protocol):
+    """Signs addresses after the ACL has been checked; nothing is sent. `is_local`: it does so at once."""
+
+    is_local: ClassVar[bool]
+
+    def put(self, key: str, declared: Declared) -> PresignedPut | None:
+        """An upload of the declared bytes alone, under a key that has no file yet; None where nobody serves it."""
+
+    def get(self, key: str, name: str, content_type: str) -> PresignedGet | None:
+        """A download as an attachment: no browser shows it under the store's host; None where nobody serves it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderPresigner:
+    """Signs addresses under which the gateway serves the files of a folder; `base_url` is the gateway's."""
+
+    is_local: ClassVar[bool] = True
+    root: Path
+    base_url: Callable[[], str | None]
+    clock: Callable[[], datetime]
+
+    def put(self, key: str, declared: Declared) -> PresignedPut | None:
+        expires = self.clock() + PUT_WITHIN
+        place = FileAddress("PUT", key, int(expires.timestamp()), declared.sha256, declared.size_bytes)
+        url = self._url(place)
+        if url is None:
+            return None
+        return PresignedPut(url=url, headers={"content-length": str(declared.size_bytes)}, expires=expires)
+
+    def get(self, key: str, _name: str, _content_type: str) -> PresignedGet | None:
+        expires = self.clock() + GET_WITHIN
+        url = self._url(FileAddress("GET", key, int(expires.timestamp())))
+        return None if url is None else PresignedGet(url=url, expires=expires)
+
+    def _url(self, address: FileAddress) -> str | None:
+        base_url = self.base_url()
+        return None if base_url is None else address.url(base_url, signing_key(self.root))
+
+
 @dataclass(frozen=True, slots=True)
 class Presigner:
-    """Signs addresses after the ACL has been checked; nothing is sent.
+    """AddressSigner of an object store: signs addresses after the ACL has been checked; nothing is sent.
 
     `account` is called each time, since the key of a machine's role is replaced every few hours; it may block.
     """
 
+    is_local: ClassVar[bool] = False
     bucket: str
     prefix: str
     account: Callable[[], SigningAccount]
@@ -126,7 +170,7 @@ def _signature(secret_key: str, scope: str, to_sign: str) -> str:
 def open_presigner(
     files: FileStore, clock: Callable[[], datetime], public_endpoint_url: str | None = None
 ) -> Presigner | None:
-    """The presigner of an object store, with storage's own credentials; None for a folder."""
+    """The presigner of an object store, with storage's own credentials; None for others."""
     if files.local_root is not None:
         return None
     from mindbus.files.s3_store import S3Files
@@ -176,7 +220,7 @@ _CLAIM_TYPE = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Uploads:
-    """Addresses for staging and reading, presigned where the store is an object store.
+    """Addresses for staging and reading, presigned for who has no access to the store.
 
     An address does not reveal whether there is a file.
     """
@@ -184,7 +228,7 @@ class Uploads:
     root_url: str
     max_artifact_bytes: int
     clock: Callable[[], datetime]
-    presigner: Presigner | None = None
+    presigner: AddressSigner | None = None
 
     async def request(self, request: RequestUpload, principal: Principal) -> Upload:
         """Raises ArtifactTooLarge, NotAStagingAddress; OSError where there is nothing to sign with."""
@@ -209,7 +253,7 @@ class Uploads:
         if self.presigner is None:
             return ClaimAddress()
         name = key.rpartition("/")[2]
-        return ClaimAddress(presigned_url=await asyncio.to_thread(self.presigner.get, key, name, _CLAIM_TYPE))
+        return ClaimAddress(presigned_url=await _signed(self.presigner, self.presigner.get, key, name, _CLAIM_TYPE))
 
     async def with_address(self, manifest: FoundManifest, *, signed: bool) -> FoundManifest:
         """The manifest, with an address of its bytes if requested; the ACL is checked by the caller."""
@@ -217,12 +261,19 @@ class Uploads:
             return manifest.model_copy(update={"packed": None})
         if self.presigner is None:
             return manifest
+        place = manifest.uri
+        if manifest.packed is not None:
+            place = packed_place(manifest.packed, manifest.sha256, place.rpartition("/")[2])
         sign = self.presigner.get
-        presigned = await asyncio.to_thread(sign, manifest.uri, manifest.id, manifest.content_type)
+        presigned = await _signed(self.presigner, sign, place, manifest.id, manifest.content_type)
         return manifest.model_copy(update={"presigned_url": presigned})
 
     async def _presigned_put(self, key: str, request: RequestUpload | RequestClaim) -> PresignedPut | None:
         if self.presigner is None:
             return None
         declared = Declared(request.checksum.removeprefix("sha256:"), request.size_bytes)
-        return await asyncio.to_thread(self.presigner.put, key, declared)
+        return await _signed(self.presigner, self.presigner.put, key, declared)
+
+
+async def _signed(signer: AddressSigner, sign: Callable[..., SignedT], *about: Any) -> SignedT:
+    return sign(*about) if signer.is_local else await asyncio.to_thread(sign, *about)

@@ -42,6 +42,22 @@ def write_private(file: Path, text: str) -> None:
     part.replace(file)
 
 
+def write_private_once(file: Path, text: str) -> tuple[str, bool]:
+    """Write a file with mode 0600, unless it is there; what it holds then, and whether that is new."""
+    if file.exists():
+        return file.read_text(encoding="utf-8").strip(), False
+    part = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+    write_private(part, text)
+    try:
+        # Of several processes that start at once, one makes the file of all.
+        os.link(part, file)
+    except FileExistsError:
+        return file.read_text(encoding="utf-8").strip(), False
+    finally:
+        part.unlink()
+    return text, True
+
+
 def lock_file(file: Path) -> int | None:
     """An exclusive lock as a file descriptor, None where another holds it; whoever inherits it holds the lock, too.
 

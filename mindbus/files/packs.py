@@ -78,6 +78,17 @@ def read_pack(root: Path, packed: PackPlace, sha256: str, generation: int) -> by
     return content
 
 
+def packed_place(packed: PackPlace, sha256: str, generation: str) -> str:
+    """The place of an object in a pack, as one text."""
+    return f"{PACKS}/{packed.pack}/{packed.offset}/{sha256}/{generation}"
+
+
+def read_place(root: Path, place: str) -> bytes:
+    """The bytes at such a place. Raises FileNotFoundError, OSError."""
+    _packs, pack, offset, sha256, generation = place.split("/")
+    return read_pack(root, PackPlace(pack=pack, offset=int(offset)), sha256, int(generation))
+
+
 def erase_record(pack: int, record: PackRecord) -> None:
     """Overwrite a record with zeros, durably; its size stays, so that the records behind it are found."""
     os.pwrite(pack, _HEADER.pack(_ERASED, 0, record.size_bytes, bytes(32)), record.offset)

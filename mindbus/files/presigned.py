@@ -1,4 +1,4 @@
-"""Transfers to and from an object store by presigned addresses."""
+"""Transfers to and from a file store by presigned addresses."""
 
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator, Mapping
@@ -17,21 +17,22 @@ if TYPE_CHECKING:
 PIECE_BYTES = 64 * 1024
 _ERROR_BYTES = 64 * 1024
 _TIMEOUT_S, _CONNECT_WITHIN_S = 60, 5
-_CODE = re.compile(rb"<Code>([A-Za-z0-9.]{1,64})</Code>")
-_DIGEST_CODES = {"BadDigest", "InvalidDigest", "XAmzContentChecksumMismatch", "IncompleteBody"}
+# Of an object store, or of the gateway.
+_CODE = re.compile(rb'(?:<Code>|"code":")([A-Za-z0-9._]{1,64})(?:</Code>|")')
+_DIGEST_CODES = {"checksum_mismatch", "BadDigest", "InvalidDigest", "XAmzContentChecksumMismatch", "IncompleteBody"}
 _EXPIRED_CODES = {"ExpiredToken", "TokenRefreshRequired"}
 
 
 class StoreUnavailable(OSError):
-    """The object store does not do what was signed; see that it is up, that MINDBUS_S3_PUBLIC_ENDPOINT_URL is right."""
+    """The file store does not do what was signed; see that it is up, that storage is told its public address."""
 
 
 class AddressExpired(OSError):
-    """The object store refuses the address, or it has expired; ask storage for a fresh one."""
+    """The file store refuses the address, or it has expired; ask storage for a fresh one."""
 
 
 class BytesRefused(OSError):
-    """The object store was sent other bytes than the address was signed for."""
+    """The file store was sent other bytes than the address was signed for."""
 
 
 class PresignedTransfer:

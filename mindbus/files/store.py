@@ -9,6 +9,7 @@ from typing import IO, Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 from bus_schema.codes import Code
+from bus_schema.delegation import client_identity
 from mindbus.errors import MindBusError
 from mindbus.files.keys import validate_key
 from mindbus.settings import Settings
@@ -142,11 +143,14 @@ def open_folder(url: str) -> FileStore:
 def has_direct_access(settings: Settings) -> bool:
     """Whether this process reads and writes the file store itself, rather than by presigned addresses.
 
-    As the settings say; with `auto`, whether the store is a folder or there are credentials for the object store.
+    As the settings say; with `auto`, whether there are credentials for the object store, and without one whether this
+    is no guest: who logs in to RabbitMQ with an account of `mindbus users` has no access to the data folder.
     A machine's role is not looked up, since that waits for the network on every other machine.
     """
     if settings.artifacts_access != "auto":
         return settings.artifacts_access == "direct"
+    if settings.artifacts_url is None:
+        return client_identity(unquote(urlsplit(settings.amqp_url or "").username or "")) is None
     return not settings.files_url.startswith("s3:") or settings.s3_access_key is not None or _has_aws_credentials()
 
 

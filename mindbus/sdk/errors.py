@@ -71,7 +71,7 @@ class InvalidArtifactKey(ArtifactUnreadable):
 
 
 class PresigningUnavailable(ArtifactUnreadable):
-    """Storage keeps its files in a folder, for which nothing is signed; set MINDBUS_ARTIFACTS_ACCESS=direct here."""
+    """Storage keeps files in a folder that no gateway serves; start it, or set MINDBUS_ARTIFACTS_ACCESS=direct here."""
 
 
 class ArtifactTooLong(ArtifactUnreadable, code=Code.TOO_LARGE):

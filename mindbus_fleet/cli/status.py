@@ -13,13 +13,12 @@ import typer
 from bus_schema.codes import Code
 from config.settings import FleetSettings
 from gateway.access_tokens import login_path, token_of
-from gateway.address import last_url
 from mindbus.cli.console import say, show_json, show_result, show_table
 from mindbus.cli.errors import CommandError, read_settings
 from mindbus.cli.options import Json
 from mindbus.health import Health, HealthFolder, is_alive
 from mindbus.management import management_url
-from mindbus.run_dir import broker_file
+from mindbus.run_dir import broker_file, last_gateway_url
 from mindbus.running_fleets import where_to_look
 from mindbus_fleet.supervision.run_folder import RunFolder, UpState
 
@@ -133,7 +132,7 @@ def fleet_status(settings: FleetSettings) -> FleetStatus:
         data_dir=str(folder.data_dir),
         status=up.status if up is not None else "workers only" if workers else "down",
         pid=up.pid if up is not None else None,
-        gateway_url=last_url(settings) if any(worker.name == "gateway" for worker in workers) else None,
+        gateway_url=last_gateway_url(settings) if any(worker.name == "gateway" for worker in workers) else None,
         gateway_token=token.text if token is not None else None,
         amqp_url=amqp_url,
         management_url=management_url(settings, amqp_url) if amqp_url else None,

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
 from bus_schema.codes import Code
-from gateway.address import url_file
 from mindbus.errors import MindBusError
 from mindbus.files.disk import keep_private, lock_file, write_private
 from mindbus.health import HealthFolder, is_alive
-from mindbus.run_dir import RunSettings, broker_file, lock_path, management_file, user_file
+from mindbus.run_dir import RunSettings, broker_file, gateway_url_file, lock_path, management_file, user_file
 from mindbus.running_fleets import register_fleet, unregister_fleet
 
 # A process that was killed is still there for a moment.
@@ -166,7 +165,7 @@ class RunFolder:
         """Remove the addresses of the broker and the gateway, which were valid as long as they ran."""
         settings = self._settings
         users = user_file(settings, "").glob("*")
-        for file in (broker_file(settings), management_file(settings), url_file(settings), *users):
+        for file in (broker_file(settings), management_file(settings), gateway_url_file(settings), *users):
             file.unlink(missing_ok=True)
 
     def forget_killed(self) -> None:

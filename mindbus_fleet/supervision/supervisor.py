@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Self
 
 from bus_schema.codes import Code
-from gateway.address import last_url
 from mindbus.errors import MindBusError
 from mindbus.files.disk import write_private
 from mindbus.health import MISSED_HEARTBEATS, HealthFolder
 from mindbus.logs import configure_logs_later, logger
-from mindbus.run_dir import RunSettings, broker_file, management_file, user_file
+from mindbus.run_dir import RunSettings, broker_file, last_gateway_url, management_file, user_file
 from mindbus.tasks import Supervised, end, run_until_stopped
 from mindbus_fleet.node.address import VIEWER
 from mindbus_fleet.node.private import PrivateNode
@@ -190,7 +189,7 @@ class Supervisor:
             management_url=node.management_url if node else self._settings.management_url,
             username=VIEWER if node else None,
             password=node.viewer_password if node else None,
-            gateway_url=last_url(self._settings),
+            gateway_url=last_gateway_url(self._settings),
             workers=tuple(WorkerProcess(name=c.group.name, pid=c.pid, workers=c.group.workers) for c in self._children),
             broken=self._broken,
         )

@@ -197,6 +197,47 @@ async def test_nobody_gets_into_the_trace_of_another_by_naming_it(here: Installa
     assert (listed.items, read, planted) == ((), "not_found", "unauthorized")
 
 
+async def test_a_client_elsewhere_puts_and_gets_artifacts_by_its_login_alone(here: Installation) -> None:
+    elsewhere = here.shell.data_dir.parent / "elsewhere"
+    login = {"MINDBUS_AMQP_URL": here.accounts["anna"]["amqp_url"]}
+    shell, content = Shell(elsewhere, settings=login), os.urandom(300_000)
+    big, small, back = (here.shell.data_dir.parent / name for name in ("big.bin", "small.txt", "back.bin"))
+    big.write_bytes(content)
+    small.write_text("A note of hers.", encoding="utf-8")
+
+    def put_and_get() -> tuple[str, str]:
+        put = shell.json("artifacts", "put", str(big), "--type", "scan", "--trace", "t1", "--visibility", "private")
+        note = shell.json("artifacts", "put", str(small), "--type", "note", "--trace", "t1", "--visibility", "private")
+        shell.ok("artifacts", "get", put["artifact_id"], "-o", str(back))
+        part = shell.ok("artifacts", "get", note["artifact_id"], "--range", "2-5")
+        return put["artifact_id"], part
+
+    artifact_id, part = await asyncio.to_thread(put_and_get)
+    async with here.client("mallory") as bus:
+        read = await _outcome(lambda bus: bus.request(GetArtifact(artifact_id=artifact_id, presigned=True)), bus)
+    too_large = {"content_type": "text/plain", "size_bytes": 6 * 1024**3, "checksum": f"sha256:{'0' * 64}"}
+    async with here.client("anna") as bus:
+        refused = await _outcome(lambda bus: bus.request(RequestUpload.model_validate(too_large)), bus)
+        put = (await bus.request(RequestUpload.model_validate(too_large | {"size_bytes": 4}))).presigned_put
+    assert put is not None
+    async with httpx.AsyncClient(trust_env=False) as http:
+        forged = {
+            "other bytes": await http.put(put.url, content=b"abcd"),
+            "more bytes": await http.put(put.url, content=b"abcdefgh"),
+            "another place": await http.put(put.url.replace("user_anna", "user_ivan"), content=b"abcd"),
+            "a longer time": await http.put(put.url.replace("expires=1", "expires=2"), content=b"abcd"),
+            "to read": await http.get(put.url),
+            "unsigned": await http.get(f"{put.url.split('/files/')[0]}/files/.signing_key?expires=9&signature=x"),
+        }
+
+    assert (back.read_bytes(), part, read, refused) == (content, "note", "not_found", "too_large")
+    assert not (elsewhere / "artifacts").exists()
+    assert {what: answer.status_code for what, answer in forged.items()} == {
+        **dict.fromkeys(("another place", "a longer time", "to read", "unsigned"), 403),
+        **dict.fromkeys(("other bytes", "more bytes"), 409),
+    }
+
+
 @pytest.mark.parametrize("claims", ["svc.swm", "svc.dialogue", "user.local", "user.anna", "agent.critic"])
 @pytest.mark.parametrize("who", ["mallory", "intruder"])
 async def test_nobody_is_taken_for_another(here: Installation, who: str, claims: str) -> None:

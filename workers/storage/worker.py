@@ -4,12 +4,13 @@ from config.settings import FleetSettings
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.files.store import open_files
 from mindbus.middleware import RetryOn
+from mindbus.run_dir import last_gateway_url
 from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.leadership import single_writer
 from storage_service.maintenance.survey import rules_of
 from storage_service.service import StorageService, open_storage
-from storage_service.uploads import open_presigner
+from storage_service.uploads import AddressSigner, FolderPresigner, open_presigner
 from workers.storage.artifacts import ArtifactHandlers, UploadHandlers
 from workers.storage.dialogues import DialogueHandlers
 from workers.storage.maintenance import StorageErasure, StorageMaintenance
@@ -56,6 +57,12 @@ def open_storage_worker(context: WorkerContext) -> StorageWorker:
     """The storage worker over the database and the file store that the settings name."""
     settings = context.settings_as(FleetSettings)
     files = open_files(settings)
-    presigner = open_presigner(files, context.clock, settings.s3_public_endpoint_url)
+    presigner: AddressSigner | None
+    if files.local_root is None:
+        presigner = open_presigner(files, context.clock, settings.s3_public_endpoint_url)
+    else:
+        presigner = FolderPresigner(
+            files.local_root, lambda: settings.gateway_public_url or last_gateway_url(settings), context.clock
+        )
     database = Database(settings.database_of("storage"), schema="storage")
     return StorageWorker(open_storage(database, files, context.clock, presigner=presigner, rules=rules_of(settings)))

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from config.settings import FleetSettings
-from gateway.address import DEFAULT_PORT, CannotListen, bound_socket, last_url, url_file, url_of
+from gateway.address import DEFAULT_PORT, CannotListen, bound_socket, url_of
 from mindbus.files.disk import write_private
+from mindbus.run_dir import gateway_url_file, last_gateway_url
 
 
 @pytest.fixture
@@ -44,10 +45,10 @@ def test_without_one_it_is_never_at_a_loss(tmp_path: Path, stack: ExitStack) -> 
 def test_it_comes_back_where_it_was(tmp_path: Path, stack: ExitStack) -> None:
     settings = FleetSettings(data_dir=tmp_path)
     with bound_socket(settings.model_copy(update={"gateway_port": 0})) as before:
-        write_private(url_file(settings), url_of(before))
+        write_private(gateway_url_file(settings), url_of(before))
     again = stack.enter_context(bound_socket(settings))
 
-    assert url_of(again) == last_url(settings)
+    assert url_of(again) == last_gateway_url(settings)
 
 
 @pytest.mark.parametrize(("host", "shown"), [("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])
