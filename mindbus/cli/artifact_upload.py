@@ -16,10 +16,10 @@ _KEPT = "What is on this machine's disk already is registered by the next comman
 
 
 @asynccontextmanager
-async def artifact_session(identity: str) -> AsyncIterator[Artifacts]:
+async def artifact_session(identity: str, *, puts: bool = False) -> AsyncIterator[Artifacts]:
     settings = read_settings()
     async with (
-        on_the_bus(identity, settings, goes_on=_KEPT) as bus,
+        on_the_bus(identity, settings, goes_on=_KEPT, speaks=puts) as bus,
         open_artifacts(bus, settings) as artifacts,
     ):
         yield artifacts
@@ -45,7 +45,7 @@ def _require_registered(done: Put) -> Put:
 
 
 async def upload(file: Path, about: PutOptions, supersedes: str | None, identity: str, progress: Progress) -> Put:
-    async with artifact_session(identity) as artifacts:
+    async with artifact_session(identity, puts=True) as artifacts:
         if supersedes is not None:
             before = await artifacts.manifest(supersedes, trace=about["trace"])
             about["supersedes"] = before.ref
@@ -54,7 +54,7 @@ async def upload(file: Path, about: PutOptions, supersedes: str | None, identity
 
 async def upload_all(files: list[Path], about: PutOptions, identity: str) -> list[Put | ArtifactRejected]:
     new: list[NewArtifact] = [{**about, "source": file} for file in files]
-    async with artifact_session(identity) as artifacts:
+    async with artifact_session(identity, puts=True) as artifacts:
         with valid_options():
             return await artifacts.put_all(new)
 

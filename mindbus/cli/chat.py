@@ -13,21 +13,18 @@ from typing import Annotated, cast
 import typer
 from rich.text import Text
 
-from bus_schema.codes import Code
 from bus_schema.conversations import GetMessage
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, CancelAnswer, Invoke, conversation_trace
 from bus_schema.ids import mint
 from bus_schema.notification import NotificationSent
 from bus_schema.replies import restarts
-from bus_schema.users import GetUser, PutUser
-from bus_schema.users import User as NewUser
 from mindbus.bus.client import Client
 from mindbus.bus.subscriptions import EventSubscription
 from mindbus.cli.console import errors, note, show, show_json, write
 from mindbus.cli.errors import INTERRUPTED, UsageError, read_settings, valid_options
-from mindbus.cli.options import LOCAL_USER, Json, User, own_identity
+from mindbus.cli.options import Json, User
 from mindbus.cli.session import on_the_bus, run
-from mindbus.errors import BusUnavailable, NoReply, ReplyError
+from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.settings import Settings
 from mindbus.tasks import end
 from mindbus.terminal import escape_controls
@@ -35,7 +32,6 @@ from mindbus.terminal import escape_controls
 _MAX_INPUT_BYTES = 4 * MAX_MESSAGE_CHARS
 _CHUNK_BYTES = 4096
 _CANCEL_WITHIN_S = 1.0
-_KNOWN_WITHIN_S = 3.0
 
 
 class AssistantClient:
@@ -236,39 +232,14 @@ def chat(
 
 async def _send(user_id: str, invocation: Invoke) -> Answered:
     settings = read_settings()
-    async with on_the_bus(f"user.{user_id}", settings, goes_on=None) as bus:
-        await introduce(bus, user_id)
+    async with on_the_bus(f"user.{user_id}", settings, goes_on=None, speaks=True) as bus:
         return await AssistantClient(bus, settings).answer(invocation)
 
 
 async def _talk(user_id: str) -> None:
     settings = read_settings()
-    async with on_the_bus(f"user.{user_id}", settings, goes_on=None) as bus:
-        await introduce(bus, user_id)
+    async with on_the_bus(f"user.{user_id}", settings, goes_on=None, speaks=True) as bus:
         await ChatSession(bus, AssistantClient(bus, settings), user_id).converse()
-
-
-async def introduce(bus: Client, user_id: str) -> None:
-    """Make an unknown name a user, called by it, where the owner of the node speaks for them.
-
-    Whoever has an account is one already, or is added by an operator.
-    """
-    if own_identity() is not None:
-        return
-    # Should storage be away, nobody has to wait for it with what they say.
-    with suppress(BusUnavailable, NoReply):
-        try:
-            await bus.request(GetUser(user_id=user_id), timeout_s=_KNOWN_WITHIN_S)
-        except ReplyError as unknown:
-            if unknown.code is Code.NOT_FOUND:
-                await _add(bus, user_id)
-
-
-async def _add(bus: Client, user_id: str) -> None:
-    new = PutUser(user=NewUser(user_id=user_id, name=user_id), expected_version=0)
-    # Somebody else may have added them meanwhile.
-    with suppress(ReplyError):
-        await bus.acting_as(LOCAL_USER, is_operator=True).request(new, timeout_s=_KNOWN_WITHIN_S)
 
 
 def _text(message: str | None, file: Path | None) -> str | None:

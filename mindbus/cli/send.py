@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 import bus_schema
 from bus_schema.envelope import explain
-from bus_schema.messages import Command, Event, Message, known_types
+from bus_schema.messages import Command, Event, Message, Query, known_types
 from bus_schema.replies import Reply
 from bus_schema.strict_json import MalformedJson, parse_object
 from mindbus.cli.console import note, say, show_json, show_result
@@ -200,12 +200,12 @@ def send(
 
 
 async def _ask(message: Command[Any], identity: str, *, to: str | None, trace: str | None, timeout_s: float) -> Reply:
-    async with on_the_bus(identity) as bus:
+    async with on_the_bus(identity, speaks=not isinstance(message, Query)) as bus:
         return await bus.ask(message, to=to, trace=trace, timeout_s=timeout_s)
 
 
 async def _tell(message: Message, identity: str, *, to: str | None, trace: str | None) -> str:
-    async with on_the_bus(identity) as bus:
+    async with on_the_bus(identity, speaks=True) as bus:
         if isinstance(message, Command):
             return await bus.send(message, to=to, trace=trace)
         return await bus.publish(cast("Event", message), trace=trace)

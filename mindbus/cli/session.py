@@ -10,13 +10,16 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel
 
 from bus_schema.codes import Code
-from bus_schema.messages import Command, Page
+from bus_schema.identities import user_of
+from bus_schema.messages import Command, Page, Query
+from bus_schema.users import GetUser, PutUser, User
 from mindbus.bus.client import Client, ResultT
 from mindbus.bus.connection import connect, find_broker
 from mindbus.cli.console import errors, note
 from mindbus.cli.errors import CommandError, read_settings, valid_options
 from mindbus.cli.language import translate
-from mindbus.errors import BusUnavailable, ReplyError
+from mindbus.cli.options import LOCAL_USER, own_identity
+from mindbus.errors import BusUnavailable, NoReply, ReplyError
 from mindbus.settings import Settings
 from mindbus.tasks import end
 
@@ -27,6 +30,7 @@ PageT = TypeVar("PageT", bound=BaseModel)
 WITHIN_S = 3600.0
 _REACH_WITHIN_S = 3.0
 _SHOWN_AFTER_S = 1.0
+_KNOWN_WITHIN_S = 3.0
 GOES_ON = "What the fleet has been asked for goes on there."
 _AMQP_PORT = {"amqp": 5672, "amqps": 5671}
 
@@ -43,15 +47,18 @@ def run_until_interrupted(work: Coroutine[Any, Any, object]) -> None:
 
 @asynccontextmanager
 async def on_the_bus(
-    identity: str, settings: Settings | None = None, *, goes_on: str | None = GOES_ON
+    identity: str, settings: Settings | None = None, *, goes_on: str | None = GOES_ON, speaks: bool = False
 ) -> AsyncIterator[Client]:
     """A client that speaks as `identity`. Raises NoBroker, CommandError where nothing listens.
 
-    `goes_on` tells whoever presses Ctrl-C what that does not end.
+    `goes_on` tells whoever presses Ctrl-C what that does not end. Who `speaks`, rather than asks, is a user
+    from then on.
     """
     settings = settings or read_settings()
     await require_reachable(find_broker(settings))
     async with connect(identity, settings=settings, service="cli") as client:
+        if speaks:
+            await _introduce(client)
         try:
             yield client
         except asyncio.CancelledError:
@@ -77,6 +84,26 @@ async def shown_waiting(what: str = "Waiting for the answer …") -> AsyncIterat
         yield
     finally:
         await end(showing)
+
+
+async def _introduce(bus: Client) -> None:
+    """Make an unknown name a user, called by it, where the owner of the node speaks for them.
+
+    Whoever has an account is one already, or is added by an operator.
+    """
+    user_id = user_of(bus.identity)
+    if user_id is None or bus.identity == LOCAL_USER or own_identity() is not None:
+        return
+    # Should storage be away, nobody has to wait for it with what they say.
+    with suppress(BusUnavailable, NoReply):
+        try:
+            await bus.request(GetUser(user_id=user_id), timeout_s=_KNOWN_WITHIN_S)
+        except ReplyError as unknown:
+            if unknown.code is Code.NOT_FOUND:
+                new = PutUser(user=User(user_id=user_id, name=user_id), expected_version=0)
+                # Somebody else may have added them meanwhile.
+                with suppress(ReplyError):
+                    await bus.acting_as(LOCAL_USER, is_operator=True).request(new, timeout_s=_KNOWN_WITHIN_S)
 
 
 async def require_reachable(amqp_url: str) -> None:
@@ -105,7 +132,8 @@ def answer_to(
 
     async def ask() -> ResultT:
         settings = read_settings()
-        async with on_the_bus(identity, settings) as bus, shown_waiting():
+        speaks = not isinstance(request, Query)
+        async with on_the_bus(identity, settings, speaks=speaks) as bus, shown_waiting():
             return await bus.request(request, trace=trace, timeout_s=settings.request_timeout_s + longer_by_s)
 
     return run(ask())

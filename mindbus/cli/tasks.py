@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from bus_schema.dialogue import conversation_trace
 from bus_schema.envelope import explain
 from bus_schema.identities import is_user_id
-from bus_schema.messages import Command
+from bus_schema.messages import Command, Query
 from bus_schema.processing import Task, TaskStatus
 from bus_schema.replies import Code
 from bus_schema.tasks import AddTask, CallOffTask, CompleteTask, GetTask, ListTasks, TaskPage, UpdateTask
@@ -176,7 +176,7 @@ def _answer(command: type[Command[Task]], user: str | None, as_json: bool, **fie
 
 
 async def _one(user: str | None, command: Command[Task]) -> tuple[Task, ZoneInfo | None]:
-    async with on_the_bus(_identity(user)) as bus:
+    async with on_the_bus(_identity(user), speaks=not isinstance(command, Query)) as bus:
         try:
             task = await bus.request(command, trace=_trace(user))
         except ReplyError as error:

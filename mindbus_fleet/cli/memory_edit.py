@@ -108,7 +108,7 @@ async def _update(
     kem_id: str, changes: dict[str, Any], metadata: dict[str, Any], expected_version: int | None, identity: str
 ) -> Kem:
     """Metadata is set as a whole, so it is read first, then changed only if nobody else has done so meanwhile."""
-    async with on_the_bus(identity) as bus:
+    async with on_the_bus(identity, speaks=True) as bus:
         if metadata:
             kem = await get_kem(kem_id, bus)
             merged = {key: value for key, value in (kem.metadata | metadata).items() if value is not None}

@@ -140,7 +140,7 @@ async def _import(
     settings = read_settings(FleetSettings)
     left = iter(documents)
     tell(0, len(documents))
-    async with on_the_bus(identity, settings) as bus, open_artifacts(bus, settings) as artifacts:
+    async with on_the_bus(identity, settings, speaks=True) as bus, open_artifacts(bus, settings) as artifacts:
 
         async def work() -> None:
             for path in left:

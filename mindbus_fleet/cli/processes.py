@@ -86,7 +86,7 @@ for command in (cost, cancel, pause, resume, retry, rerun, approve, reject, repl
 
 async def _run(order: RunRequest, identity: str, *, as_json: bool, no_wait: bool) -> Run:
     settings = read_settings(FleetSettings)
-    async with on_the_bus(identity, settings, goes_on=None) as bus:
+    async with on_the_bus(identity, settings, goes_on=None, speaks=True) as bus:
         async with open_artifacts(bus, settings) as artifacts:
             await start(order, bus, artifacts)
         if no_wait:

@@ -103,6 +103,17 @@ def test_an_unknown_name_is_a_user_from_its_first_word_on(here: Installation) ->
     here.shell.ok("chat", "--user", "olaf", "-m", "Hello again.")
 
     assert here.shell.json("users", "show", "olaf")["name"] == "Olaf Sand"
+    brief = here.shell.data_dir.parent / "brief.md"
+    brief.write_text("# Tea\n\nTea is made of leaves.", encoding="utf-8")
+    words = {
+        "otto": ("tasks", "add", "Buy milk", "--user", "otto"),
+        "ida": ("memory", "add", "--text", "Ida likes tea.", "--as", "user.ida"),
+        "jon": ("process", "run", "article", "--input", str(brief), "--no-wait", "--as", "user.jon"),
+    }
+    for name, command in words.items():
+        here.shell.ok(*command)
+        assert here.shell.json("users", "show", name)["name"] == name
+    here.shell.ok("tasks", "ls", "--user", "nemo")
     assert here.shell.run("users", "show", "nemo").returncode == 1
 
 
