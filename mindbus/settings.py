@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SecretsSettingsSource, SettingsConfigDict
 
+from bus_schema.delegation import client_identity
 from mindbus.redaction import add_secrets, without_secrets
 
 _SCHEMES = {
@@ -181,6 +182,12 @@ class Settings(BaseSettings):
                 yield value
             password = value.partition("://")[2].rpartition("@")[0].partition(":")[2]
             yield from (password, unquote(password))
+
+    @property
+    def own_identity(self) -> str | None:
+        """Identity of the account that MINDBUS_AMQP_URL logs in with; None where it may be anybody, or is a worker."""
+        url = self.amqp_url or ""
+        return client_identity(unquote(urlsplit(url).username or "")) if url.lower().startswith("amqp") else None
 
     @property
     def files_url(self) -> str:

@@ -262,7 +262,7 @@ class Uploads:
         if self.presigner is None:
             return manifest
         place = manifest.uri
-        if manifest.packed is not None:
+        if self.presigner.is_local and manifest.packed is not None:
             place = packed_place(manifest.packed, manifest.sha256, place.rpartition("/")[2])
         sign = self.presigner.get
         presigned = await _signed(self.presigner, sign, place, manifest.id, manifest.content_type)

@@ -2,13 +2,11 @@
 
 import re
 from typing import Annotated
-from urllib.parse import unquote, urlsplit
 
 import typer
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
-from bus_schema.delegation import client_identity
 from bus_schema.identities import IDENTITY, is_user_id, owner_of
 from mindbus.settings import Settings
 
@@ -32,11 +30,10 @@ def _remember(context: typer.Context, as_json: bool) -> bool:
 def own_identity() -> str | None:
     """Identity of whoever MINDBUS_AMQP_URL logs in as; None where it may be anybody, as for the owner of a node."""
     try:
-        url = Settings().amqp_url
+        return Settings().own_identity
     except (ValidationError, SettingsError):
         # The command says so itself.
         return None
-    return None if url is None else client_identity(unquote(urlsplit(url).username or ""))
 
 
 def _identity(context: typer.Context, option: typer.CallbackParam, identity: str) -> str:

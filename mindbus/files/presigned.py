@@ -24,7 +24,7 @@ _EXPIRED_CODES = {"ExpiredToken", "TokenRefreshRequired"}
 
 
 class StoreUnavailable(OSError):
-    """The file store does not do what was signed; see that it is up, that storage is told its public address."""
+    """The file store fails; see that it is up, and MINDBUS_S3_PUBLIC_ENDPOINT_URL or MINDBUS_GATEWAY_PUBLIC_URL."""
 
 
 class AddressExpired(OSError):

@@ -9,7 +9,6 @@ from typing import IO, Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 from bus_schema.codes import Code
-from bus_schema.delegation import client_identity
 from mindbus.errors import MindBusError
 from mindbus.files.keys import validate_key
 from mindbus.settings import Settings
@@ -150,7 +149,7 @@ def has_direct_access(settings: Settings) -> bool:
     if settings.artifacts_access != "auto":
         return settings.artifacts_access == "direct"
     if settings.artifacts_url is None:
-        return client_identity(unquote(urlsplit(settings.amqp_url or "").username or "")) is None
+        return settings.own_identity is None
     return not settings.files_url.startswith("s3:") or settings.s3_access_key is not None or _has_aws_credentials()
 
 
