@@ -6,9 +6,9 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, model_validator
 
 from bus_schema.artifacts import ArtifactRef, TraceId
-from bus_schema.episodes import EpisodeId, RawLogIds
 from bus_schema.history import SubagentName
 from bus_schema.identities import KemId, UserId
+from bus_schema.message_parts import Attachments, MemoryAbsence, ModelUse, RecalledEpisodes
 from bus_schema.messages import Command, Event, Value
 
 MAX_MESSAGE_CHARS = 32_000
@@ -40,8 +40,6 @@ MessageText = Annotated[
 Preview = Annotated[str, Field(max_length=MAX_PREVIEW_CHARS)]
 KemIds = Annotated[tuple[KemId, ...], Field(max_length=20)]
 Role = Literal["user", "assistant"]
-# Memory did not answer in time; it was not there.
-MemoryAbsence = Literal["late", "away"]
 
 
 class MessageKind(StrEnum):
@@ -79,27 +77,11 @@ def _own_trace(fields: dict[str, str]) -> str:
     return conversation_trace(fields.get("user_id", ""))
 
 
-class RecalledEpisode(Value):
-    """An earlier episode whose turns, or summary, the assistant was shown for an answer.
-
-    `time` is that of the first of its turns; `used` are those turns of which the answer has something.
-    """
-
-    episode_id: EpisodeId
-    time: AwareDatetime
-    raw_log_ids: RawLogIds = Field(default=(), max_length=1000)
-    used: RawLogIds = Field(default=(), max_length=1000)
-    is_uncertain: bool = False
-
-
-RecalledEpisodes = Annotated[tuple[RecalledEpisode, ...], Field(max_length=100)]
-
-
 class DialogueMessage(Value):
     """Something was said at a time, by a user or to them; text too long for a message is an artifact.
 
     An answer was made with the units of memory `kem_ids` and with `episodes`, best first; `memory` tells that some
-    memory did not answer.
+    memory did not answer. `model_use` is missing where no model was asked.
     """
 
     message_id: DialogueMessageId
@@ -113,6 +95,8 @@ class DialogueMessage(Value):
     kem_ids: KemIds = ()
     episodes: RecalledEpisodes = ()
     memory: MemoryAbsence | None = None
+    attachments: Attachments = ()
+    model_use: ModelUse | None = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -181,7 +165,7 @@ class Answered(Value):
     """The assistant's answer, stored like the message it answers; `kem_ids` are the memory units it used.
 
     `delegations` are in the order in which the assistant called for them, failed ones included; `cut_off` says that the
-    model did not finish: the answer then ends with a mark. `episodes` and `memory` are the message's.
+    model did not finish: the answer then ends with a mark. `episodes`, `memory` and `model_use` are the message's.
     """
 
     message_id: DialogueMessageId
@@ -192,18 +176,21 @@ class Answered(Value):
     cut_off: bool = False
     episodes: RecalledEpisodes = ()
     memory: MemoryAbsence | None = None
+    model_use: ModelUse | None = None
 
 
 class Invoke(Command[Answered], domain="dialogue", action="invoke"):
     """Take a user's message and answer it; with `stream` the answer also arrives in parts while it is generated.
 
-    A caller that mints the message's id itself may repeat the command as a new one without being heard twice.
+    A caller that mints the message's id itself may repeat the command as a new one without being heard twice. Attached
+    files are artifacts in the trace of the dialogue; the assistant is shown those that are text, under their names.
     """
 
     user_id: UserId
     message: MessageText | None = None
     ref: ArtifactRef | None = None
     message_id: DialogueMessageId | None = None
+    attachments: Attachments = ()
     stream: bool = False
 
     @model_validator(mode="after")

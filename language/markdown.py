@@ -44,6 +44,7 @@ _ITEM = re.compile(r"( *)([-*+•–—]|\d{1,3}[.)])(?: +(\S.*)| *)")
 _QUOTE_MARK = re.compile(r"^ *> ?", re.MULTILINE)
 _MARKS_ALONE = re.compile(r"[-*_#>\s]*")
 _CLOSING_MARKS = re.compile(r"(?: #+)+$")
+_FENCE = re.compile(r"^ *(?:`{3,}|~{3,}).*$", re.MULTILINE)
 _LINK = re.compile(r"!?\[([^\[\]]{0,500})\]\([^()\s]{0,2000}\)")
 _ENTRY = re.compile(r"[*_«“\"(]*[A-ZА-ЯЁ\d]")
 _LONGEST_ENTRY_CHARS = 90
@@ -84,6 +85,13 @@ def plain(text: str) -> str:
     """A line without its Markdown marks."""
     unlinked = _LINK.sub(r"\1", text)
     return " ".join(re.sub(r"\*\*|__|[*`]|(?<!\w)_|_(?!\w)", "", unlinked).split())
+
+
+def plain_document(text: str) -> str:
+    """The words of a document in one line, without its marks."""
+    return " ".join(
+        plain(_FENCE.sub("", block.text) if block.kind is BlockKind.CODE else block.text) for block in parse(text)
+    )
 
 
 def quoted(text: str) -> str:

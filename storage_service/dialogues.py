@@ -134,6 +134,8 @@ class Dialogues:
         )
 
 
+_NESTED_COLUMNS = {"ref", "kem_ids", "episodes", "attachments", "model_use"}
+_PLAIN_COLUMNS = set(DialogueMessage.model_fields) - _NESTED_COLUMNS - {"trace_id"}
 _MESSAGES, _DIALOGUES = DialogueMessageRow.__table__, DialogueRow.__table__
 _MESSAGE = PreparedStatement(select(_MESSAGES).where(_MESSAGES.c.message_id == bindparam("id")))
 _DIALOGUE = PreparedStatement(select(_DIALOGUES).where(_DIALOGUES.c.user_id == bindparam("of")))
@@ -148,13 +150,9 @@ def _save(connection: Connection, message: DialogueMessage) -> Saved:
         return _saved(message, dialogue, existing.position, is_new=False)
     begun = {"user_id": message.user_id, "last_position": 1, "fragmented_position": 0, "last_activity": message.time}
     dialogue = _ADVANCING.first(connection, begun)
-    columns = message.model_dump(exclude={"trace_id", "ref", "kem_ids", "episodes"})
-    lists = {
-        "kem_ids": list(message.kem_ids) or None,
-        "episodes": [each.model_dump(mode="json") for each in message.episodes] or None,
-    }
-    row = columns | lists | {"ref": message.ref.model_dump() if message.ref else None}
-    row["position"] = dialogue.last_position
+    columns = message.model_dump(include=_PLAIN_COLUMNS)
+    nested = message.model_dump(mode="json", include=_NESTED_COLUMNS)
+    row = columns | {name: value or None for name, value in nested.items()} | {"position": dialogue.last_position}
     if inserting(DialogueMessageRow).first(connection, row) is None:
         raise TemporaryFailure(f"{message.message_id} is being stored by another transaction")
     return _saved(message, dialogue, dialogue.last_position, is_new=True)
@@ -183,8 +181,8 @@ def _saved(message: DialogueMessage, dialogue: Row[Any], position: int, *, is_ne
 
 
 def _as_message(row: DialogueMessageRow | Row[Any]) -> DialogueMessage:
-    columns = {name: getattr(row, name) for name in DialogueMessage.model_fields if name != "trace_id"}
-    return DialogueMessage.model_validate(columns | {"kem_ids": row.kem_ids or (), "episodes": row.episodes or ()})
+    nested = {name: value for name in _NESTED_COLUMNS if (value := getattr(row, name)) is not None}
+    return DialogueMessage.model_validate({name: getattr(row, name) for name in _PLAIN_COLUMNS} | nested)
 
 
 def _is_same(stored: DialogueMessage, message: DialogueMessage) -> bool:

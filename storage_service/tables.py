@@ -198,6 +198,8 @@ class DialogueMessageRow(StorageBase):
     kem_ids: Mapped[list[str] | None] = mapped_column(JSON_VALUE)
     episodes: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON_VALUE)
     memory: Mapped[str | None] = mapped_column(String(8))
+    attachments: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON_VALUE)
+    model_use: Mapped[dict[str, Any] | None] = mapped_column(JSON_VALUE)
 
 
 class FragmentRow(StorageBase):

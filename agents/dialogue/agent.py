@@ -9,7 +9,7 @@ from agents.dialogue.generation import AnswerGeneration, RetryBudget
 from agents.models.conversation import chat_prompt, fit_window, message_tokens, normalise_calls
 from agents.models.errors import EmptyAnswer
 from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
-from agents.models.prompt import MEMORY, UNCERTAIN, Material, PromptBudget, with_present
+from agents.models.prompt import ATTACHED, MEMORY, UNCERTAIN, Material, PromptBudget, with_present
 from agents.present import Present
 from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
 from bus_schema.history import DEFAULT_CONTEXT_TOKENS
@@ -78,11 +78,20 @@ class NoDelegator:
 
 @dataclass(frozen=True)
 class MemorySnippet:
-    """A text from memory with the id of its origin; uncertain where it may not bear on the conversation."""
+    """A text from memory with the id of its origin; uncertain where it may not bear on the conversation.
+
+    Of a file that the user has attached the id is its name.
+    """
 
     id: str
     text: str
     is_uncertain: bool = False
+    is_attached: bool = False
+
+    @property
+    def type(self) -> str:
+        """Type of the material for the model."""
+        return ATTACHED if self.is_attached else UNCERTAIN if self.is_uncertain else MEMORY
 
 
 class DialogueAgent:
@@ -150,10 +159,7 @@ class DialogueAgent:
     ) -> tuple[ModelMessage, ...]:
         """Messages for the model: the conversation's window with the snippets that fit."""
         budget = self.prompt_budget(said, present, tools)
-        materials = [
-            Material(snippet.id, UNCERTAIN if snippet.is_uncertain else MEMORY, snippet.text)
-            for snippet in fitting_memory(memory, budget)
-        ]
+        materials = [Material(each.id, each.type, each.text) for each in fitting_memory(memory, budget)]
         language = _language(said, present)
         asked = chat_prompt(self._guide(language).system, fit_window(said, budget.window), materials)
         return with_present(asked, present, language)

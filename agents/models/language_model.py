@@ -61,6 +61,11 @@ class TokenUsage(_Value):
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
+    @property
+    def tokens(self) -> int:
+        """Tokens in and out."""
+        return self.prompt_tokens + self.completion_tokens
+
     def __add__(self, other: "TokenUsage") -> "TokenUsage":
         return TokenUsage(
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
@@ -120,10 +125,14 @@ _meter: "ContextVar[TokenMeter | None]" = ContextVar("meter of the work at hand"
 
 
 class TokenMeter:
-    """Number of tokens that answers of metered models have cost within a block, in this task and those it starts."""
+    """Tokens that answers of metered models have cost within a block, in this task and those it starts.
+
+    `model_name` is that of the last one, empty where none was asked.
+    """
 
     def __init__(self) -> None:
-        self.tokens = 0
+        self.usage = TokenUsage()
+        self.model_name = ""
 
     def __enter__(self) -> Self:
         self._before = _meter.set(self)
@@ -170,7 +179,8 @@ class MeteredModel:
         self.calls += 1
         self.usage += completion.usage
         if (meter := _meter.get()) is not None:
-            meter.tokens += completion.usage.prompt_tokens + completion.usage.completion_tokens
+            meter.usage += completion.usage
+            meter.model_name = completion.model_name
         return completion
 
 

@@ -37,6 +37,8 @@ _BLOCK = re.compile(
 MEMORY = "memory"
 # Memory that may not bear on the matter.
 UNCERTAIN = "uncertain memory"
+# A file that the user has sent; the id is its name.
+ATTACHED = "attached file"
 _LONGEST_WORDS = 120
 
 

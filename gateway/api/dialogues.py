@@ -2,10 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 from typing import Annotated, Literal, TypeVar, cast
 
 from fastapi import APIRouter, HTTPException, Query, Request
@@ -26,17 +27,26 @@ from bus_schema.dialogue import (
 )
 from bus_schema.identities import UserId
 from bus_schema.ids import mint
+from bus_schema.message_parts import Attachment, Attachments, FileName
 from bus_schema.replies import restarts
 from bus_schema.timeline import GetTimeline, TimelineEvent
 from gateway.backend import Backend, BackendDependency, Cursor
 from gateway.event_streams import STREAM_RESPONSES, LastEventId, StreamsDependency, accepts_stream, event_frames
 from gateway.problems import EXPECTED, Problem
+from mindbus.sdk.errors import StorageAway
+from mindbus.sdk.transfers import guess_content_type
 
 router = APIRouter(tags=["dialogues"])
 
 T = TypeVar("T")
 SUBAGENT_TOPIC = "subagent"
 _PAGE = 200
+_FILE_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
 
 
 class UserMessage(BaseModel):
@@ -45,6 +55,7 @@ class UserMessage(BaseModel):
     model_config = ConfigDict(extra="forbid")
     message: MessageText
     message_id: DialogueMessageId | None = None
+    attachments: Attachments = ()
 
 
 class AnswerChunk(BaseModel):
@@ -72,13 +83,29 @@ async def say(
     """
     message_id = body.message_id or mint("msg")
     cancel = partial(cancel_answer, backend, user, message_id)
-    chunks = send_message(backend, user, body.message, message_id)
+    chunks = send_message(backend, user, body.message, message_id, body.attachments)
     if not accepts_stream(request):
         return await _unless_gone(request, _whole_answer(chunks), cancel)
     streams.require_room()
     # An error before the first chunk sets the status.
     first = await _unless_gone(request, anext(chunks), cancel)
     return streams.respond(_answer_frames(first, chunks, cancel))
+
+
+@router.post("/dialogues/{user:path}/attachments", openapi_extra=_FILE_BODY)
+async def attach(user: UserId, name: FileName, request: Request, backend: BackendDependency) -> Attachment:
+    """Store the body as a file of the dialogue, to be named among the `attachments` of a message."""
+    backend.acting_as(user)
+    async with backend.own_artifacts() as artifacts:
+        put = await artifacts.put(
+            await request.body(),
+            artifact_type="attachment",
+            content_type=guess_content_type(Path(name)),
+            trace=conversation_trace(user),
+        )
+    if put.is_pending:
+        raise StorageAway
+    return Attachment(name=name, ref=put.ref)
 
 
 @router.get("/dialogues/{user:path}/messages")
@@ -123,14 +150,24 @@ async def subagents(
 
 
 async def send_message(
-    backend: Backend, user_id: str, text: str, message_id: str | None = None
+    backend: Backend,
+    user_id: str,
+    text: str,
+    message_id: str | None = None,
+    attachments: Sequence[Attachment] = (),
 ) -> AsyncGenerator[str | Answered]:
     """Chunks of the answer, then the whole answer; closing the generator does not stop the agent: `cancel_answer` does.
 
     Raises NotYours, BudgetSpent, ReplyError, BusUnavailable.
     """
     backend.require_budget()
-    command = Invoke(user_id=user_id, message=text, message_id=message_id or mint("msg"), stream=True)
+    command = Invoke(
+        user_id=user_id,
+        message=text,
+        message_id=message_id or mint("msg"),
+        attachments=tuple(attachments),
+        stream=True,
+    )
     settings = backend.settings
     timeout_s = settings.llm_timeout_s + settings.subagent_timeout_s + settings.request_timeout_s
     chunks = backend.acting_as(user_id).stream(command, trace=conversation_trace(user_id), timeout_s=timeout_s)

@@ -1,6 +1,6 @@
 """Dialogues kept by storage, and histories kept by the history worker."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -45,6 +45,7 @@ from mindbus.bus.client import Client
 from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure, Unroutable
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.errors import ArtifactError
+from mindbus.sdk.preview import as_text
 from mindbus.sdk.requests import in_id_scope, items_of, request_in_scope
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
@@ -84,6 +85,19 @@ class Conversations:
         except UnicodeDecodeError as error:
             raise PermanentFailure(f"{message.ref.artifact_id} is no text", Code.INVALID) from error
         return message.model_copy(update={"content": text, "ref": None})
+
+    async def beginning(self, ref: ArtifactRef, user_id: str, most_bytes: int) -> str | None:
+        """The text that an artifact of the dialogue begins with; None where it is no text."""
+
+        async def read() -> bytes:
+            trace, length = conversation_trace(user_id), min(most_bytes, ref.size_bytes)
+            async with self._artifacts.open(ref.artifact_id, trace=trace, length=length) as reader:
+                return b"".join([chunk async for chunk in reader])
+
+        if not ref.size_bytes:
+            return ""
+        content = await self._reading(ref, read)
+        return as_text(content, is_cut=len(content) < ref.size_bytes)
 
     async def buffer(self, user_id: str) -> DialogueState | None:
         """The messages that are in no fragment yet, if any."""
@@ -136,10 +150,11 @@ class Conversations:
 
     async def _read(self, ref: ArtifactRef, user_id: str, max_bytes: int) -> bytes:
         trace = conversation_trace(user_id)
+        return await self._reading(ref, lambda: self._artifacts.get(ref.artifact_id, trace=trace, max_bytes=max_bytes))
+
+    async def _reading(self, ref: ArtifactRef, read: Callable[[], Awaitable[bytes]]) -> bytes:
         try:
-            return await in_id_scope(
-                ref.artifact_id, lambda: self._artifacts.get(ref.artifact_id, trace=trace, max_bytes=max_bytes)
-            )
+            return await in_id_scope(ref.artifact_id, read)
         except OSError as error:
             raise TemporaryFailure(str(error)) from error
         except ArtifactError as error:

@@ -12,7 +12,6 @@ from typing import ClassVar, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from bus_schema.agent_data import GetAgentData, PutAgentData
-from bus_schema.dialogue import MemoryAbsence
 from bus_schema.episodes import raw_log_id_of
 from bus_schema.glm import FoundKem, RetrieveKems
 from bus_schema.kem_query import KemQuery, NoneOf
@@ -27,6 +26,7 @@ from bus_schema.lsm_search import (
     SearchEpisodes,
     SearchId,
 )
+from bus_schema.message_parts import MemoryAbsence
 from bus_schema.messages import Query
 from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now

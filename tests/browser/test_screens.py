@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
 
 from bus_schema.envelope import Envelope, Kind
 from bus_schema.lsm import RecordExchange, SaidMessage
@@ -63,10 +63,33 @@ def test_an_answer_is_there_after_a_reload(app: App, browser: Browser) -> None:
         say(page, "Смета выросла на 8 %. Марат пришлёт новый расчёт до пятницы. Я очень переживаю за сроки.")
         expect(page.locator(".mb-said")).to_have_text(re.compile("Смета выросла"))
         expect(page.locator(".mb-answer:not([data-growing])")).to_have_count(1)
-        answer = page.locator(".mb-answer").inner_text()
+        answer = page.locator(".mb-answer").text_content() or ""
         page.reload()
         expect(page.locator(".mb-answer")).to_have_text(answer)
         expect(page.locator(".mb-said")).to_have_count(1)
+
+
+def test_a_file_goes_with_a_message_and_an_answer_can_be_asked_for_again(app: App, browser: Browser) -> None:
+    with looking(browser, app.url) as page:
+        composer(page, "lena")
+        content = b"The launch of Aurora costs 700 euros."
+        files = [FilePayload(name=name, mimeType="text/plain", buffer=content) for name in ("plan.txt", "other.txt")]
+        page.locator("[data-attach]").set_input_files(files)
+        expect(page.locator(".mb-attached")).to_have_count(2)
+        page.get_by_role("button", name="Remove other.txt").click()
+        expect(page.locator(".mb-attached")).to_have_text([re.compile("plan.txt")])
+        say(page, "What does the launch of Aurora cost?")
+        answer = page.locator(".mb-answer:not([data-growing])")
+        expect(answer).to_contain_text("700 euros")
+        expect(answer.locator(".mb-answer-foot")).to_contain_text(re.compile(r"offline-extractive-1\s*[\d,]+ tokens"))
+        page.reload()
+        expect(page.locator(".mb-attached")).to_have_count(0)
+        page.get_by_role("button", name="Retry").click()
+        expect(page.locator(".mb-said .mb-artifact-chip")).to_have_count(2)
+        expect(answer).to_have_count(2)
+        expect(page.get_by_role("button", name="Retry")).to_have_count(1)
+        page.locator(".mb-said .mb-artifact-chip").first.click()
+        expect(page.locator(".mb-artifact-body").first).to_contain_text("700 euros")
 
 
 def test_delegations_are_shown_folded_between_the_question_and_the_answer(app: App, browser: Browser) -> None:

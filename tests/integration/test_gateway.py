@@ -72,6 +72,31 @@ async def test_a_dialogue_from_its_first_word_to_its_end(settings: FleetSettings
     assert [(each["user_id"], each["messages"], each["is_active"]) for each in listed["items"]] == [("anna", 6, False)]
 
 
+async def test_a_file_of_a_dialogue_is_an_artifact_that_the_assistant_answers_from(settings: FleetSettings) -> None:
+    plan = "# Aurora\n\nThe launch of Aurora costs 700 euros and is set for June 3.\n"
+    async with serving(STORAGE, HISTORY, DialogueWorker, settings=settings) as gateway:
+        stored = []
+        for name, content in (("plan.md", plan.encode()), ("photo.png", b"\x89PNG\r\n\x1a\n\x00\xff")):
+            where = f"/api/dialogues/anna/attachments?name={name}"
+            stored.append(await gateway.ok("POST", where, content=content))
+        first = {"message": "When is the launch of Aurora?", "attachments": stored}
+        answers = [await gateway.ok("POST", "/api/dialogues/anna/messages", json=first)]
+        later = {"message": "What does the launch of Aurora cost?"}
+        answers.append(await gateway.ok("POST", "/api/dialogues/anna/messages", json=later))
+        history = await gateway.ok("GET", "/api/dialogues/anna/messages", params={"order": "oldest"})
+        ref = stored[0]["ref"]
+        manifest = await gateway.ok("GET", f"/api/artifacts/{ref['artifact_id']}", params={"trace": "conv_anna"})
+
+    assert [each["ref"]["content_type"] for each in stored] == ["text/markdown", "image/png"]
+    assert "June 3" in answers[0]["response"]
+    assert "700 euros" in answers[1]["response"]
+    assert history["items"][0]["attachments"] == stored
+    assert answers[0]["model_use"]["model_name"] == "offline-extractive-1"
+    assert history["items"][1]["model_use"] == answers[0]["model_use"]
+    assert answers[0]["model_use"]["prompt_tokens"] > answers[0]["model_use"]["completion_tokens"] > 0
+    assert manifest["trace_id"] == "conv_anna"
+
+
 class SlowWorker(Worker):
     """A dialogue that says the first half, then waits to be let go on."""
 

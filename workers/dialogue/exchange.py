@@ -15,17 +15,14 @@ from agents.models.language_model import TokenMeter
 from agents.models.offline.model import OfflineModel
 from agents.present import Present
 from bus_schema.conversations import Saved
-from bus_schema.dialogue import (
-    MAX_MESSAGE_CHARS,
-    DelegatedTask,
-    DialogueMessage,
-    MessageKind,
-)
+from bus_schema.dialogue import MAX_MESSAGE_CHARS, DelegatedTask, DialogueMessage, MessageKind
 from bus_schema.ids import derived
+from bus_schema.message_parts import ModelUse
 from bus_schema.replies import Code
 from mindbus.errors import Rejected
 from mindbus.sdk.conversations import Conversations, HistoryClient
 from mindbus.sdk.users import UserDirectory
+from workers.dialogue.attachments import attached_snippets
 from workers.dialogue.delegation import DelegationRounds, Subagents
 from workers.dialogue.memory import MemoryLookup, RetrievedMemory
 from workers.dialogue.open_talks import OpenTalk, OpenTalks
@@ -92,11 +89,11 @@ class ExchangeProcessor:
         with TokenMeter() as meter:
             text = record.answered or await self._thought(record, shown, present, on_piece)
         used = memory.used(shown, record.said.content or "", text)
-        answer, stored = await self._keep(record, self._answer(record, text, memory, shown, used))
+        answer, stored = await self._keep(record, self._answer(record, text, memory, shown, used), _model_use(meter))
         self._remember(talk, worded, answer, stored, record)
         await self.memory.report(memory, user_id, used)
         buffered = None if stored is None else stored.buffered
-        return DialogueExchange(said, answer, buffered, record.delegations(self.subagents.known), meter.tokens)
+        return DialogueExchange(said, answer, buffered, record.delegations(self.subagents.known), meter.usage.tokens)
 
     def _remember(
         self,
@@ -162,8 +159,11 @@ class ExchangeProcessor:
         spoken = record.talk
         budget = self.agent.prompt_budget(spoken, present, self.subagents.tools)
         window = fit_window(spoken, budget.window)
-        memory = await self.memory.about(record.said, record.last_ids(len(window)), budget.memory, talk.picture)
-        return memory, fitting_memory(memory.snippets, budget)
+        memory, attached = await asyncio.gather(
+            self.memory.about(record.said, record.last_ids(len(window)), budget.memory, talk.picture),
+            attached_snippets(self.conversations, record.said, talk.recent, budget.memory),
+        )
+        return memory, fitting_memory([*attached, *memory.snippets], budget)
 
     async def _store_message(self, said: DialogueMessage) -> tuple[DialogueMessage, Saved]:
         try:
@@ -197,11 +197,14 @@ class ExchangeProcessor:
             return None
         return DelegationRounds(self.subagents, self.histories, record, present, self.most_rounds)
 
-    async def _keep(self, record: ExchangeRecord, answer: DialogueMessage) -> tuple[DialogueMessage, Saved | None]:
+    async def _keep(
+        self, record: ExchangeRecord, answer: DialogueMessage, model_use: ModelUse | None
+    ) -> tuple[DialogueMessage, Saved | None]:
         """Append to the history and store the answer at once, the history first on the wire; wait for both.
 
         So whoever finds the answer stored after a crash finds it appended, or appends it.
         """
+        answer = answer.model_copy(update={"model_use": model_use})
         appended, stored = await asyncio.gather(
             record.conclude(answer), self._store_answer(answer), return_exceptions=True
         )
@@ -223,6 +226,10 @@ class ExchangeProcessor:
             if other is None:
                 raise
             return other, None
+
+
+def _model_use(meter: TokenMeter) -> ModelUse | None:
+    return ModelUse(model_name=meter.model_name, **meter.usage.model_dump()) if meter.model_name else None
 
 
 def _within(talk: Sequence[DialogueMessage], message_id: str) -> DialogueMessage | None:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from agents.dialogue.agent import MemorySnippet
 from agents.keywords import inverse_document_frequency
 from agents.models.prompt import memory_materials, uncertain_materials
-from bus_schema.dialogue import DialogueMessage, MemoryAbsence, MessageKind, RecalledEpisode
+from bus_schema.dialogue import DialogueMessage, MessageKind
 from bus_schema.glm import FoundKem
+from bus_schema.message_parts import MemoryAbsence, RecalledEpisode
 from language.words import Language, language_of, small_talk_stems, stem, terms, words
 from mindbus.sdk.recall import ContextItem, EpisodeRecall, KemRecall, RecalledText, Recollection
 

@@ -131,6 +131,7 @@ class DialogueWorker(Worker):
             role="user",
             content=command.message,
             ref=command.ref,
+            attachments=command.attachments,
             time=self._clock(),
         )
         on_piece = partial(_show, context) if command.stream else _nobody
@@ -140,11 +141,9 @@ class DialogueWorker(Worker):
             message_id=draft.message_id,
             response_id=exchange.answer.message_id,
             response=exchange.answer.content or "",
-            kem_ids=exchange.answer.kem_ids,
             delegations=exchange.delegations,
             cut_off=is_cut_off(exchange.answer.content or ""),
-            episodes=exchange.answer.episodes,
-            memory=exchange.answer.memory,
+            **exchange.answer.model_dump(include={"kem_ids", "episodes", "memory", "model_use"}),
         )
         return answered, *await self._ending(exchange, context)
 

@@ -1,10 +1,9 @@
 """One dialogue: its header, its messages with the answer being streamed, the message composer."""
 
 import asyncio
-import json
 import time
-from collections.abc import Callable
-from contextlib import aclosing, suppress
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 from urllib.parse import quote
@@ -14,12 +13,14 @@ from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from bus_schema.conversations import Dialogue, MessageStored
-from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, DialogueMessage, MessageKind
+from bus_schema.dialogue import Answered, DialogueMessage, MessageKind
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
+from bus_schema.message_parts import Attachment
 from bus_schema.timeline import GetTimeline
 from gateway.api.dialogues import cancel_answer, history, send_message
 from gateway.api.dialogues import end as end_dialogue
+from gateway.ui.chat.composer import Composer
 from gateway.ui.chat.delegations import DelegationList
 from gateway.ui.chat.message_views import NotificationView, StreamingAnswer, show_message
 from gateway.ui.chat.user_profile import TOPICS, UserProfile
@@ -54,6 +55,9 @@ class ConversationView:
 
     async def open(self) -> None:
         await self._load()
+        last = next(reversed(self._messages.values()), None)
+        if last is not None and last.role == "user" and last.kind is not MessageKind.HIDDEN:
+            self._offer_retry(last, self.session.i18n("chat.no_answer"))
         ui.run_javascript(f"mbWatch({self._scroller.id})")
 
     def receive(self, message: DialogueMessage) -> None:
@@ -62,7 +66,7 @@ class ConversationView:
             return
         self._messages[message.message_id] = message
         self._show(message)
-        if self._growing is not None and message.role == "assistant" and message.kind is not MessageKind.NOTIFICATION:
+        if message.role == "assistant" and message.kind is not MessageKind.NOTIFICATION:
             self._end_growing()
 
     def explain(self) -> None:
@@ -70,16 +74,22 @@ class ConversationView:
         for message_id, notice in self._notices.items():
             notice.explain(self.profile.reasons(message_id))
 
-    def say(self, content: str) -> None:
+    def say(self, content: str, files: Sequence[Attachment] = ()) -> None:
         self._end_asking()
-        message_id = mint("msg")
-        with suppress(ValueError):
-            self.receive(self._message(message_id, "user", content))
-        self._begin(content, message_id)
+        said = self._message(mint("msg"), "user", content, tuple(files))
+        self.receive(said)
+        self._begin(said)
 
-    def _begin(self, content: str, message_id: str) -> None:
-        self._asked = message_id
-        self._asking = background_tasks.create(self._ask(content, message_id), name="ask")
+    def _again(self) -> None:
+        """Say the user's last words once more, with their files."""
+        own = (MessageKind.NATIVE, MessageKind.RESPONSE)
+        mine = (each for each in reversed(self._messages.values()) if each.role == "user" and each.kind in own)
+        if (last := next(mine, None)) is not None and last.content is not None:
+            self.say(last.content, last.attachments)
+
+    def _begin(self, said: DialogueMessage) -> None:
+        self._asked = said.message_id
+        self._asking = background_tasks.create(self._ask(said), name="ask")
 
     def stop(self) -> None:
         """Cancel the answer; what has come of it is kept."""
@@ -93,13 +103,13 @@ class ConversationView:
             self._asking.cancel()
         self._end_growing()
 
-    async def _ask(self, content: str, message_id: str) -> None:
+    async def _ask(self, said: DialogueMessage) -> None:
         session = self.session
         began = time.monotonic()
         with self._tail:
             self._growing = growing = StreamingAnswer(session.i18n)
             speed = self._status_line()
-        pieces = send_message(session.backend, self.user_id, content, message_id)
+        pieces = send_message(session.backend, self.user_id, said.content or "", said.message_id, said.attachments)
         try:
             async with aclosing(pieces):
                 async for piece in pieces:
@@ -110,30 +120,42 @@ class ConversationView:
                         self._show_speed(speed, len(growing.content), time.monotonic() - began)
         except EXPECTED_ERRORS as error:
             self._end_growing()
-            self._fail(error, content, message_id)
+            self._offer_retry(said, session.i18n("chat.unanswered"), error_text(session.i18n, error))
 
     def _settle(self, answer: Answered) -> None:
-        memory = {"kem_ids": answer.kem_ids, "episodes": answer.episodes, "memory": answer.memory}
         message = self._message(answer.response_id, "assistant", answer.response)
-        self.receive(message.model_copy(update=memory))
+        made_with = answer.model_dump(include={"kem_ids", "episodes", "memory", "model_use"})
+        self.receive(DialogueMessage.model_validate(message.model_dump() | made_with))
         self._end_growing()
 
-    def _message(self, message_id: str, role: Literal["user", "assistant"], content: str) -> DialogueMessage:
-        now = datetime.now(UTC)
-        return DialogueMessage(message_id=message_id, user_id=self.user_id, role=role, content=content, time=now)
+    def _message(
+        self,
+        message_id: str,
+        role: Literal["user", "assistant"],
+        content: str,
+        files: tuple[Attachment, ...] = (),
+    ) -> DialogueMessage:
+        # What cannot be said is refused by the assistant, which says why.
+        return DialogueMessage.model_construct(
+            message_id=message_id,
+            user_id=self.user_id,
+            role=role,
+            content=content,
+            time=datetime.now(UTC),
+            attachments=files,
+        )
 
-    def _fail(self, error: Exception, content: str, message_id: str) -> None:
-        i18n = self.session.i18n
+    def _offer_retry(self, said: DialogueMessage, what: str, why: str = "") -> None:
         with self._tail, box("mb-trouble") as failed:
 
             def retry() -> None:
                 failed.delete()
-                self._begin(content, message_id)
+                self._begin(said)
 
             with box("mb-stack mb-grow"):
-                text(i18n("chat.unanswered"))
-                text(error_text(i18n, error), "mb-meta")
-            button(i18n("retry"), retry, "mb-small", "replay")
+                text(what)
+                text(why, "mb-meta")
+            button(self.session.i18n("retry"), retry, "mb-small", "replay")
 
     def _status_line(self) -> TextElement:
         i18n = self.session.i18n
@@ -191,7 +213,7 @@ class ConversationView:
                 notice = self._notices[message.message_id] = NotificationView(i18n, message, self._instruction)
                 notice.explain(self.profile.reasons(message.message_id))
             else:
-                show_message(i18n, message)
+                show_message(i18n, message, self._again)
                 if message.role == "assistant":
                     self.delegations.pass_answer(message.time)
 
@@ -214,7 +236,7 @@ class DialoguePane:
                 column = box("mb-column")
             self.part = ScreenSection(session.i18n, column)
             self.conversation = ConversationView(session, user_id, self.profile, column, talk)
-            self._composer()
+            Composer(session, user_id, self._name, self.conversation.say)
 
     async def open(self) -> None:
         await self.part.attempt(self.conversation.open)
@@ -271,19 +293,3 @@ class DialoguePane:
     async def _end(self) -> None:
         done = self.session.i18n("chat.ended", user=self._name)
         await self.session.attempt(end_dialogue(self.user_id, self.session.backend), done)
-
-    def _composer(self) -> None:
-        i18n = self.session.i18n
-        with box("mb-composer-place"), box("mb-composer"):
-            label = i18n("chat.message_for", user=self._name)
-            area = attributes(box("", "textarea"), rows=1, placeholder=label, aria_label=label)
-            attributes(area, maxlength=MAX_MESSAGE_CHARS, data_composer=self.user_id)
-            area.on("input", js_handler="(event) => mbGrow(event.target)")
-            area.on("keydown", self._send, js_handler="(event) => mbComposerKey(event, emit)")
-            text(i18n("chat.shift_enter"), "mb-meta mb-hint")
-            send = icon_button("send", i18n("chat.send"), classes="mb-send")
-            take = f"() => mbTake(document.querySelector('textarea[data-composer={json.dumps(self.user_id)}]'), emit)"
-            send.on("click", self._send, js_handler=take)
-
-    def _send(self, event: object) -> None:
-        self.conversation.say(str(getattr(event, "args", "")))

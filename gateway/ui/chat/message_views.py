@@ -1,11 +1,13 @@
 """Views of user messages, answers, notifications with their reasons, and streamed answers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from bus_schema.artifacts import ArtifactRef
-from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, RecalledEpisode
+from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage
+from bus_schema.message_parts import RecalledEpisode
 from bus_schema.notification import NotificationGenerated
 from bus_schema.replies import restarts
 from gateway.ui.components import anchor, attributes, box, clickable, fold, moment, refill, text
@@ -14,15 +16,46 @@ from gateway.ui.rich_text import markdown
 from gateway.ui.svg import icon
 
 
-def show_message(i18n: Localizer, message: DialogueMessage) -> None:
-    """A message of the user, or an answer."""
+def show_message(i18n: Localizer, message: DialogueMessage, again: Callable[[], Any]) -> None:
+    """A message of the user with its files, or an answer; `again` asks for another one."""
     is_user = message.role == "user"
     with attributes(box("mb-said" if is_user else "mb-answer"), data_message=message.message_id):
         _content(i18n, message, is_markdown=not is_user)
         if is_user:
             moment(i18n, message.time, i18n.hour(message.time))
+            _show_files(i18n, message)
         else:
             _show_memory(i18n, message)
+            _show_foot(i18n, message, again)
+
+
+def _show_files(i18n: Localizer, message: DialogueMessage) -> None:
+    if not message.attachments:
+        return
+    with box("mb-files mb-line-x mb-wrap"):
+        for file in message.attachments:
+            target = f"/artifacts/{quote(file.ref.artifact_id)}?trace={quote(message.trace_id)}"
+            with attributes(anchor(target, classes="mb-artifact-chip"), title=file.name):
+                icon("file", "mb-i14")
+                text(file.name, "mb-ell")
+                text(i18n.bytes(file.ref.size_bytes), "mb-cap mb-t3 mb-num")
+
+
+def _show_foot(i18n: Localizer, message: DialogueMessage, again: Callable[[], Any]) -> None:
+    """The model that wrote an answer with its tokens; the last answer can be asked for again."""
+    use = message.model_use
+    with box("mb-answer-foot mb-line-x mb-meta"):
+        if use is not None:
+            text(use.model_name, "mb-ell")
+            if use.prompt_tokens or use.completion_tokens:
+                tokens = i18n.count("chat.tokens", use.prompt_tokens + use.completion_tokens)
+                about = i18n(
+                    "chat.tokens_in_out", n=i18n.number(use.prompt_tokens), m=i18n.number(use.completion_tokens)
+                )
+                attributes(text(tokens, "mb-num"), title=about)
+        with clickable("mb-again mb-line-x", again, title=i18n("chat.again_about")):
+            icon("replay", "mb-i14")
+            text(i18n("retry"))
 
 
 def _show_memory(i18n: Localizer, message: DialogueMessage) -> None:

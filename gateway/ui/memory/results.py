@@ -28,11 +28,11 @@ from gateway.ui.components import (
     update,
 )
 from gateway.ui.i18n import Localizer
-from gateway.ui.memory.search_form import MemorySearch
+from gateway.ui.memory.search_form import MemorySearch, is_id
 from gateway.ui.rich_text import excerpt, highlight, show_text, text_diff
 from gateway.ui.rows import RedrawnRow, Rows
 from gateway.ui.svg import icon
-from language.markdown import plain
+from language.markdown import plain_document
 from mindbus.sdk.kem_filters import format_value
 
 
@@ -147,7 +147,7 @@ def _foot(i18n: Localizer, hit: KemItem) -> None:
                 icon("hidden", "mb-i14")
                 text(i18n(f"memory.visibility.{kem.visibility}"))
         # A number says nothing without its key.
-        named = [(key, value) for key, value in facets(kem.metadata) if isinstance(value, str)]
+        named = [(key, value) for key, value in facets(kem.metadata) if isinstance(value, str) and not is_id(value)]
         for key, value in named[:_MAX_TAGS]:
             attributes(tag(value, "", "mb-hit-tag"), title=f"{key}={value}")
         box("mb-grow")
@@ -196,7 +196,7 @@ def _excerpt_of(hit: KemItem, i18n: Localizer) -> Sequence[Any]:
     content, found_by = content_of(hit.kem, i18n), hit.found.explain.words if hit.found.explain else ()
     if hit.before is not None and hit.before != content and len(content) <= _LENGTH:
         return text_diff(hit.before, content)
-    shown = plain(content) if hit.kem.content_type == MARKDOWN else content
+    shown = plain_document(content) if hit.kem.content_type == MARKDOWN else content
     return excerpt(shown, found_by, _LENGTH) or highlight("–", ())
 
 

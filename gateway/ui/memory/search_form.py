@@ -208,6 +208,11 @@ class FacetPanel:
                 text(self.i18n.count("memory.more_values", len(choices) - _MAX_VALUES), "mb-cap mb-t3")
 
 
+def is_id(value: str) -> bool:
+    """Whether a value of metadata is an id, which says nothing to a reader."""
+    return _ID.match(value) is not None
+
+
 def _choices(values: Sequence[FacetValue], on: set[str] | set[str | None]) -> list[_Choice]:
     """Values with counts; selected ones are included even if none has them."""
     counts = {format_value(value.value): value.count for value in values}
@@ -219,7 +224,7 @@ def _choices(values: Sequence[FacetValue], on: set[str] | set[str | None]) -> li
 def _tells_apart(facets: Facets, key: str) -> bool:
     """True for a key that distinguishes units: not one value for all, nor a long value of each."""
     values = facets.metadata.get(key, [])
-    if key in _PLACES or all(_ID.match(format_value(value.value)) for value in values):
+    if key in _PLACES or all(is_id(format_value(value.value)) for value in values):
         # An id says nothing to a reader; what has one has a name under another key.
         return False
     if any(value.count > 1 for value in values):

@@ -216,9 +216,25 @@ function mbComposerKey(event, emit) {
   event.preventDefault();
   mbTake(event.target, emit);
 }
+// Each chosen file is stored at once; what is said waits for it.
+async function mbAttach(chosen, store, emit) {
+  const composer = chosen.closest(".mb-composer"), files = [...chosen.files];
+  chosen.value = "";
+  composer.dataset.busy = "";
+  try {
+    for (const file of files) {
+      const answer = await fetch(`${store}?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file });
+      const told = await answer.json();
+      emit(answer.ok ? told : { error: `${file.name}: ${told.detail}` });
+    }
+  } catch (error) {
+    emit({ error: String(error) });
+  }
+  delete composer.dataset.busy;
+}
 function mbTake(area, emit) {
-  const text = area.value;
-  if (!text.trim()) return;
+  const text = area.value, composer = area.closest(".mb-composer");
+  if (composer.dataset.busy !== undefined || !(text.trim() || composer.querySelector(".mb-attached"))) return;
   area.value = "";
   mbGrow(area);
   emit(text);

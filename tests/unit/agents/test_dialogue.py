@@ -129,6 +129,12 @@ def test_what_may_not_bear_on_the_matter_is_shown_marked_as_uncertain() -> None:
     assert '<material id="raw_2" type="uncertain memory">' in last.content
 
 
+def test_an_attached_file_is_shown_under_its_name() -> None:
+    *_, last = shown("Что в файле?", memory=[MemorySnippet("план.md", "Релиз 20 мая.", is_attached=True)])
+
+    assert '<material id="план.md" type="attached file">\nРелиз 20 мая.\n</material>' in last.content
+
+
 @pytest.mark.parametrize(
     ("question", "fact", "begins"),
     [

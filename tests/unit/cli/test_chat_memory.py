@@ -1,6 +1,7 @@
 """`mindbus chat` tells under an answer what was remembered for it."""
 
-from bus_schema.dialogue import Answered, RecalledEpisode
+from bus_schema.dialogue import Answered
+from bus_schema.message_parts import RecalledEpisode
 from mindbus.cli.chat import memory_lines
 from tests.clocks import NOON
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from language.markdown import BlockKind, MarkdownBlock, parse, plain, quoted, render
+from language.markdown import BlockKind, MarkdownBlock, parse, plain, plain_document, quoted, render
 
 DOCUMENT = """# Title
 
@@ -111,6 +111,11 @@ def test_reading_what_was_written_gives_the_same_text(text: str) -> None:
 
 def test_plain_text_has_no_marks_left() -> None:
     assert plain("**Bold** _and_ `code`, [link](http://x), snake_case") == "Bold and code, link, snake_case"
+
+
+def test_a_document_in_one_line_has_no_marks() -> None:
+    document = "# Title\n\n- **one** item\n\n```sh\nmindbus up\n```\n\nEnd."
+    assert plain_document(document) == "Title one item mindbus up End."
 
 
 def test_a_quote_keeps_its_empty_lines() -> None:
