@@ -118,6 +118,7 @@ ACCESS: Mapping[str, Access] = {
     "process.get_costs": _EVERYBODY,
     "process.get_graph": _EVERYBODY,
     "process.list": _EVERYBODY,
+    "process.list_cards": _EVERYBODY,
     "process.pause": _EVERYBODY,
     "process.replace_output": _EVERYBODY,
     "process.reject": _EVERYBODY,

@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints
 
 from bus_schema.artifacts import ArtifactType, Retention, StepId
 from bus_schema.identities import ServiceName
-from bus_schema.messages import StrictValue
+from bus_schema.messages import Query, StrictValue, Value
 
 CardName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
 ParameterName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
@@ -101,3 +101,22 @@ class Card(StrictValue):
     artifact_deadline_s: float = Field(default=900, gt=0, le=7 * 86400)
     retention: Retention | None = None
     budget_tokens: int | None = Field(default=None, ge=1)
+
+
+class CardHead(Value):
+    """A card that can be started by its name, and what it asks for; `problem` says why it cannot be started now."""
+
+    name: CardName
+    description: str = ""
+    parameters: dict[ParameterName, Parameter] = Field(default={})
+    problem: str = ""
+
+
+class Cards(Value):
+    """Cards by name: those that come with MindBus and those of its operator."""
+
+    items: tuple[CardHead, ...]
+
+
+class ListCards(Query[Cards], domain="process", action="list_cards", service="orchestrator"):
+    """List the cards that can be started by name."""

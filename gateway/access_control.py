@@ -20,6 +20,7 @@ _OPEN_PATHS = frozenset({HEALTH, LOGIN, OIDC_START, OIDC_BACK})
 # What is signed there is the permission.
 _SIGNED_PATHS = f"{PATH}/"
 _API = "/api/"
+MCP = "/mcp"
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _OWN_SITE = frozenset({"same-origin", "none"})
 _FOREIGN_HOST = "unknown host name: open the gateway as localhost, or set MINDBUS_GATEWAY_TOKEN"
@@ -70,7 +71,7 @@ class AccessControl:
     def _rejection_of(self, account: Account, connection: HTTPConnection) -> Response | None:
         if not (account.can_write or _only_reads(connection)):
             return problem_response(Code.UNAUTHORIZED, _READ_ONLY)
-        if connection.scope["path"].startswith(_API):
+        if connection.scope["path"].startswith((_API, MCP)):
             if wait_s := self._rate.wait_s(account.identity):
                 return too_many_requests(wait_s)
             self._rate.count(account.identity)
@@ -170,7 +171,7 @@ def _with_security_headers(send: Send) -> Send:
     return send_with_headers
 
 
-_PATHS = ("/api", LOGIN)
+_PATHS = ("/api", LOGIN, MCP)
 # A client that is still sending would not read the answer: this much is read and discarded first.
 _DISCARDED_BYTES = 16 * 1024**2
 

@@ -4,8 +4,6 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from contextvars import Context
-from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 
@@ -13,21 +11,23 @@ import uvicorn
 from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
 from fastapi.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from config.settings import FleetSettings
+from gateway.access_control import MCP
 from gateway.access_tokens import AccessKeys, token_file, token_of
 from gateway.address import bound_socket, url_of
 from gateway.app import create_app
 from gateway.backend import Backend
 from gateway.event_streams import EventStreams
+from gateway.lazy_app import LazyApp
 from mindbus.accounts import accounts_of
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import MindBusError
 from mindbus.files.disk import write_private
 from mindbus.logs import logger
 from mindbus.run_dir import gateway_url_file
-from mindbus.tasks import end
 
 _DRAIN_S = 3
 _MAX_CONNECTIONS = 1000
@@ -65,6 +65,9 @@ class GatewayWorker(Worker):
         app = create_app(self.backend, keys, self.streams)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.backend.running())
+            mcp = LazyApp("gateway.mcp_app", "open_mcp", self.backend)
+            app.router.routes.append(Route(MCP, mcp))
+            stack.push_async_callback(mcp.close)
             if self._has_screens:
                 stack.push_async_callback(_mount_screens(app, self.backend).close)
             await stack.enter_async_context(_serving(app, bound, settings))
@@ -78,36 +81,9 @@ class GatewayWorker(Worker):
         await self._running.aclose()
 
 
-class Screens:
-    """The screens as an ASGI application, imported when one of them is asked for: NiceGUI weighs 40 MB."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend, self._opened = backend, AsyncExitStack()
-        self._opening: asyncio.Task[ASGIApp] | None = None
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._opening is None or (self._opening.done() and self._opening.exception()):
-            # Outside the context of the request, and whatever becomes of it.
-            self._opening = asyncio.create_task(self._open(), context=Context(), name="open screens")
-        app = await asyncio.shield(self._opening)
-        await app(scope, receive, send)
-
-    async def close(self) -> None:
-        """End the screens, if any was asked for."""
-        if self._opening is not None:
-            await end(self._opening)
-        await self._opened.aclose()
-
-    async def _open(self) -> ASGIApp:
-        # In a thread: it takes a second.
-        web_ui = await asyncio.to_thread(import_module, "gateway.ui.web_ui")
-        app: ASGIApp = await self._opened.enter_async_context(web_ui.open_screens(self._backend))
-        return app
-
-
-def _mount_screens(app: FastAPI, backend: Backend) -> Screens:
-    screens, assets = Screens(backend), Path(str(files("gateway.ui").joinpath("static")))
-    app.mount(ASSETS, StaticFiles(directory=assets), name="assets")
+def _mount_screens(app: FastAPI, backend: Backend) -> LazyApp:
+    screens = LazyApp("gateway.ui.web_ui", "open_screens", backend)
+    app.mount(ASSETS, StaticFiles(directory=Path(str(files("gateway.ui").joinpath("static")))), name="assets")
     app.add_api_route("/", _to_timeline, include_in_schema=False)
     app.mount("/", screens)
     return screens

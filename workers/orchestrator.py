@@ -90,7 +90,7 @@ class OrchestratorWorker(Worker):
         self._started: asyncio.Queue[Run] = asyncio.Queue()
         self._looks_again_at = 0.0
         self._storage = StorageWatch(bus, heartbeat_s)
-        self.include(RunControl(database, self._moves, self._look_up, self._add))
+        self.include(RunControl(database, self._moves, self._look_up, self._add, roles))
 
     async def start(self) -> None:
         await upgrade(self.database, MIGRATIONS)

@@ -1,5 +1,6 @@
 """Moves of runs in the database, and control by people: cancel, pause, retry, approve, put an output in place."""
 
+import asyncio
 import operator
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from functools import partial, reduce
 from sqlalchemy import Connection
 
 from agents.processes import saga
+from agents.processes.card_checks import Roles
+from agents.processes.cards import card_heads
 from agents.processes.cost import cost_lines
 from agents.processes.graph import as_mermaid
 from agents.processes.orders import role_of
@@ -26,6 +29,7 @@ from agents.processes.run_events import (
     Transition,
 )
 from bus_schema.artifacts import ArtifactRef, Manifest
+from bus_schema.cards import Cards, ListCards
 from bus_schema.identities import user_of
 from bus_schema.process import CancelProcess, ListProcesses, Started, StartProcess
 from bus_schema.replies import Code
@@ -116,6 +120,11 @@ class RunControl:
     moves: RunMoves
     look_up: Callable[[str, ArtifactRef], Awaitable[Manifest | Code]]
     add: Callable[[StartProcess, MessageContext], Awaitable[Started]]
+    roles: Roles
+
+    @on_command
+    async def list_cards(self, query: ListCards) -> Cards:
+        return await asyncio.to_thread(card_heads, self.roles)
 
     @on_command
     async def draw_run(self, query: GetRunGraph, context: MessageContext) -> RunGraph:

@@ -17,7 +17,7 @@ from agents.configuration.validation import (
 )
 from agents.processes.card_checks import Roles, problems_of
 from agents.processes.conditions import renamed
-from bus_schema.cards import BRIEF, Card, CardStep
+from bus_schema.cards import BRIEF, Card, CardHead, Cards, CardStep
 from bus_schema.process import StartProcess
 from config.shipped import shipped_names
 from mindbus.errors import Rejected
@@ -40,6 +40,19 @@ card_names = partial(shipped_names, "cards")
 def shipped_card(name: str, roles: Roles) -> Card:
     """A card that comes with MindBus, sub-cards written out. Raises UnknownCard, InvalidCard."""
     return load_shipped("cards", name, partial(parse_card, roles=roles), UnknownCard)
+
+
+def card_heads(roles: Roles) -> Cards:
+    """All cards that can be started by name, also those that cannot be read, with what is wrong."""
+    return Cards(items=tuple(_head_of(name, roles) for name in card_names()))
+
+
+def _head_of(name: str, roles: Roles) -> CardHead:
+    try:
+        card = shipped_card(name, roles)
+    except (UnknownCard, InvalidCard) as problem:
+        return CardHead(name=name, problem=str(problem))
+    return CardHead(name=name, description=card.description, parameters=card.parameters)
 
 
 def card_of(command: StartProcess, roles: Roles) -> Card:

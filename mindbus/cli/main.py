@@ -84,6 +84,7 @@ COMMANDS = {
     "counters": Place(_WORK, "Add to counters, read them.", "mindbus.cli.coordination"),
     "tasks": Place(_WORK, "List, add, complete, move and cancel tasks.", "mindbus.cli.tasks"),
     "agents": Place(_WORK, "The agents that read what people say."),
+    "mcp": Place(_WORK, "Serve memory, artifacts, runs and tasks to an MCP client.", "mindbus.cli.mcp"),
     "users": Place(_WORK, "Add, list, show, change, export and forget users.", "mindbus.cli.users"),
     "user": Place(_WORK, "Deprecated name of `users`.", "mindbus.cli.users", is_hidden=True),
     "queues": Place(_OPERATION, "List the queues with their depth and consumers.", "mindbus.cli.queues"),

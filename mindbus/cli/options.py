@@ -50,6 +50,11 @@ def _identity(context: typer.Context, option: typer.CallbackParam, identity: str
     return identity
 
 
+def _name_or_identity(context: typer.Context, option: typer.CallbackParam, who: str) -> str:
+    is_name = is_user_id(who) and not re.fullmatch(IDENTITY, who)
+    return _identity(context, option, f"user.{who}" if is_name else who)
+
+
 def _user(user_id: str) -> str:
     if not is_user_id(user_id):
         raise typer.BadParameter(
@@ -83,6 +88,10 @@ Json = Annotated[
 As = Annotated[
     str,
     typer.Option("--as", metavar="IDENTITY", callback=_identity, help="Who asks: user.NAME, agent.ROLE[.INSTANCE]."),
+]
+AsNamed = Annotated[
+    str,
+    typer.Option("--as", metavar="NAME", callback=_name_or_identity, help="Who asks: a user, by name or as user.NAME."),
 ]
 Trace = Annotated[
     str | None,

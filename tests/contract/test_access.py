@@ -83,6 +83,7 @@ ADMITTED: Mapping[str, str] = {
     "process.get_costs": _ALL,
     "process.get_graph": _ALL,
     "process.list": _ALL,
+    "process.list_cards": _ALL,
     "process.pause": _ALL,
     "process.replace_output": _ALL,
     "process.reject": _ALL,

@@ -1,0 +1,73 @@
+"""MCP tools for all the rest: which commands there are, what they take, send one."""
+
+from typing import Annotated, Any
+
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import BaseModel, Field
+
+import bus_schema.catalogue  # noqa: F401  # defines every message
+from bus_schema.messages import Command, Event, Message, known_types
+from mindbus.integrations.mcp.participant import ParticipantOf
+
+CommandName = Annotated[str, Field(description="Such as storage.get_artifact; command_list knows them.")]
+
+
+class CommandHead(BaseModel):
+    """A command by its name, and what it does."""
+
+    name: str
+    summary: str
+
+
+class CommandTools:
+    """Every command of the bus; whether it is answered is up to who may send it."""
+
+    def __init__(self, participant_of: ParticipantOf) -> None:
+        self._of = participant_of
+
+    async def command_list(
+        self, domain: Annotated[str, Field(description="Only these, such as storage.")] = ""
+    ) -> list[CommandHead]:
+        """List the commands that the bus knows, for what no other tool does."""
+        return [
+            CommandHead(name=name, summary=_summary(kind))
+            for name, kind in sorted(_commands().items())
+            if name.startswith(f"{domain}." if domain else "")
+        ]
+
+    async def command_schema(self, name: CommandName) -> dict[str, Any]:
+        """Show the JSON Schema of a command's fields."""
+        return _command(name).model_json_schema()
+
+    async def command_send(
+        self,
+        context: Context[Any, Any],
+        name: CommandName,
+        data: Annotated[dict[str, Any], Field(description="Its fields, as command_schema describes them.")],
+        trace: Annotated[str | None, Field(description="Trace that it belongs to, such as run_0192….")] = None,
+    ) -> dict[str, Any]:
+        """Send a command and wait for its answer."""
+        command = _command(name).model_validate(data)
+        answer: BaseModel = await self._of(context).bus.request(command, trace=trace)
+        return answer.model_dump(mode="json")
+
+
+def _commands() -> dict[str, type[Command[Any]]]:
+    kinds = known_types().values()
+    return {_name(kind): kind for kind in kinds if issubclass(kind, Command) and not issubclass(kind, Event)}
+
+
+def _command(name: str) -> type[Command[Any]]:
+    try:
+        return _commands()[name]
+    except KeyError:
+        raise ToolError(f"there is no command {name!r}; command_list shows them") from None
+
+
+def _name(kind: type[Message]) -> str:
+    return ".".join(kind.wire.type.split(".")[2:4])
+
+
+def _summary(kind: type[Message]) -> str:
+    return (kind.__doc__ or "").strip().split("\n\n")[0]

@@ -1,0 +1,180 @@
+"""MCP tools of a person's conversations: ask the assistant, look for what was said, add what was said elsewhere."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from datetime import datetime
+from typing import Annotated, Any, Literal, cast
+
+from mcp.server.mcpserver import Context
+from pydantic import AwareDatetime, BaseModel, Field
+
+from bus_schema.dialogue import Answered, CancelAnswer, Invoke, conversation_trace
+from bus_schema.episodes import EpisodeHead, RawTurn
+from bus_schema.ids import mint
+from bus_schema.lsm import ListEpisodes, RecordExchange, SaidMessage, SetAnchor, UnpackEpisode
+from bus_schema.lsm_search import SearchEpisodes
+from bus_schema.replies import restarts
+from mindbus.bus.worker import utc_now
+from mindbus.errors import MindBusError
+from mindbus.integrations.mcp.participant import Participant, ParticipantOf
+
+_CANCEL_WITHIN_S = 1.0
+
+EpisodeId = Annotated[str, Field(description="Such as ep_0192….")]
+
+
+class Said(BaseModel):
+    """A message of a conversation."""
+
+    role: Literal["user", "assistant"]
+    content: Annotated[str, Field(min_length=1)]
+    time: Annotated[AwareDatetime | None, Field(description="When it was said; now, if left out.")] = None
+    id: Annotated[
+        str | None, Field(description="`msg_…`: the same id is the same message, added once.", pattern=r"^msg_")
+    ] = None
+
+
+class Turn(BaseModel):
+    """A message as it was said; `is_excerpt` where a passage of a long one is shown."""
+
+    role: str
+    text: str
+    time: datetime
+    is_excerpt: bool = False
+
+
+class Passage(BaseModel):
+    """What was said in one episode of a conversation."""
+
+    episode_id: str
+    headline: str
+    started_at: datetime
+    turns: list[Turn]
+
+
+class Recollection(BaseModel):
+    """What was found, best first; with `nothing` as confidence, the passages are only the nearest there are."""
+
+    confidence: Literal["found", "weak", "nothing"]
+    passages: list[Passage]
+
+
+class EpisodeList(BaseModel):
+    """Episodes, the latest first; `cursor` asks for the next ones."""
+
+    items: list[EpisodeHead]
+    cursor: str | None = None
+
+
+class ConversationTools:
+    """A person's dialogue with the assistant, and their long-term memory."""
+
+    def __init__(self, participant_of: ParticipantOf) -> None:
+        self._of = participant_of
+
+    async def ask_assistant(
+        self, context: Context[Any, Any], message: Annotated[str, Field(min_length=1, description="What to say.")]
+    ) -> str:
+        """Say something to your MindBus assistant, who knows your tasks, your past conversations and its sub-agents."""
+        participant = self._of(context)
+        participant.require_budget()
+        user_id = participant.user_id
+        command = Invoke(user_id=user_id, message=message, message_id=mint("msg"), stream=True)
+        try:
+            return await _answer(context, participant, command)
+        except asyncio.CancelledError:
+            # Have the model called no more: nobody waits for the rest.
+            cancel = CancelAnswer(user_id=user_id, message_id=command.message_id or "")
+            with suppress(TimeoutError, MindBusError):
+                async with asyncio.timeout(_CANCEL_WITHIN_S):
+                    await asyncio.shield(participant.bus.send(cancel, trace=conversation_trace(user_id)))
+            raise
+
+    async def conversation_search(
+        self,
+        context: Context[Any, Any],
+        query: Annotated[str, Field(min_length=1, max_length=4000, description="What to look for.")],
+        words: Annotated[int, Field(ge=50, le=4000, description="Words of the answer, at most.")] = 800,
+        since: AwareDatetime | None = None,
+        until: AwareDatetime | None = None,
+    ) -> Recollection:
+        """Look in your long-term memory for what was said before, in the words in which it was said."""
+        participant = self._of(context)
+        search = SearchEpisodes(
+            query=query,
+            chat_id=participant.user_id,
+            budget_words=words,
+            since=since,
+            until=until,
+            depth="raw",
+            touch=False,
+        )
+        found = await participant.bus.request(search)
+        passages = [
+            Passage(
+                episode_id=each.episode_id,
+                headline=each.headline,
+                started_at=each.started_at,
+                turns=[_turn(turn) for turn in each.turns],
+            )
+            for each in found.episodes
+        ]
+        return Recollection(confidence=found.confidence, passages=passages)
+
+    async def conversation_add(
+        self,
+        context: Context[Any, Any],
+        messages: Annotated[list[Said], Field(min_length=1, max_length=200, description="In order of time.")],
+    ) -> str:
+        """Add a conversation that was held elsewhere, such as this one, to your long-term memory."""
+        participant = self._of(context)
+        said = tuple(
+            SaidMessage(message_id=each.id, role=each.role, content=each.content, time=each.time or utc_now())
+            for each in messages
+        )
+        recorded = await participant.bus.request(RecordExchange(chat_id=participant.user_id, messages=said))
+        return f"{recorded.new} of {len(said)} messages are new; they are in {recorded.episode_id}"
+
+    async def episode_list(
+        self,
+        context: Context[Any, Any],
+        limit: Annotated[int, Field(ge=1, le=100)] = 20,
+        cursor: str | None = None,
+    ) -> EpisodeList:
+        """List the episodes of your long-term memory."""
+        participant = self._of(context)
+        page = await participant.bus.request(ListEpisodes(chat_id=participant.user_id, limit=limit, cursor=cursor))
+        return EpisodeList(items=list(page.items), cursor=page.next_cursor)
+
+    async def episode_read(self, context: Context[Any, Any], id: EpisodeId) -> list[Turn]:
+        """Read all that was said in an episode."""
+        content = await self._of(context).bus.request(UnpackEpisode(episode_id=id))
+        return [_turn(turn) for turn in content.raw_messages]
+
+    async def episode_pin(
+        self,
+        context: Context[Any, Any],
+        id: EpisodeId,
+        pinned: Annotated[bool, Field(description="False takes the pin out again.")] = True,
+    ) -> str:
+        """Pin an episode, so that it stays at hand however old it grows."""
+        await self._of(context).bus.request(SetAnchor(episode_id=id, is_anchor=pinned))
+        return f"{id} is {'pinned' if pinned else 'no longer pinned'}"
+
+
+async def _answer(context: Context[Any, Any], participant: Participant, command: Invoke) -> str:
+    trace = conversation_trace(command.user_id)
+    pieces = participant.bus.stream(command, trace=trace, timeout_s=participant.answer_s)
+    heard = 0
+    async with aclosing(cast("AsyncGenerator[str | Answered]", pieces)):
+        async for piece in pieces:
+            if isinstance(piece, Answered):
+                return piece.response
+            heard = 0 if restarts(piece) else heard + len(piece)
+            await context.report_progress(heard, message=f"{heard} characters of the answer so far")
+    raise AssertionError("unreachable: a stream ends with its result")
+
+
+def _turn(turn: RawTurn) -> Turn:
+    return Turn(role=turn.role, text=turn.content, time=turn.time, is_excerpt=turn.is_excerpt)
