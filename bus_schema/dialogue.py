@@ -8,6 +8,7 @@ from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, mo
 from bus_schema.artifacts import ArtifactRef, TraceId
 from bus_schema.history import SubagentName
 from bus_schema.identities import KemId, UserId
+from bus_schema.ids import derived
 from bus_schema.message_parts import Attachments, MemoryAbsence, ModelUse, RecalledEpisodes
 from bus_schema.messages import Command, Event, Value
 
@@ -177,6 +178,11 @@ class Answered(Value):
     episodes: RecalledEpisodes = ()
     memory: MemoryAbsence | None = None
     model_use: ModelUse | None = None
+
+
+def answer_id_of(message_id: str) -> str:
+    """Id of the answer to a user's message."""
+    return f"msg_{derived(message_id, 'answer')}"
 
 
 class Invoke(Command[Answered], domain="dialogue", action="invoke"):

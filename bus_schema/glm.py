@@ -1,6 +1,6 @@
 """Commands and events of the global memory (spec 000 §3.2)."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, model_validator
 
@@ -14,6 +14,7 @@ from bus_schema.replies import Code
 
 MAX_BATCH = 1000
 MAX_PAGE = 200
+MAX_EMBEDDED = 64
 
 
 class StoreKem(Command[Kem], domain="glm", action="store_kem"):
@@ -196,3 +197,17 @@ class KemDeleted(Event, topic="kem", name="deleted"):
     """A unit was deleted; copies must be dropped."""
 
     kem_id: KemId
+
+
+class EmbeddedTexts(Value):
+    """One embedding per text, in their order."""
+
+    items: tuple[Embedding, ...]
+
+
+class EmbedTexts(Query[EmbeddedTexts], domain="glm", action="embed"):
+    """Embed texts with the model of the memory, as passages that are to be found."""
+
+    texts: tuple[Annotated[str, Field(min_length=1, max_length=32_000)], ...] = Field(
+        min_length=1, max_length=MAX_EMBEDDED
+    )

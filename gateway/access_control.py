@@ -20,7 +20,7 @@ _OPEN_PATHS = frozenset({HEALTH, LOGIN, OIDC_START, OIDC_BACK})
 # What is signed there is the permission.
 _SIGNED_PATHS = f"{PATH}/"
 _API = "/api/"
-MCP = "/mcp"
+MCP, OPENAI = "/mcp", "/v1"
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _OWN_SITE = frozenset({"same-origin", "none"})
 _FOREIGN_HOST = "unknown host name: open the gateway as localhost, or set MINDBUS_GATEWAY_TOKEN"
@@ -71,7 +71,7 @@ class AccessControl:
     def _rejection_of(self, account: Account, connection: HTTPConnection) -> Response | None:
         if not (account.can_write or _only_reads(connection)):
             return problem_response(Code.UNAUTHORIZED, _READ_ONLY)
-        if connection.scope["path"].startswith((_API, MCP)):
+        if connection.scope["path"].startswith((_API, MCP, f"{OPENAI}/")):
             if wait_s := self._rate.wait_s(account.identity):
                 return too_many_requests(wait_s)
             self._rate.count(account.identity)
@@ -93,7 +93,7 @@ class AccessControl:
 
 def _only_reads(connection: HTTPConnection) -> bool:
     scope = connection.scope
-    return scope.get("method") in ("GET", "HEAD") and scope["path"].startswith(_API)
+    return scope.get("method") in ("GET", "HEAD") and scope["path"].startswith((_API, f"{OPENAI}/"))
 
 
 def address_of(connection: HTTPConnection) -> str:
@@ -171,7 +171,7 @@ def _with_security_headers(send: Send) -> Send:
     return send_with_headers
 
 
-_PATHS = ("/api", LOGIN, MCP)
+_PATHS = ("/api", LOGIN, MCP, OPENAI)
 # A client that is still sending would not read the answer: this much is read and discarded first.
 _DISCARDED_BYTES = 16 * 1024**2
 

@@ -13,12 +13,13 @@ from starlette.exceptions import HTTPException
 
 from bus_schema.replies import Code
 from gateway import signed_files
-from gateway.access_control import HEALTH, AccessControl, BodyLimit
+from gateway.access_control import HEALTH, OPENAI, AccessControl, BodyLimit
 from gateway.access_tokens import AccessKeys, Throttle
 from gateway.api import artifacts, dialogues, episodes, fleet, memory, runs, sim, tasks, timeline
 from gateway.backend import Backend
 from gateway.event_streams import EventStreams
 from gateway.login import login_routes
+from gateway.openai_api.app import create_openai_app
 from gateway.openid import openid_routes
 from gateway.problems import EXPECTED, Problem, field_errors, problem_for, problem_response, respond
 from gateway.token_budget import BudgetSpent
@@ -76,6 +77,7 @@ def create_app(backend: Backend, keys: AccessKeys, streams: EventStreams) -> Fas
             resource.router, prefix="/api", dependencies=[bearer], responses={422: _PROBLEM, "default": _PROBLEM}
         )
     app.include_router(signed_files.router)
+    app.mount(OPENAI, create_openai_app(backend, streams))
     app.add_api_route(HEALTH, _health, include_in_schema=False)
     app.add_api_route("/api/{rest:path}", _not_found, methods=_METHODS, include_in_schema=False)
     return app

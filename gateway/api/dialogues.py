@@ -85,10 +85,10 @@ async def say(
     cancel = partial(cancel_answer, backend, user, message_id)
     chunks = send_message(backend, user, body.message, message_id, body.attachments)
     if not accepts_stream(request):
-        return await _unless_gone(request, _whole_answer(chunks), cancel)
+        return await unless_gone(request, _whole_answer(chunks), cancel)
     streams.require_room()
     # An error before the first chunk sets the status.
-    first = await _unless_gone(request, anext(chunks), cancel)
+    first = await unless_gone(request, anext(chunks), cancel)
     return streams.respond(_answer_frames(first, chunks, cancel))
 
 
@@ -184,7 +184,7 @@ async def _whole_answer(chunks: AsyncGenerator[str | Answered]) -> Answered:
     raise AssertionError("unreachable: the stream ends with Answered")
 
 
-async def _unless_gone(request: Request, work: Awaitable[T], cancel: Callable[[], None]) -> T:
+async def unless_gone(request: Request, work: Awaitable[T], cancel: Callable[[], None]) -> T:
     """The result of the work; where the client hangs up before it, the answer is cancelled. Raises HTTPException."""
     working, leaving = asyncio.ensure_future(work), asyncio.create_task(_disconnect(request))
     try:

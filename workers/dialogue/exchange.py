@@ -15,8 +15,7 @@ from agents.models.language_model import TokenMeter
 from agents.models.offline.model import OfflineModel
 from agents.present import Present
 from bus_schema.conversations import Saved
-from bus_schema.dialogue import MAX_MESSAGE_CHARS, DelegatedTask, DialogueMessage, MessageKind
-from bus_schema.ids import derived
+from bus_schema.dialogue import MAX_MESSAGE_CHARS, DelegatedTask, DialogueMessage, MessageKind, answer_id_of
 from bus_schema.message_parts import ModelUse
 from bus_schema.replies import Code
 from mindbus.errors import Rejected
@@ -130,7 +129,7 @@ class ExchangeProcessor:
         )
 
     def _record(self, said: DialogueMessage, talk: OpenTalk) -> ExchangeRecord:
-        answer_id = f"msg_{derived(said.message_id, 'answer')}"
+        answer_id = answer_id_of(said.message_id)
         return ExchangeRecord(self.histories, said, answer_id, self.clock, talk.window)
 
     async def _repeated(self, said: DialogueMessage, record: ExchangeRecord, talk: OpenTalk) -> DialogueExchange | None:

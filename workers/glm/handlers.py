@@ -10,6 +10,8 @@ from bus_schema.glm import (
     BatchStoreKems,
     CheckMemory,
     DeleteKem,
+    EmbeddedTexts,
+    EmbedTexts,
     GetMemoryStats,
     KemDeleted,
     KemPage,
@@ -32,6 +34,7 @@ from memory.glm.tables import as_kem
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import on_command, time_limit
 from mindbus.sql.inbox import SqlInbox
+from retrieval.embedding.embedder import EmbedderMissing
 from workers.kem_drafts import DraftReader
 
 # Shared working memory caches units for others and applies their rights itself.
@@ -102,6 +105,13 @@ class KemHandlers:
         stored = {outcome.row.id: outcome.row for outcome in outcomes if isinstance(outcome, StoredKem)}
         report = BatchReport(items=tuple(map(_item, outcomes)))
         return (report, *(KemStored.of(as_kem(row, has_vector=False)) for row in stored.values()))
+
+    @on_command
+    async def embed(self, query: EmbedTexts) -> EmbeddedTexts:
+        embedder = self._current.memory.backlog.embedder
+        if embedder is None:
+            raise EmbedderMissing
+        return EmbeddedTexts(items=tuple(await embedder.passages(query.texts)))
 
     @on_command
     async def retrieve(self, query: RetrieveKems, context: MessageContext) -> KemPage:

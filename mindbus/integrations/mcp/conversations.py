@@ -24,7 +24,7 @@ _CANCEL_WITHIN_S = 1.0
 EpisodeId = Annotated[str, Field(description="Such as ep_0192….")]
 
 
-class Said(BaseModel):
+class AddedMessage(BaseModel):
     """A message of a conversation."""
 
     role: Literal["user", "assistant"]
@@ -44,8 +44,8 @@ class Turn(BaseModel):
     is_excerpt: bool = False
 
 
-class Passage(BaseModel):
-    """What was said in one episode of a conversation."""
+class FoundPassage(BaseModel):
+    """Turns of one episode of a conversation."""
 
     episode_id: str
     headline: str
@@ -53,11 +53,11 @@ class Passage(BaseModel):
     turns: list[Turn]
 
 
-class Recollection(BaseModel):
-    """What was found, best first; with `nothing` as confidence, the passages are only the nearest there are."""
+class FoundPassages(BaseModel):
+    """Passages, best first; with `nothing` as confidence, the passages are only the nearest there are."""
 
     confidence: Literal["found", "weak", "nothing"]
-    passages: list[Passage]
+    passages: list[FoundPassage]
 
 
 class EpisodeList(BaseModel):
@@ -98,7 +98,7 @@ class ConversationTools:
         words: Annotated[int, Field(ge=50, le=4000, description="Words of the answer, at most.")] = 800,
         since: AwareDatetime | None = None,
         until: AwareDatetime | None = None,
-    ) -> Recollection:
+    ) -> FoundPassages:
         """Look in your long-term memory for what was said before, in the words in which it was said."""
         participant = self._of(context)
         search = SearchEpisodes(
@@ -112,7 +112,7 @@ class ConversationTools:
         )
         found = await participant.bus.request(search)
         passages = [
-            Passage(
+            FoundPassage(
                 episode_id=each.episode_id,
                 headline=each.headline,
                 started_at=each.started_at,
@@ -120,12 +120,12 @@ class ConversationTools:
             )
             for each in found.episodes
         ]
-        return Recollection(confidence=found.confidence, passages=passages)
+        return FoundPassages(confidence=found.confidence, passages=passages)
 
     async def conversation_add(
         self,
         context: Context[Any, Any],
-        messages: Annotated[list[Said], Field(min_length=1, max_length=200, description="In order of time.")],
+        messages: Annotated[list[AddedMessage], Field(min_length=1, max_length=200, description="In order of time.")],
     ) -> str:
         """Add a conversation that was held elsewhere, such as this one, to your long-term memory."""
         participant = self._of(context)

@@ -16,7 +16,7 @@ from mindbus.integrations.mcp.conversations import ConversationTools
 from mindbus.integrations.mcp.participant import ParticipantOf, told
 from mindbus.integrations.mcp.runs import RunTools
 from mindbus.integrations.mcp.shared_memory import SharedMemoryTools
-from mindbus.integrations.mcp.tasks import TaskTools
+from mindbus.integrations.mcp.tasks import PersonalTaskTools
 from mindbus.logs import logger
 from mindbus.version import __version__
 
@@ -43,7 +43,7 @@ class MindBusServer(MCPServer[Any]):
         self._card_tools: set[str] = set()
         self._cards_until = 0.0
         memory, said = SharedMemoryTools(participant_of), ConversationTools(participant_of)
-        artifacts, tasks = ArtifactTools(participant_of), TaskTools(participant_of)
+        artifacts, tasks = ArtifactTools(participant_of), PersonalTaskTools(participant_of)
         commands, runs = CommandTools(participant_of), self._runs
         self._add(memory.memory_search, memory.memory_get, said.conversation_search, only_reads=True)
         self._add(said.episode_list, said.episode_read, tasks.task_list, runs.process_list, only_reads=True)
@@ -106,7 +106,7 @@ def cards_over(bus: Client) -> CardSource:
 
 
 def plan_my_day() -> str:
-    """What is due, what waits for an answer, what was promised."""
+    """Plan the day by what is due, waits for an answer or was promised."""
     return (
         "Look at my open tasks with task_list, at runs that wait for me with process_list, and at what I have promised "
         "in the last days with conversation_search. Then propose a short plan for today, in order of urgency."

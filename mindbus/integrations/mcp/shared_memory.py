@@ -20,7 +20,7 @@ Shown = Annotated[KemVisibility, Field(description="`private`: only you; `public
 About = Annotated[dict[str, Any], Field(description='What it is about, such as {"project_id": "apollo"}.')]
 
 
-class Unit(BaseModel):
+class MemoryUnit(BaseModel):
     """A unit of shared memory; `score` where it was searched for."""
 
     id: str
@@ -39,10 +39,10 @@ class Unit(BaseModel):
         return cls(**fields, text=kem.content, artifact_id=artifact_id, score=score)
 
 
-class Units(BaseModel):
-    """Units, best first; `cursor` asks for the next ones. `is_degraded` where words alone could be compared."""
+class FoundUnits(BaseModel):
+    """FoundUnits, best first; `cursor` asks for the next ones. `is_degraded` where words alone could be compared."""
 
-    items: list[Unit]
+    items: list[MemoryUnit]
     cursor: str | None = None
     is_degraded: bool = False
 
@@ -55,10 +55,10 @@ class SharedMemoryTools:
 
     async def memory_add(
         self, context: Context[Any, Any], text: Text, metadata: About | None = None, visibility: Shown = "private"
-    ) -> Unit:
+    ) -> MemoryUnit:
         """Remember something in shared memory, so that it can be found by meaning later, here and by the agents."""
         draft = KemDraft(content=text, metadata=metadata or {}, visibility=visibility)
-        return Unit.of(await self._of(context).bus.request(StoreKem(kem=draft)))
+        return MemoryUnit.of(await self._of(context).bus.request(StoreKem(kem=draft)))
 
     async def memory_search(
         self,
@@ -67,19 +67,19 @@ class SharedMemoryTools:
         filter: Annotated[str, Field(max_length=1000, description="`metadata.KEY=VALUE`, joined by AND, OR.")] = "",
         limit: Annotated[int, Field(ge=1, le=50)] = 8,
         cursor: str | None = None,
-    ) -> Units:
+    ) -> FoundUnits:
         """Search shared memory by meaning and by words, among what you may read."""
         wanted = query_from(filter, text_query=query)
         page = await self._of(context).bus.request(RetrieveKems(query=wanted, page_size=limit, cursor=cursor))
-        return Units(
-            items=[Unit.of(item.kem, item.score) for item in page.items],
+        return FoundUnits(
+            items=[MemoryUnit.of(item.kem, item.score) for item in page.items],
             cursor=page.next_cursor,
             is_degraded=page.is_degraded,
         )
 
-    async def memory_get(self, context: Context[Any, Any], id: UnitId) -> Unit:
+    async def memory_get(self, context: Context[Any, Any], id: UnitId) -> MemoryUnit:
         """Read one unit of shared memory."""
-        return Unit.of((await self._found(context, id)).kem)
+        return MemoryUnit.of((await self._found(context, id)).kem)
 
     async def memory_update(
         self,
@@ -88,11 +88,11 @@ class SharedMemoryTools:
         text: Text | None = None,
         metadata: About | None = None,
         visibility: Shown | None = None,
-    ) -> Unit:
+    ) -> MemoryUnit:
         """Change a unit of shared memory; what is not given stays. Metadata are replaced as a whole."""
         given = {"content": text, "metadata": metadata, "visibility": visibility}
         changes = KemChanges(**{name: value for name, value in given.items() if value is not None})
-        return Unit.of(await self._of(context).bus.request(UpdateKem(kem_id=id, changes=changes)))
+        return MemoryUnit.of(await self._of(context).bus.request(UpdateKem(kem_id=id, changes=changes)))
 
     async def memory_delete(self, context: Context[Any, Any], id: UnitId) -> str:
         """Delete a unit of shared memory for good."""

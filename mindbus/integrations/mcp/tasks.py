@@ -15,14 +15,14 @@ When = Annotated[str, Field(description='A date as one says it, "Friday at 3 pm"
 Owner = Annotated[str, Field(description="A name or a user id of who is to do it; you, if left out.")]
 
 
-class TaskList(BaseModel):
+class FoundTasks(BaseModel):
     """Tasks in order of their due dates; `cursor` asks for the next ones."""
 
     items: list[Task]
     cursor: str | None = None
 
 
-class TaskTools:
+class PersonalTaskTools:
     """The tasks that a person has, or has asked others for."""
 
     def __init__(self, participant_of: ParticipantOf) -> None:
@@ -35,12 +35,12 @@ class TaskTools:
         due_before: AwareDatetime | None = None,
         limit: Annotated[int, Field(ge=1, le=200)] = 50,
         cursor: str | None = None,
-    ) -> TaskList:
+    ) -> FoundTasks:
         """List your tasks; without a status, those that are done or cancelled, too."""
         participant = self._of(context)
         query = ListTasks(user_id=participant.user_id, status=status, due_before=due_before, limit=limit, cursor=cursor)
         page = await participant.bus.request(query)
-        return TaskList(items=list(page.items), cursor=page.next_cursor)
+        return FoundTasks(items=list(page.items), cursor=page.next_cursor)
 
     async def task_add(
         self,

@@ -1,0 +1,40 @@
+"""Whose question a request is, and under which id."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Annotated
+
+from fastapi import Header
+from pydantic import TypeAdapter
+
+from bus_schema.identities import UserId
+from bus_schema.ids import mint
+from bus_schema.replies import Code
+from gateway.backend import Backend
+from gateway.openai_api.answers import Question
+from gateway.openai_api.conversation import ClientMessage
+from mindbus.errors import Rejected
+
+# The same key is the same question, however often a client repeats it.
+IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", max_length=256)]
+
+_USER_ID: TypeAdapter[str] = TypeAdapter(UserId)
+
+
+def question_of(
+    backend: Backend, model: str, messages: Sequence[ClientMessage], user: str | None, key: str | None
+) -> Question:
+    """A question of whoever is signed in. Raises as `user_of_request` does."""
+    user_id = user_of_request(backend, user)
+    own = f"{user_id}\0{key}"
+    return Question(model, messages, user_id, f"msg_{sha256(own.encode()).hexdigest()[:40]}" if key else mint("msg"))
+
+
+def user_of_request(backend: Backend, user: str | None) -> str:
+    """The person who is signed in, or whom an operator names. Raises Rejected for an agent, ValidationError."""
+    account = backend.account
+    named = _USER_ID.validate_python(user) if user and account.is_operator else None
+    user_id = named or account.user_id
+    if user_id is None:
+        raise Rejected(Code.INVALID, f"{account.identity} is no person; sign in with a person's token")
+    return user_id

@@ -1,0 +1,140 @@
+"""Responses: answers that can be asked for again, also after the connection, or the gateway, was gone."""
+
+import asyncio
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict
+
+from bus_schema.conversations import GetMessage
+from bus_schema.dialogue import DialogueMessage, Invoke, answer_id_of, conversation_trace
+from bus_schema.replies import Code
+from gateway.api.dialogues import unless_gone
+from gateway.backend import Backend, BackendDependency
+from gateway.event_streams import EventStreams, StreamsDependency
+from gateway.openai_api.answers import Answer, Question, answer, cancel, whole
+from gateway.openai_api.conversation import ClientMessage, last_words, refuse_tools
+from gateway.openai_api.models import DIALOGUE
+from gateway.openai_api.questions import IdempotencyKey, question_of, user_of_request
+from gateway.openai_api.response_events import ResponseText, response_frames
+from mindbus.errors import Rejected, ReplyError
+
+router = APIRouter()
+
+_LOOK_S = 0.05
+
+ResponseId = Annotated[str, Path(pattern=r"^resp_[A-Za-z0-9_-]{1,64}$")]
+AsUser = Annotated[str | None, Query(description="For operators: whose response it is.")]
+
+
+class ResponseRequest(BaseModel):
+    """Words to be answered; one in the `background` is not waited for, but asked for by its id."""
+
+    model_config = ConfigDict(extra="allow")
+    model: str = DIALOGUE
+    input: str | list[ClientMessage]
+    stream: bool = False
+    background: bool = False
+    user: str | None = None
+    tools: list[Any] | None = None
+
+    @property
+    def messages(self) -> list[ClientMessage]:
+        return [ClientMessage(role="user", content=self.input)] if isinstance(self.input, str) else self.input
+
+
+@router.post("/responses")
+async def respond(
+    body: ResponseRequest,
+    request: Request,
+    backend: BackendDependency,
+    streams: StreamsDependency,
+    key: IdempotencyKey = None,
+) -> Response:
+    """Answer the user's last words. Of the conversation before, the dialogue has a memory of its own."""
+    refuse_tools(body.tools)
+    question = question_of(backend, body.model, body.messages, body.user, key)
+    if not body.background:
+        return await _answered(backend, streams, request, question, is_streamed=body.stream)
+    if question.model != DIALOGUE:
+        raise Rejected(Code.INVALID, f"background: only {DIALOGUE} answers there; start a run instead")
+    backend.require_budget()
+    said = Invoke(user_id=question.user_id, message=last_words(question.messages), message_id=question.id)
+    await backend.acting_as(question.user_id).send(said, trace=conversation_trace(question.user_id))
+    await _until_said(backend, question)
+    return JSONResponse(_text_of(question, backend).as_json("in_progress"))
+
+
+@router.get("/responses/{response_id}")
+async def retrieve(
+    response_id: ResponseId,
+    request: Request,
+    backend: BackendDependency,
+    streams: StreamsDependency,
+    stream: bool = False,
+    user: AsUser = None,
+) -> Response:
+    """The response as far as it has come; streamed, from its beginning and to its end. It outlives the gateway."""
+    user_id, message_id = user_of_request(backend, user), f"msg_{response_id.removeprefix('resp_')}"
+    said = await _message(backend, user_id, message_id)
+    if said is None or said.role != "user":
+        raise Rejected(Code.NOT_FOUND, f"there is no response {response_id}")
+    question = Question(DIALOGUE, [ClientMessage(role="user", content=said.content)], user_id, message_id)
+    answered = await _message(backend, user_id, answer_id_of(message_id))
+    if answered is None and not stream:
+        return JSONResponse(_text_of(question, backend).as_json("in_progress"))
+    # The same question under the same id is not heard twice: it is answered as it was, or will be.
+    return await _answered(backend, streams, request, question, is_streamed=stream)
+
+
+@router.post("/responses/{response_id}/cancel")
+async def stop(response_id: ResponseId, backend: BackendDependency, user: AsUser = None) -> Response:
+    """Have the model called no more; what has come is kept."""
+    user_id = user_of_request(backend, user)
+    question = Question(DIALOGUE, [], user_id, f"msg_{response_id.removeprefix('resp_')}")
+    cancel(backend, question)
+    return JSONResponse(_text_of(question, backend).as_json("cancelled"))
+
+
+async def _answered(
+    backend: Backend, streams: EventStreams, request: Request, question: Question, *, is_streamed: bool
+) -> Response:
+    pieces, text = answer(backend, question), _text_of(question, backend)
+    hang_up = partial(cancel, backend, question)
+    if not is_streamed:
+        done = await unless_gone(request, whole(pieces), hang_up)
+        return JSONResponse(text.as_json("completed", done))
+    streams.require_room()
+    # An error before the first piece sets the status.
+    first: str | Answer = await unless_gone(request, anext(pieces), hang_up)
+    return streams.respond(response_frames(text, first, pieces), backend.is_current)
+
+
+async def _until_said(backend: Backend, question: Question) -> None:
+    """From then on the response can be asked for. Raises Rejected."""
+    try:
+        async with asyncio.timeout(backend.settings.request_timeout_s):
+            while True:
+                if await _message(backend, question.user_id, question.id) is not None:
+                    return
+                await asyncio.sleep(_LOOK_S)
+    except TimeoutError:
+        raise Rejected(
+            Code.UNAVAILABLE, "the dialogue has not taken the message yet; ask again with the same key"
+        ) from None
+
+
+def _text_of(question: Question, backend: Backend) -> ResponseText:
+    return ResponseText(question.id.removeprefix("msg_"), question.model, int(backend.clock().timestamp()))
+
+
+async def _message(backend: Backend, user_id: str, message_id: str) -> DialogueMessage | None:
+    query = GetMessage(user_id=user_id, message_id=message_id)
+    try:
+        return await backend.acting_as(user_id).request(query, trace=conversation_trace(user_id))
+    except ReplyError as error:
+        if error.code is Code.NOT_FOUND:
+            return None
+        raise
