@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from agents.models.offline.phrases import phrase
+from agents.models.phrases import phrase
 from agents.present import Present, day_text
 from language.dates.expressions import dates_in
 from language.words import Language
