@@ -1,7 +1,6 @@
 """Requests to the assistant about the user's tasks, in so many words: list, add, complete, move, cancel."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
@@ -9,7 +8,7 @@ from typing import Literal
 from agents.due import split_due
 from agents.fragments import message_sentences
 from agents.people import KnownPeople
-from agents.reminder_requests import find_reminders, find_untimed_reminder
+from agents.reminder_requests import ReminderRequest, find_reminders
 from agents.status_reports import find_reports
 from language.russian import word_forms
 from language.words import has_cyrillic, is_base, words
@@ -104,8 +103,11 @@ def find_requests(said: str, now: datetime) -> list[TaskRequest]:
         return [TaskRequest("complete", _bare(marked["task"]))]
     if changed := _asked_change(said, now):
         return [changed]
-    reminders = [TaskRequest("add", each.text, each.due.said, remind=True) for each in find_reminders(said, now)]
-    return reminders or list(_additions(said, now))
+    if reminders := find_reminders(said, now):
+        return [_reminder(each) for each in reminders if not each.flaw]
+    added = _ADD.match(said)
+    task = _task_to_add(added["verb"].lower(), added["rest"]) if added else ""
+    return [_new_task(task, now)] if task else []
 
 
 def find_reported_changes(said: str, now: datetime) -> list[TaskRequest]:
@@ -140,12 +142,8 @@ def _imperative(word: str) -> str:
     return next((form.lemma for form in word_forms(word) if form.has("impr")), "")
 
 
-def _additions(said: str, now: datetime) -> Iterator[TaskRequest]:
-    """The task that a message asks to note, or to be reminded of without a moment."""
-    if untimed := find_untimed_reminder(said, now):
-        yield TaskRequest("add", untimed.text, untimed.due.said if untimed.due else "")
-    elif (added := _ADD.match(said)) and (task := _task_to_add(added["verb"].lower(), added["rest"])):
-        yield _new_task(task, now)
+def _reminder(asked: ReminderRequest) -> TaskRequest:
+    return TaskRequest("add", asked.text, asked.due.said if asked.due else "", remind=asked.is_timed)
 
 
 def _task_to_add(verb: str, rest: str) -> str:

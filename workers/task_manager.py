@@ -118,24 +118,26 @@ class TaskManagerWorker(ProcessingAgent[NoNotes]):
         if not is_spoken or not message.content:
             return []
         user = await self._users.of(message.user_id)
-        requests = find_reminders(message.content, message.time.astimezone(ZoneInfo(user.zone or "UTC")))
-        if not requests:
+        said_at = message.time.astimezone(ZoneInfo(user.zone or "UTC"))
+        requests = find_reminders(message.content, said_at)
+        timed = [(each.text, each.due) for each in requests if each.due and each.is_timed]
+        if not timed:
             return []
         made = [
             Task(
                 task_id=f"task_{derived(message.message_id, 'task', ordinal)}",
-                text=request.text,
+                text=text,
                 owner=user.name,
                 owner_id=user.user_id,
                 asked_by=user.user_id,
-                due=request.due.at,
-                due_said=request.due.said[:100],
-                remind_at=request.due.at,
+                due=due.at,
+                due_said=due.said[:100],
+                remind_at=due.at,
                 found_at=message.time,
                 changed_at=message.time,
                 message_ids=(message.message_id,),
             )
-            for ordinal, request in enumerate(requests)
+            for ordinal, (text, due) in enumerate(timed)
         ]
         saved = await self._add_new(made, message.message_id)
         return [

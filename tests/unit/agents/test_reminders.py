@@ -81,8 +81,25 @@ def test_a_request_that_cannot_be_met_has_a_flaw(text: str, flaw: str | None) ->
         "Позвоню завтра в 9:00.",
     ],
 )
-def test_what_names_no_moment_to_come_or_asks_for_no_reminder_makes_none(text: str) -> None:
-    assert find_reminders(text, NOW) == []
+def test_what_names_no_moment_to_come_or_asks_for_no_reminder_has_none(text: str) -> None:
+    assert not any(each.is_timed for each in find_reminders(text, NOW))
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "day"),
+    [
+        ("Remind me to buy bread", "Buy bread", ""),
+        ("Could you please remind me on Monday to submit the report?", "Submit the report", "Monday"),
+        ("Remind me that I need to pay the invoice by Friday", "Pay the invoice", "Friday"),
+        ("Напомни, что мне надо оплатить счёт до пятницы", "Оплатить счёт", "пятницы"),
+        ("Напомни мне о встрече с банком в среду", "Встрече с банком", "в среду"),
+        ("Ой, напомни плиз в субботу забрать посылку", "Забрать посылку", "субботу"),
+    ],
+)
+def test_without_a_moment_work_is_a_reminder_of_its_day(text: str, what: str, day: str) -> None:
+    (request,) = find_reminders(text, NOW)
+
+    assert (request.text, request.due.said if request.due else "", request.is_timed) == (what, day, False)
 
 
 @pytest.mark.parametrize(
