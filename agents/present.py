@@ -24,10 +24,6 @@ _LABELS = {
     Language.ENGLISH: ("Now", "User", "User id", "Role", "Projects"),
     Language.RUSSIAN: ("Сейчас", "Пользователь", "Id пользователя", "Роль", "Проекты"),
 }
-_HINTS = {
-    Language.ENGLISH: "This is certain; answer questions about the date, the time and the user from it.",
-    Language.RUSSIAN: "Это известно точно: отвечайте отсюда на вопросы о дате, времени и о самом пользователе.",
-}
 _NAMES = {Language.ENGLISH: (EN_WEEKDAYS, EN_MONTHS), Language.RUSSIAN: (RU_WEEKDAYS, RU_MONTHS)}
 _BLOCK = re.compile(r"^<present>\n(.*?)\n</present>$", re.DOTALL | re.MULTILINE)
 _NOW = re.compile(r"\((\d{4}-\d\d-\d\dT\d\d:\d\d[+-]\d\d:\d\d), ([^()]+)\)$")
@@ -69,7 +65,7 @@ class Present:
             lines.append(f"{role_label}: {self.role}")
         if self.projects:
             lines.append(f"{projects_label}: {'; '.join(self.projects)}")
-        return "\n".join(("<present>", *lines, _HINTS[language], "</present>"))
+        return "\n".join(("<present>", *lines, "</present>"))
 
     def moment(self, language: Language) -> str:
         """Day and time, such as "Monday, 23 November 2026, 08:45"."""
