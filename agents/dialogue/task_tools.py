@@ -106,10 +106,7 @@ _ABOUT: dict[str, tuple[type[_Arguments], str]] = {
     MOVE: (MoveArguments, str(MoveArguments.__doc__)),
     CANCEL: (TaskArguments, "Cancel one of the user's tasks, when they ask for it."),
 }
-TASK_TOOLS: tuple[Tool, ...] = tuple(
-    Tool(name=name, description=about, parameters=arguments.model_json_schema())
-    for name, (arguments, about) in _ABOUT.items()
-)
+TASK_TOOLS: tuple[Tool, ...] = tuple(Tool.of(name, about, arguments) for name, (arguments, about) in _ABOUT.items())
 
 
 class BadArguments(ValueError):

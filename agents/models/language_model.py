@@ -46,6 +46,22 @@ class Tool(_Value):
     description: str
     parameters: dict[str, Any]
 
+    @classmethod
+    def of(cls, name: str, description: str, arguments: type[BaseModel]) -> "Tool":
+        """A tool with these arguments: their schema without titles and the description, which a prompt pays for."""
+        schema = arguments.model_json_schema()
+        schema.pop("description", None)
+        return cls(name=name, description=description, parameters=_without_titles(schema))
+
+
+def _without_titles(schema: Any) -> Any:
+    """A JSON schema without the titles that pydantic makes of names; an argument may be called so."""
+    if isinstance(schema, list):
+        return [_without_titles(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: _without_titles(each) for key, each in schema.items() if key != "title" or not isinstance(each, str)}
+
 
 class ModelParams(_Value):
     """Sampling parameters; those that are not set are left to the endpoint."""

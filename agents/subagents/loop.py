@@ -48,8 +48,7 @@ class BoundTool:
 
     @property
     def tool(self) -> Tool:
-        schema = self.arguments.model_json_schema()
-        return Tool(name=self.name, description=self.description, parameters=schema)
+        return Tool.of(self.name, self.description, self.arguments)
 
 
 class Toolbox:

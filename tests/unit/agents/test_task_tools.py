@@ -5,10 +5,11 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field
 
 from agents.dialogue.task_tools import TASK_TOOLS, TaskWords, matching_tasks
 from agents.models.conversation import chat_prompt
-from agents.models.language_model import ModelMessage
+from agents.models.language_model import ModelMessage, Tool
 from agents.models.offline.model import OfflineModel
 from agents.models.prompt import with_present
 from agents.present import Present
@@ -161,3 +162,22 @@ def test_a_long_list_says_how_many_more_there_are() -> None:
     many = [a_task(number, f"Task {number}") for number in range(45)]
 
     assert TaskWords(Language.ENGLISH, NOW, "UTC").listed(many, "all").endswith("… and 15 more.")
+
+
+def test_a_tool_says_of_its_arguments_what_a_model_needs() -> None:
+    class Arguments(BaseModel):
+        """What programmers read."""
+
+        title: str = Field(description="Of the book.")
+        pages: list[int] | None = None
+
+    tool = Tool.of("note", "Notes a book.", Arguments)
+
+    assert tool.parameters == {
+        "type": "object",
+        "properties": {
+            "title": {"type": "string", "description": "Of the book."},
+            "pages": {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}], "default": None},
+        },
+        "required": ["title"],
+    }
