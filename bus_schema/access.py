@@ -152,6 +152,7 @@ ACCESS: Mapping[str, Access] = {
     "storage.put_agent_data": Access(("sim",), namesake="agent"),
     "storage.put_user": _OPERATORS,
     "storage.rebuild": _OPERATORS,
+    "storage.record_model_call": _EVERYBODY,
     "storage.register_artifact": _EVERYBODY,
     "storage.register_artifacts": _EVERYBODY,
     "storage.request_claim": _EVERYBODY,

@@ -15,6 +15,7 @@ from bus_schema import (  # noqa: F401
     lsm_events,
     lsm_search,
     lsm_statistics,
+    model_calls,
     notification,
     packer,
     process,

@@ -146,7 +146,8 @@ class Step(Value):
 class Run(Value):
     """A run in the orchestrator's database; its id is its trace.
 
-    `budget_from` is what its models had used when a person last let it go on.
+    `budget_from` is what its models had used when a person last let it go on. The budget of its starter for a day does
+    not hold one that `is_budget_free`: an operator has started it, or let it go on.
     """
 
     run_id: RunId
@@ -162,6 +163,7 @@ class Run(Value):
     result: ArtifactRef | None = None
     reason: str = ""
     budget_from: int = 0
+    is_budget_free: bool = False
 
     @property
     def steps_in_order(self) -> tuple[Step, ...]:

@@ -75,8 +75,8 @@ class GatewaySettings(Settings):
     user_tokens_per_day: int = Field(
         default=0,
         ge=0,
-        description="How many tokens of models a person's messages may cost in a day (UTC), of operators' any number; "
-        "0: any number.",
+        description="How many tokens of models may be used for a person in a day (UTC): for their messages, by agents "
+        "that read along, sub-agents, and runs, which pause then; for operators, and in all where it is 0, any number.",
     )
 
     @field_validator("oidc_issuer")

@@ -63,6 +63,18 @@ class FleetSettings(GatewaySettings):
         "a database each.",
     )
 
+    model_calls_days: int = Field(
+        default=30,
+        ge=0,
+        le=36500,
+        description="How many days calls of models are kept, with prompt and answer; 0: none.",
+    )
+    model_calls_redact: str | None = Field(
+        default=None,
+        description="Regular expression of what is masked in calls that are kept, besides secrets; such as "
+        "[\\w.+-]+@[\\w.-]+ for addresses.",
+    )
+
     # Sizes of histories, shared memory and documents; time limits.
     max_history: int = Field(
         default=100, ge=1, le=1000, description="How many messages of a history are kept, the latest."

@@ -106,6 +106,15 @@ class Backend:
             raise NotYours
         return self._connection.acting_as(f"user.{user_id}")
 
+    def artifacts_of(self, user_id: str) -> Artifacts:
+        """Artifacts of the account, or of another user for an operator, to be read. Raises NotYours."""
+        if user_id == self.account.user_id:
+            return self.artifacts
+        bus = self.acting_as(user_id)
+        if bus.owner not in self._readers:
+            self._readers[bus.owner] = open_artifacts(bus, self.settings, self.clock)
+        return self._readers[bus.owner]
+
     def memory(self, user_id: str | None = None) -> SharedMemory:
         """Memory as the account, or another user for an operator, may read it. Raises NotYours."""
         return self._memories.of(self.bus.owner if user_id is None else self.acting_as(user_id).owner)

@@ -1,24 +1,27 @@
-"""The budget of model tokens: what each person's messages have cost today, from the events of the dialogue."""
+"""The budget of model tokens: what calls of models have cost today for each person, from storage's events."""
 
 from collections.abc import Callable
 from datetime import datetime
 
 from pydantic import ValidationError
 
-from bus_schema.dialogue import MessageSent
 from bus_schema.envelope import Envelope
+from bus_schema.identities import owner_of
+from bus_schema.model_calls import ModelCalled
 from bus_schema.replies import Code
 from gateway.event_feed import EventFeed
 from mindbus.accounts import Accounts
 from mindbus.errors import Rejected
 
+_STORAGE = "svc.storage"
+
 
 class BudgetSpent(Rejected, code=Code.UNAVAILABLE):
-    """Your messages have cost all tokens of the model that you have for a day: go on tomorrow (UTC)."""
+    """You have used all tokens of models that you have for a day: go on tomorrow (UTC)."""
 
 
 class TokenBudget:
-    """Counts the tokens of every message that the assistant sends, whichever way it was asked for."""
+    """Counts the tokens of every call that was made for a person: by the dialogue, agents, sub-agents, roles."""
 
     def __init__(self, feed: EventFeed, accounts: Accounts, clock: Callable[[], datetime]) -> None:
         self._feed, self._accounts, self._clock = feed, accounts, clock
@@ -28,18 +31,21 @@ class TokenBudget:
         return self._accounts.spent(identity, self._today)
 
     async def run(self) -> None:
-        with self._feed.listen(accepts=lambda envelope: envelope.type == MessageSent.wire.type) as listener:
+        with self._feed.listen(accepts=lambda envelope: envelope.type == ModelCalled.wire.type) as listener:
             async for item in listener:
                 if isinstance(item, Envelope):
                     self._count(item)
 
     def _count(self, envelope: Envelope) -> None:
+        # Whoever else may publish events would spend what is another's.
+        if owner_of(envelope.mbrequester) != _STORAGE:
+            return
         try:
-            sent = MessageSent.model_validate(envelope.data or {})
+            called = ModelCalled.model_validate(envelope.data or {})
         except ValidationError:
             return
-        if sent.model_tokens:
-            self._accounts.spend(f"user.{sent.user_id}", self._today, sent.model_tokens)
+        if called.user_id is not None and called.cost.tokens:
+            self._accounts.spend(f"user.{called.user_id}", self._today, called.cost.tokens)
 
     @property
     def _today(self) -> str:

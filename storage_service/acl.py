@@ -1,6 +1,6 @@
 """Access control of artifacts, the only place that decides who may do what; members and retention of traces."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -88,6 +88,14 @@ class Traces:
             _change_trace(connection, trace_id, retention=retention)
 
         await self.database.run(add)
+
+    async def have_in_common(self, trace_id: str, members: Collection[str]) -> bool:
+        """Whether all of these are on a trace's list of members."""
+        listed = select(TraceMemberRow.member).where(
+            TraceMemberRow.trace_id == trace_id, TraceMemberRow.member.in_(members)
+        )
+        found = await self.database.read(lambda connection: set(connection.execute(listed).scalars()))
+        return found == set(members)
 
     async def close(self, trace_id: str) -> None:
         """End a trace within the current transaction; its retention counts from now on."""

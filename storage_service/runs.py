@@ -61,6 +61,7 @@ class RunRow(RunBase):
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     reason: Mapped[str] = mapped_column(Text)
     budget_from: Mapped[int | None]
+    is_budget_free: Mapped[bool | None]
 
 
 class StepRow(RunBase):
@@ -97,12 +98,12 @@ _RUN_COLUMNS = tuple(name for name in Run.model_fields if name not in ("steps", 
 
 def as_run(row: Row[Any], steps: Sequence[Step]) -> Run:
     columns = {name: getattr(row, name) for name in _RUN_COLUMNS}
-    columns["budget_from"] = row.budget_from or 0
+    columns |= {"budget_from": row.budget_from or 0, "is_budget_free": bool(row.is_budget_free)}
     return Run.model_validate(columns | {"steps": steps, "retention": row.card.get("retention")})
 
 
 def run_columns(run: Run) -> dict[str, Any]:
-    return run.model_dump(include={"finished_at", "reason", "budget_from"}) | run.model_dump(
+    return run.model_dump(include={"finished_at", "reason", "budget_from", "is_budget_free"}) | run.model_dump(
         mode="json", include={"status", "result"}
     )
 

@@ -21,6 +21,7 @@ from storage_service.maintenance.manifest_copies import clean
 from storage_service.maintenance.service import MaintenanceService, StorageStatistics
 from storage_service.maintenance.sql_registry import SqlMaintenanceRegistry
 from storage_service.maintenance.survey import TEMPORARY_KEPT, MaintenanceRules
+from storage_service.model_calls import ModelCalls
 from storage_service.records import AgentData, Facts, Users
 from storage_service.registration import ArtifactRegistrar
 from storage_service.registry import Registry, SqlRegistry
@@ -71,6 +72,7 @@ class StorageService:
     facts: Facts
     blobs: Blobs
     uploads: Uploads
+    model_calls: ModelCalls
     maintenance: MaintenanceService
     eraser: Eraser
     clock: Callable[[], datetime]
@@ -114,11 +116,12 @@ def open_storage(
     """Compose storage over a database and a file store."""
     blobs = open_blobs(files, rules.orphans, must_write_once=rules.must_write_once)
     registry = SqlRegistry(database, clock)
+    registrar = ArtifactRegistrar(registry, blobs, files.url, max_artifact_bytes)
     maintenance_registry = SqlMaintenanceRegistry(database, clock, rules.retention)
     return StorageService(
         database=database,
         registry=registry,
-        registrar=ArtifactRegistrar(registry, blobs, files.url, max_artifact_bytes),
+        registrar=registrar,
         catalog=Catalog(database),
         traces=Traces(database, clock),
         dialogues=Dialogues(database),
@@ -129,6 +132,7 @@ def open_storage(
         facts=Facts(database),
         blobs=blobs,
         uploads=Uploads(files.url, max_artifact_bytes, clock, presigner),
+        model_calls=ModelCalls(files, registrar, clock),
         maintenance=MaintenanceService(
             registry=maintenance_registry,
             manifests=registry,

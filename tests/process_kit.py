@@ -15,7 +15,7 @@ from bus_schema.storage import ArtifactRegistered, GetArtifact, SetTraceMembers
 from bus_schema.uploads import FoundManifest
 from mindbus import MessageContext, Rejected, Worker, WorkerContext, on_command
 from mindbus.sql.database import Database
-from workers.orchestrator import OrchestratorWorker
+from workers.orchestrator import OrchestratorRules, OrchestratorWorker
 
 ROLES = ("researcher", "ideator", "critic", "editor", "pushkin")
 BRIEF = ArtifactRef(artifact_id="art_brief", version=1, sha256="b" * 64, size_bytes=9, content_type="text/markdown")
@@ -174,7 +174,7 @@ def an_orchestrator(
     def make(worker_context: WorkerContext) -> OrchestratorWorker:
         database = Database(f"sqlite+aiosqlite:///{folder / 'orchestrator.db'}", "orchestrator")
         bus = worker_context.bus.acting_as("svc.orchestrator", service="orchestrator")
-        return OrchestratorWorker(database, bus, ROLES, worker_context.clock, settle, heartbeat_s)
+        return OrchestratorWorker(database, bus, ROLES, worker_context.clock, OrchestratorRules(settle, heartbeat_s))
 
     return make
 

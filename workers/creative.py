@@ -35,7 +35,6 @@ from bus_schema.runs import Misbehaviour
 from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command
-from mindbus.bus.telemetry import Metric, series
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import BusUnavailable, TemporaryFailure
 from mindbus.logs import logger
@@ -49,6 +48,7 @@ from mindbus.sdk.users import UserDirectory
 from mindbus.sql.errors import DatabaseAway
 from mindbus.tasks import running
 from workers.chat_priority import ChatPriority
+from workers.model_calls import record_calls
 
 if TYPE_CHECKING:
     from agents.creative.loop import CreativeLoop
@@ -58,7 +58,6 @@ _RECALLED_WORDS = 400
 _OFFLINE_AT_ONCE = 2
 # Seconds before the deadline at which a text is kept as far as it has come, and its share of a short limit.
 _LAST_SECONDS, _LAST_SHARE = 5.0, 0.1
-MODEL_TOKENS = Metric("Counter", "mindbus_model_tokens_total", "Tokens of outputs", ("role", "model", "direction"))
 # Whoever is done sooner need not tell that they have begun.
 _TOLD_AFTER_S = 1.0
 _FINAL = (ModelFailure, UnusableInput, UnsupportedArtifactType, ArtifactError)
@@ -77,7 +76,7 @@ class CreativeWorker(Worker):
         self.name = role.name
         self.role = role
         self._kit = context
-        self._model = model or model_of(settings, role.name, streams=True)
+        self._model = model or model_of(settings, role.name, record_calls(context, role.name), streams=True)
         self.include(ChatPriority(context.bus, self._model))
         self._bus = context.bus.acting_as(self.identity, service=role.name)
         self._artifacts = open_artifacts(self._bus, settings, context.clock)
@@ -156,9 +155,6 @@ class CreativeWorker(Worker):
             )
         text = f"{state['text'].strip()}\n"
         made = await hands.put(text.encode(), "text/markdown", self._context(assignment, state))
-        for direction in ("prompt", "completion"):
-            tokens = state[f"{direction}_tokens"]  # type: ignore[literal-required]  # one of the two
-            series(MODEL_TOKENS, self.name, self._model.name, direction).inc(tokens)
         logger().info("step made", role=self.name, run=order.run_id, step=order.step_id, **_cost_of(state))
         self._done.append(replace(assignment, inputs=(), memory=()))
         return hands.ending(made)

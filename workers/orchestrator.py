@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -54,13 +55,26 @@ from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.migrations import upgrade
 from storage_service import runs
 from storage_service.runs import MIGRATIONS
+from storage_service.token_usage import forget_tokens
+from workers.model_calls import TokenCount
 from workers.run_control import RunControl, RunMoves, Sent, messages_of, one_after_another, takes_part
 
-# What ended while nobody listened lies in the queue: hear it before anything is called late.
-_SETTLE = timedelta(seconds=5)
 _ASK_WITHIN_S = 5.0
 _LOOK_AGAIN_S = 0.5
 _BATCH = 50
+
+
+@dataclass(frozen=True)
+class OrchestratorRules:
+    """Rules by which it goes: the time before anything is called late, heartbeats, the budget of each person."""
+
+    # What ended while nobody listened lies in the queue: it is heard first.
+    settle: timedelta = timedelta(seconds=5)
+    heartbeat_s: float = 5
+    tokens_per_day: int = 0
+
+
+_RULES = OrchestratorRules()
 
 
 class OrchestratorWorker(Worker):
@@ -78,19 +92,18 @@ class OrchestratorWorker(Worker):
         bus: Client,
         roles: Roles,
         clock: Callable[[], datetime] = utc_now,
-        settle: timedelta = _SETTLE,
-        heartbeat_s: float = 5,
+        rules: OrchestratorRules = _RULES,
     ) -> None:
         self.database = database
         self.inbox = self.remembered = SqlInbox(database, only_rows=True)
         self.sends_to = sorted(roles)
-        self._moves = RunMoves(database, clock)
-        self._bus, self._roles, self._clock, self._settle = bus, roles, clock, settle
-        self._deadlines_from = clock() + settle
+        self._moves = RunMoves(database, clock, rules.tokens_per_day)
+        self._bus, self._roles, self._clock, self._settle = bus, roles, clock, rules.settle
+        self._deadlines_from = clock() + rules.settle
         self._started: asyncio.Queue[Run] = asyncio.Queue()
         self._looks_again_at = 0.0
-        self._storage = StorageWatch(bus, heartbeat_s)
-        self.include(RunControl(database, self._moves, self._look_up, self._add, roles))
+        self._storage = StorageWatch(bus, rules.heartbeat_s)
+        self.include(RunControl(database, self._moves, self._look_up, self._add, roles), TokenCount(database, clock))
 
     async def start(self) -> None:
         await upgrade(self.database, MIGRATIONS)
@@ -203,7 +216,7 @@ class OrchestratorWorker(Worker):
             known = runs.run_to_change(connection, command.run_id)
             if known is None:
                 card = card_of(command, self._roles)
-                run = saga.open_run(command, card, context.owner, self._clock())
+                run = saga.open_run(command, card, context.owner, self._clock(), is_budget_free=context.is_operator)
                 if runs.add_run(connection, run, card, digest):
                     return run
                 raise runs.RunChangedMeanwhile(command.run_id)
@@ -227,6 +240,7 @@ class OrchestratorWorker(Worker):
         cancelled = CancelRequested("its data were removed", context.owner)
         with one_after_another():
             messages = await self._moves.move_all((run_id, cancelled) for run_id in running)
+        await connection.run_sync(forget_tokens, started_by)
         await connection.run_sync(runs.forget_runs, [run.run_id for run in removed])
         await self.remembered.forget(*(() if started_by is None else (started_by,)))
         return (Removed.of({"runs": len(removed)}), *messages)
@@ -281,4 +295,5 @@ def open_orchestrator(context: WorkerContext) -> OrchestratorWorker:
     settings = context.settings_as(FleetSettings)
     database = Database(settings.database_of("orchestrator"), schema="orchestrator")
     bus = context.bus.acting_as(saga.ORCHESTRATOR)
-    return OrchestratorWorker(database, bus, crafts_of_roles(), context.clock, heartbeat_s=settings.heartbeat_s)
+    rules = OrchestratorRules(heartbeat_s=settings.heartbeat_s, tokens_per_day=settings.user_tokens_per_day)
+    return OrchestratorWorker(database, bus, crafts_of_roles(), context.clock, rules)

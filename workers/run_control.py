@@ -53,6 +53,7 @@ from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 from storage_service import runs
+from storage_service.token_usage import tokens_used
 
 Sent = Sequence[Send | Publish]
 _SOON = timedelta(seconds=1)
@@ -64,6 +65,7 @@ class RunMoves:
 
     database: Database
     clock: Callable[[], datetime]
+    tokens_per_day: int = 0
 
     async def move_all(self, events: Iterator[tuple[str, RunEvent | None]]) -> Sent:
         moves = [await self.move(run_id, event) for run_id, event in events if event is not None]
@@ -80,12 +82,19 @@ class RunMoves:
         if not saga.may_come_from(by, event, stored.run):
             logger().warning("ending of a step by another than its role", run_id=run_id, by=by)
             return None
-        transition = saga.advance(stored.card, stored.run, event, self.clock())
+        left = self._tokens_left(connection, stored.run)
+        transition = saga.advance(stored.card, stored.run, event, self.clock(), left)
         if transition.run != stored.run:
             runs.save_run(connection, stored, transition.run)
         if transition.run.status in OVER and stored.run.status not in OVER:
             logger().info("run over", run_id=run_id, status=transition.run.status.value, reason=transition.run.reason)
         return transition
+
+    def _tokens_left(self, connection: Connection, run: Run) -> int | None:
+        """Tokens that the starter of a run has for today; None where they are not counted."""
+        if not self.tokens_per_day or run.is_budget_free:
+            return None
+        return self.tokens_per_day - tokens_used(connection, run.started_by, self.clock().date().isoformat())
 
 
 def takes_part(run: Run, context: MessageContext) -> bool:
@@ -170,7 +179,7 @@ class RunControl:
 
     @on_command
     async def resume_run(self, command: ResumeProcess, context: MessageContext) -> Answered:
-        return await self._control(command.run_id, ResumeRequested(context.owner), context)
+        return await self._control(command.run_id, ResumeRequested(context.owner, context.is_operator), context)
 
     @on_command
     async def retry_run(self, command: RetryProcess, context: MessageContext) -> Answered:

@@ -16,6 +16,7 @@ from language.words import Language, language_of
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.subagent import Delegated, SubAgent
 from mindbus.sdk.users import UserDirectory
+from workers.model_calls import record_calls
 
 _MOST_ROUNDS = 8
 _STATUS_CHARS = 200
@@ -29,7 +30,9 @@ class ThinkingSubagent(SubAgent):
     def __init__(self, context: WorkerContext, guide: Guide, model: LanguageModel | None = None) -> None:
         super().__init__(context)
         settings = context.settings_as(FleetSettings)
-        self._model = model or model_of(settings, guide.name.removeprefix("subagent-"), is_chat=True)
+        self._model = model or model_of(
+            settings, guide.name.removeprefix("subagent-"), record_calls(context, guide.name), is_chat=True
+        )
         self._guide = guide
         self._users = UserDirectory(context.bus, open_preferences(settings.habits).zone_of)
         self._clock = context.clock

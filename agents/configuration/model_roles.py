@@ -16,6 +16,7 @@ from agents.models.endpoint import EndpointModel
 from agents.models.errors import ModelHalfConfigured
 from agents.models.language_model import DEFAULTS, LanguageModel, ModelParams
 from agents.models.offline.model import OfflineModel
+from agents.models.recorded import RecordedModel, Report
 from config.settings import FleetSettings
 from config.shipped import config_folder
 
@@ -173,10 +174,17 @@ def _models_file(_folder: Path | None) -> ModelsFile:
 
 
 def model_of(
-    settings: FleetSettings, role: str, *, is_chat: bool = False, streams: bool = False, retries: int = RETRIES
+    settings: FleetSettings,
+    role: str,
+    report: Report | None = None,
+    *,
+    is_chat: bool = False,
+    streams: bool = False,
+    retries: int = RETRIES,
 ) -> LanguageModel:
     """The model of a role, the offline model by default. Raises ModelHalfConfigured, InvalidModels.
 
+    Calls of other models than that are reported.
     `is_chat` where somebody waits for its words; `streams` where an answer may take as long as it goes on; `retries` of
     the client by itself, for those without a budget.
     """
@@ -194,4 +202,5 @@ def model_of(
         retries=retries,
         limits=StreamLimits(settings.llm_first_token_s, settings.llm_idle_s) if streams else None,
     )
-    return EndpointModel(model, spec.base_url, spec.concurrency, is_chat=is_chat, params=spec.params)
+    called = RecordedModel(model, report) if report else model
+    return EndpointModel(called, spec.base_url, spec.concurrency, is_chat=is_chat, params=spec.params)

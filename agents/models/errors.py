@@ -62,9 +62,9 @@ class NeedsLanguageModel(ModelRefused):
 class AnswerMisfit(ModelFailure):
     """The answer is not what was asked for; `text` is all that the model has said, which no log repeats."""
 
-    def __init__(self, detail: str = "", text: str = "") -> None:
+    def __init__(self, detail: str = "", text: str = "", prompt_tokens: int = 0, completion_tokens: int = 0) -> None:
         super().__init__(detail)
-        self.text = text
+        self.text, self.prompt_tokens, self.completion_tokens = text, prompt_tokens, completion_tokens
 
 
 class AnswerCutOff(AnswerMisfit):

@@ -90,7 +90,10 @@ class TokenUsage(_Value):
 
 
 class Completion(_Value):
-    """A whole answer: one that was cut off, refused or never came is a `ModelFailure` instead."""
+    """A whole answer: one that was cut off, refused or never came is a `ModelFailure` instead.
+
+    `retries` is how often its endpoint was asked in vain.
+    """
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
@@ -98,6 +101,7 @@ class Completion(_Value):
     usage: TokenUsage = TokenUsage()
     model_name: str
     took: timedelta
+    retries: int = 0
 
 
 class Chunk(_Value):

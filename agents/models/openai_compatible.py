@@ -130,7 +130,8 @@ class OpenAICompatible:
                 if chunk.completion:
                     return chunk.completion
         with _named_failures():
-            response = await self._client.chat.completions.create(**request)
+            raw = await self._client.chat.completions.with_raw_response.create(**request)
+            response = raw.parse()
         choice = first_choice(response)
         if choice.message.refusal:
             raise ModelDeclined("the model declined to answer")
@@ -147,6 +148,7 @@ class OpenAICompatible:
                 usage=usage_of(response.usage),
                 model_name=response.model or self._model,
                 took=timedelta(seconds=time.monotonic() - began),
+                retries=raw.retries_taken,
             ),
         )
 
@@ -162,9 +164,10 @@ class OpenAICompatible:
         first_s, idle_s = (self._limits.first_s, self._limits.idle_s) if self._limits else (None, None)
         with _named_failures():
             async with _within(first_s, "no word of an answer"):
-                pieces = await self._client.chat.completions.create(
+                raw = await self._client.chat.completions.with_raw_response.create(
                     **request, stream=True, stream_options={"include_usage": True}
                 )
+                pieces = raw.parse()
             async with pieces:
                 limit_s, coming = first_s, aiter(pieces)
                 while True:
@@ -182,7 +185,7 @@ class OpenAICompatible:
             raise ModelUnavailable("the stream ended before the answer did")
         if answer.declined:
             raise ModelDeclined("the model declined to answer")
-        yield Chunk(completion=self._finished(answer.finish_reason, answer.completion()))
+        yield Chunk(completion=self._finished(answer.finish_reason, answer.completion(raw.retries_taken)))
 
     async def aclose(self) -> None:
         await self._client.close()
@@ -198,7 +201,10 @@ class OpenAICompatible:
             took_ms=round(completion.took.total_seconds() * 1000),
         )
         if reason == "length":
-            raise AnswerCutOff(f"after {completion.usage.completion_tokens} tokens", completion.text)
+            used = completion.usage
+            raise AnswerCutOff(
+                f"after {used.completion_tokens} tokens", completion.text, used.prompt_tokens, used.completion_tokens
+            )
         if reason == "content_filter":
             raise ModelDeclined("the endpoint's content filter stopped the answer")
         return completion.model_copy(update={"finish_reason": "tool_calls" if completion.tool_calls else "stop"})

@@ -64,11 +64,12 @@ class StreamedAnswer:
                     call["arguments"] += fragment.function.arguments or ""
         return text
 
-    def completion(self) -> Completion:
+    def completion(self, retries: int = 0) -> Completion:
         return Completion(
             text="".join(self._texts),
             tool_calls=tuple(ToolCall(**self._calls[index]) for index in sorted(self._calls)),
             usage=self._usage,
             model_name=self._model,
             took=timedelta(seconds=time.monotonic() - self._began),
+            retries=retries,
         )

@@ -57,7 +57,8 @@ def _resumed(run: Run, request: ResumeRequested) -> Transition:
     if run.status is not RunStatus.PAUSED:
         raise Rejected(Code.CONFLICT, f"{run.run_id} is {run.status.value}; a run that is over is retried")
     event = ProcessResumed(run_id=run.run_id, resumed_by=request.by)
-    return Transition(_going_on(run), events=(event,))
+    is_free = run.is_budget_free or request.is_operator
+    return Transition(_with(_going_on(run), is_budget_free=is_free), events=(event,))
 
 
 def _retried(card: Card, run: Run, request: RetryRequested) -> Transition:

@@ -54,9 +54,10 @@ class PauseRequested:
 
 @dataclass(frozen=True)
 class ResumeRequested:
-    """A requester wants the run to go on."""
+    """A requester wants the run to go on; an operator, whatever the budget of its starter for the day."""
 
     by: Identity
+    is_operator: bool = False
 
 
 @dataclass(frozen=True)

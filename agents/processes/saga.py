@@ -59,7 +59,9 @@ ORCHESTRATOR = "svc.orchestrator"
 _OPEN = frozenset({StepStatus.PENDING, StepStatus.RUNNING, StepStatus.WAITING, StepStatus.PENDING_STORAGE})
 
 
-def open_run(command: StartProcess, card: Card, started_by: Identity, now: datetime) -> Run:
+def open_run(
+    command: StartProcess, card: Card, started_by: Identity, now: datetime, *, is_budget_free: bool = False
+) -> Run:
     """A run that waits for its members to be confirmed; nothing has been sent yet."""
     return Run(
         run_id=command.run_id,
@@ -70,6 +72,7 @@ def open_run(command: StartProcess, card: Card, started_by: Identity, now: datet
         inputs=command.inputs,
         params=with_defaults(card, command.params),
         retention=card.retention,
+        is_budget_free=is_budget_free,
         steps=tuple(Step(step_id=step.id, role=step.worker, critical=step.critical) for step in card.steps),
     )
 
@@ -86,9 +89,10 @@ def members_of(run: Run) -> tuple[Identity, ...]:
     return tuple(sorted({*(f"agent.{role}" for role in roles), run.started_by, ORCHESTRATOR}))
 
 
-def advance(card: Card, run: Run, event: RunEvent, now: datetime) -> Transition:
+def advance(card: Card, run: Run, event: RunEvent, now: datetime, tokens_left: int | None = None) -> Transition:
     """Apply an event; what is late, repeated or out of place leaves the run as it is.
 
+    `tokens_left` are those of its starter's budget for the day, None where there is none.
     Raises Rejected where a person asks for what cannot be done with the run as it is.
     """
     if isinstance(event, ControlRequest):
@@ -101,7 +105,9 @@ def advance(card: Card, run: Run, event: RunEvent, now: datetime) -> Transition:
         transition = _begin(run, event, now)
     else:
         transition = _take_in(card, run, event, now)
-    return _go_on(card, transition, now) if transition.run.status is RunStatus.RUNNING else transition
+    if transition.run.status is not RunStatus.RUNNING:
+        return transition
+    return _go_on(card, transition, now, tokens_left)
 
 
 def may_come_from(worker: str, event: RunEvent, run: Run) -> bool:
@@ -186,7 +192,7 @@ def _with_timers(card: Card, run: Run, now: datetime) -> Transition:
     return Transition(run, events=tuple(events))
 
 
-def _go_on(card: Card, transition: Transition, now: datetime) -> Transition:
+def _go_on(card: Card, transition: Transition, now: datetime, tokens_left: int | None) -> Transition:
     settled, told = settle(card, transition.run, now)
     transition = Transition(settled, events=(*transition.events, *told))
     run = transition.run
@@ -200,8 +206,8 @@ def _go_on(card: Card, transition: Transition, now: datetime) -> Transition:
     if result.status is StepStatus.SKIPPED:
         return _fail(transition, result.step_id, result.reason, now)
     begun, orders = begin_steps(card, run, now)
-    if orders and card.budget_tokens and run.spent.tokens - run.budget_from >= card.budget_tokens:
-        return _out_of_budget(transition, card.budget_tokens)
+    if orders and (budget := _spent_budget(card, run, tokens_left)):
+        return _out_of_budget(transition, *budget)
     events = (
         StepStarted(run_id=run.run_id, step_id=order.step_id, attempt=order.attempt, role=role_of(run, order))
         for order in orders
@@ -209,12 +215,23 @@ def _go_on(card: Card, transition: Transition, now: datetime) -> Transition:
     return Transition(begun, orders, (*transition.events, *events))
 
 
-def _out_of_budget(transition: Transition, budget_tokens: int) -> Transition:
+def _spent_budget(card: Card, run: Run, tokens_left: int | None) -> tuple[str, str] | None:
+    """The budget that is spent, if one is, with what lets the run go on."""
+    used = run.spent.tokens - run.budget_from
+    if card.budget_tokens and used >= card.budget_tokens:
+        reason = f"its models have used {used} tokens, of a budget of {card.budget_tokens}"
+        return reason, "Resume it to let it use as many again."
+    if tokens_left is not None and tokens_left <= 0 and not run.is_budget_free:
+        reason = f"the tokens of {run.started_by} for today are used up"
+        return reason, "An operator may resume it now, its starter tomorrow (UTC)."
+    return None
+
+
+def _out_of_budget(transition: Transition, reason: str, remedy: str) -> Transition:
     """The run paused until a person lets it go on; what is under way is taken in."""
     run = transition.run
-    reason = f"its models have used {run.spent.tokens - run.budget_from} tokens, of a budget of {budget_tokens}"
     paused = ProcessPaused(run_id=run.run_id, reason=reason, paused_by=ORCHESTRATOR)
-    question = f"The run {run.run_id} of {run.card_name} is paused: {reason}. Resume it to let it use as many again."
+    question = f"The run {run.run_id} of {run.card_name} is paused: {reason}. {remedy}"
     told = notifications(run, question, f"budget/{run.spent.tokens}")
     changes = {"status": RunStatus.PAUSED, "reason": reason}
     return Transition(run.model_copy(update=changes), events=(*transition.events, paused, *told))

@@ -1,7 +1,8 @@
 """What the gateway shows and does for each account: its own to a user, all to an operator, nothing to a stranger."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from mindbus.testing.wait import until
 from tests.brokers import Broker
 from tests.gateways import Served, gateway_settings, serving
 from tests.installed import FLEET
+from tests.llm_server import LlmServer, Says
 from workers.dialogue.worker import DialogueWorker
 from workers.sim.worker import SimWorker
 from workers.tracker import TrackerWorker
@@ -209,25 +211,93 @@ async def test_who_asks_too_often_waits_while_others_do_not(settings: FleetSetti
     assert other.status_code == 200
 
 
-async def test_whose_messages_have_cost_the_tokens_of_a_day_goes_on_tomorrow(
+CARD = {
+    "name": "note",
+    "steps": [
+        {
+            "id": "note",
+            "role": "researcher",
+            "inputs": ["brief"],
+            "produces": "research_report",
+            "instructions": "Note.",
+        }
+    ],
+    "result": "note",
+}
+
+
+@asynccontextmanager
+async def with_budget(settings: FleetSettings) -> AsyncIterator[Served]:
+    """A fleet with a model that always says the same, and a token a day for everybody."""
+    async with LlmServer(otherwise=lambda _request: Says("Mail olga@example.org.")) as server:
+        changed = {"user_tokens_per_day": 1, "llm_base_url": server.base_url, "llm_model": "small"}
+        few = settings.model_copy(update=changed | {"model_calls_redact": r"[\w.]+@[\w.]+"})
+        async with serving(*MEMORY, DialogueWorker, FLEET["researcher"], settings=few) as gateway:
+            yield gateway
+
+
+async def said(gateway: Served, user: str, token: str) -> httpx.Response:
+    path, message = f"/api/dialogues/{user}/messages", {"message": "How are you?"}
+    return await gateway.http.post(path, headers=bearer(token), json=message)
+
+
+async def found(gateway: Served, path: str, token: str) -> Any:
+    """The answer, or its status where it is a refusal."""
+    answer = await gateway.http.get(path, headers=bearer(token))
+    return answer.json() if answer.is_success else answer.status_code
+
+
+async def test_what_models_use_for_a_person_is_kept_for_them_and_spends_the_budget_of_their_day(
     settings: FleetSettings, accounts: Accounts
 ) -> None:
-    anna, olga = accounts.add("anna", AccessRole.USER), accounts.add("olga", AccessRole.OPERATOR)
-    few = settings.model_copy(update={"user_tokens_per_day": 1})
-    async with serving(*MEMORY, DialogueWorker, settings=few) as gateway:
-
-        async def say(user: str, token: str) -> httpx.Response:
-            path, message = f"/api/dialogues/{user}/messages", {"message": "How are you?"}
-            return await gateway.http.post(path, headers=bearer(token), json=message)
-
-        first = await say("anna", anna)
-        await until(lambda: accounts.spent("user.anna", f"{datetime.now(UTC):%Y-%m-%d}") > 1)
-        second, operators = await say("anna", anna), [await say("olga", olga) for _ in range(2)]
+    anna, boris = accounts.add("anna", AccessRole.USER), accounts.add("boris", AccessRole.USER)
+    olga, day = accounts.add("olga", AccessRole.OPERATOR), f"{datetime.now(UTC):%Y-%m-%d}"
+    async with with_budget(settings) as gateway:
+        first = await said(gateway, "anna", anna)
+        await until(lambda: accounts.spent("user.anna", day) > 1)
+        second, operators = await said(gateway, "anna", anna), [await said(gateway, "olga", olga) for _ in range(2)]
+        path = f"/api/dialogues/anna/messages/{first.json()['response_id']}/calls"
+        hers, operators_view, strangers = [await found(gateway, path, token) for token in (anna, olga, boris)]
 
     assert (first.status_code, second.status_code) == (200, 429)
     assert 0 < int(second.headers["retry-after"]) <= 86_401
     assert "go on tomorrow" in second.json()["detail"]
     assert [answer.status_code for answer in operators] == [200, 200]
+    assert (hers["items"], strangers) == (operators_view["items"], 403)
+    (kept,) = hers["items"]
+    assert (kept["call"]["caller"], kept["call"]["model_name"]) == ("svc.dialogue", "scripted-1")
+    assert kept["call"]["prompt"][-1]["content"].startswith("How are you?")
+    assert kept["call"]["answer"]["content"] == "Mail ***"
+
+
+async def test_a_run_waits_for_an_operator_once_the_budget_of_its_starter_is_spent(
+    settings: FleetSettings, accounts: Accounts
+) -> None:
+    anna, boris = accounts.add("anna", AccessRole.USER), accounts.add("boris", AccessRole.USER)
+    olga, day = accounts.add("olga", AccessRole.OPERATOR), f"{datetime.now(UTC):%Y-%m-%d}"
+    async with with_budget(settings) as gateway:
+        await said(gateway, "anna", anna)
+        await until(lambda: accounts.spent("user.anna", day) > 1)
+        order = {"card": CARD, "briefs": ["# Tea\n\nTea is made of leaves."]}
+        started = await gateway.http.post("/api/runs", headers=bearer(anna), json=order)
+        path = f"/api/runs/{started.json()['run_id']}"
+
+        async def paused() -> Any:
+            run = await found(gateway, path, anna)
+            return run if run["status"] == "paused" else None
+
+        async def calls() -> Any:
+            return (await found(gateway, f"{path}/calls", anna))["items"]
+
+        run = await until(paused, 30)
+        resumed = [(await gateway.http.post(f"{path}/resume", headers=bearer(token))).json() for token in (anna, olga)]
+        made = await until(calls, 30)
+        strangers = await found(gateway, f"{path}/calls", boris)
+
+    assert "tokens of user.anna for today" in run["reason"]
+    assert [each["status"] for each in resumed] == ["paused", "running"]
+    assert {(each["step_id"], each["call"]["caller"]) for each in made} == {("note", "svc.researcher")}
+    assert strangers == 404
 
 
 @pytest.mark.parametrize("trusted", ["", "127.0.0.1"])

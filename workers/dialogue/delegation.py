@@ -26,6 +26,7 @@ from agents.dialogue.delegation import (
 from agents.dialogue.task_tools import TASK_TOOLS
 from agents.models.conversation import last_complete, sanitise_text
 from agents.models.language_model import ModelMessage, Tool, ToolCall
+from agents.models.recorded import subject_of_calls
 from agents.present import Present
 from agents.subagents.files import open_subagent
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, conversation_trace
@@ -111,7 +112,10 @@ class Subagents:
         # Each time under an id of its own, so that whoever asks again after a crash is answered, not its dead
         # predecessor; what is asked again is known by the delegation's id.
         return await in_id_scope(
-            secrets.token_hex(8), lambda: self.bus.request(timed, to=service_of(name), timeout_s=timeout_s, trace=trace)
+            secrets.token_hex(8),
+            lambda: self.bus.request(
+                timed, to=service_of(name), timeout_s=timeout_s, trace=trace, step=subject_of_calls()
+            ),
         )
 
     def _patience_s(self) -> float:

@@ -13,6 +13,7 @@ from agents.models.conversation import fit_window
 from agents.models.errors import ModelUnavailable
 from agents.models.language_model import TokenMeter
 from agents.models.offline.model import OfflineModel
+from agents.models.recorded import calls_for
 from agents.present import Present
 from bus_schema.conversations import Saved
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, DelegatedTask, DialogueMessage, MessageKind, answer_id_of
@@ -85,7 +86,7 @@ class ExchangeProcessor:
         record.said = _with_unanswered_question(worded, talk.recent)
         if record.said.content != draft.content or not is_foreseen:
             memory, shown = await self._remembered(record, present, talk)
-        with TokenMeter() as meter:
+        with TokenMeter() as meter, calls_for(record.answer_id):
             text = record.answered or await self._thought(record, shown, present, on_piece)
         used = memory.used(shown, record.said.content or "", text)
         answer, stored = await self._keep(record, self._answer(record, text, memory, shown, used), _model_use(meter))

@@ -55,6 +55,7 @@ from workers.dialogue.exchange import DialogueExchange, ExchangeProcessor, OnPie
 from workers.dialogue.memory import MemoryLookup
 from workers.dialogue.open_talks import OpenTalks
 from workers.dialogue.running_answers import AskerLeft, RunningAnswers
+from workers.model_calls import record_calls
 
 _OF_USER = Invoke | DeliverNotification | EndDialogue | RefreshDialogue
 _TICK_S = 0.5
@@ -69,8 +70,7 @@ class DialogueWorker(Worker):
     history's: it keeps copies alone. It delegates to the sub-agents that are given.
     """
 
-    name = "dialogue"
-    start_stage, is_partitionable = 3, True
+    name, start_stage, is_partitionable = "dialogue", 3, True
     concurrency, time_limit_s = 200, 1800
 
     def __init__(
@@ -81,7 +81,7 @@ class DialogueWorker(Worker):
     ) -> None:
         settings = context.settings_as(FleetSettings)
         self._bus, self._clock = context.bus, context.clock
-        self._model = model or model_of(settings, self.name, is_chat=True, retries=0)
+        self._model = model or model_of(settings, self.name, record_calls(context, self.name), is_chat=True, retries=0)
         self._artifacts = open_artifacts(context.bus, settings, context.clock)
         self._talks = Conversations(context.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
         self._running = RunningAnswers()

@@ -14,6 +14,7 @@ from storage_service.uploads import AddressSigner, FolderPresigner, open_presign
 from workers.storage.artifacts import ArtifactHandlers, UploadHandlers
 from workers.storage.dialogues import DialogueHandlers
 from workers.storage.maintenance import StorageErasure, StorageMaintenance
+from workers.storage.model_calls import ModelCallHandlers
 from workers.storage.records import FactHandlers, TaskHandlers, UserHandlers
 
 
@@ -38,6 +39,7 @@ class StorageWorker(Worker):
         self.include(
             ArtifactHandlers(storage),
             UploadHandlers(storage),
+            ModelCallHandlers(storage),
             DialogueHandlers(storage),
             UserHandlers(storage),
             TaskHandlers(storage),

@@ -66,7 +66,7 @@ from tests.process_kit import (
     manifest_of,
     registered,
 )
-from workers.orchestrator import OrchestratorWorker
+from workers.orchestrator import OrchestratorRules, OrchestratorWorker
 
 ANNA = "user.anna"
 
@@ -127,7 +127,9 @@ async def desk(tmp_path: Path, database_of: DatabaseOf) -> AsyncIterator[Desk]:
     clock = Clock()
     async with fleet_of(ScriptedStorage, settings=settings) as fleet:
         database = Database(database_of("orchestrator"), "orchestrator")
-        worker = OrchestratorWorker(database, fleet.bus.acting_as("svc.orchestrator"), ROLES, clock, timedelta(0))
+        worker = OrchestratorWorker(
+            database, fleet.bus.acting_as("svc.orchestrator"), ROLES, clock, OrchestratorRules(timedelta(0))
+        )
         await worker.start()
         yield Desk(worker, clock, fleet)
         await worker.stop()

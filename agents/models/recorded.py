@@ -1,0 +1,130 @@
+"""A language model whose calls are reported: prompt, tools, answer or failure, tokens, seconds, retries."""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from agents.models.errors import AnswerMisfit, ModelFailure
+from agents.models.language_model import (
+    DEFAULTS,
+    Chunk,
+    Completion,
+    LanguageModel,
+    ModelMessage,
+    ModelParams,
+    TokenUsage,
+    Tool,
+)
+
+NO_TOKENS = TokenUsage()
+
+
+@dataclass(frozen=True)
+class FinishedCall:
+    """A call that is over; without a completion it has failed, `text` is what came by then."""
+
+    model_name: str
+    prompt: Sequence[ModelMessage]
+    tools: Sequence[Tool]
+    schema: type[BaseModel] | None
+    took_s: float
+    completion: Completion | None = None
+    failure: str = ""
+    text: str = ""
+    usage: TokenUsage = NO_TOKENS
+
+
+Report = Callable[[FinishedCall], Awaitable[None]]
+_subject: ContextVar[str | None] = ContextVar("what the calls of the work at hand are for", default=None)
+
+
+@contextmanager
+def calls_for(subject: str) -> Iterator[None]:
+    """Say what the calls in a block are for, such as the id of the message that they answer."""
+    before = _subject.set(subject)
+    try:
+        yield
+    finally:
+        _subject.reset(before)
+
+
+def subject_of_calls() -> str | None:
+    return _subject.get()
+
+
+class RecordedModel:
+    """Reports every call of a model once it is over."""
+
+    def __init__(self, model: LanguageModel, report: Report) -> None:
+        self._model, self._report = model, report
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def complete(
+        self,
+        messages: Sequence[ModelMessage],
+        *,
+        tools: Sequence[Tool] = (),
+        schema: type[BaseModel] | None = None,
+        params: ModelParams = DEFAULTS,
+    ) -> Completion:
+        began = time.monotonic()
+        try:
+            completion = await self._model.complete(messages, tools=tools, schema=schema, params=params)
+        except ModelFailure as failure:
+            await self._report(self._failed(messages, tools, schema, began, failure))
+            raise
+        await self._report(self._done(messages, tools, schema, began, completion))
+        return completion
+
+    async def stream(
+        self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
+    ) -> AsyncIterator[Chunk]:
+        began, text = time.monotonic(), ""
+        try:
+            async for chunk in self._model.stream(messages, tools=tools, params=params):
+                text += chunk.text
+                if chunk.completion is not None:
+                    await self._report(self._done(messages, tools, None, began, chunk.completion))
+                yield chunk
+        except ModelFailure as failure:
+            await self._report(self._failed(messages, tools, None, began, failure, text))
+            raise
+
+    async def aclose(self) -> None:
+        await self._model.aclose()
+
+    def _done(
+        self,
+        prompt: Sequence[ModelMessage],
+        tools: Sequence[Tool],
+        schema: type[BaseModel] | None,
+        began: float,
+        completion: Completion,
+    ) -> FinishedCall:
+        took_s = time.monotonic() - began
+        return FinishedCall(
+            self.name, prompt, tools, schema, took_s, completion, text=completion.text, usage=completion.usage
+        )
+
+    def _failed(
+        self,
+        prompt: Sequence[ModelMessage],
+        tools: Sequence[Tool],
+        schema: type[BaseModel] | None,
+        began: float,
+        failure: ModelFailure,
+        text: str = "",
+    ) -> FinishedCall:
+        said, usage = text, NO_TOKENS
+        if isinstance(failure, AnswerMisfit):
+            said = failure.text
+            usage = TokenUsage(prompt_tokens=failure.prompt_tokens, completion_tokens=failure.completion_tokens)
+        took_s = time.monotonic() - began
+        return FinishedCall(self.name, prompt, tools, schema, took_s, None, str(failure), said, usage)

@@ -1,0 +1,73 @@
+"""Calls of models over HTTP: those of a run, and those behind an answer of the assistant."""
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel
+
+from bus_schema.artifacts import ArtifactId, Manifest, StepId
+from bus_schema.dialogue import DialogueMessageId, conversation_trace
+from bus_schema.identities import UserId, user_of
+from bus_schema.model_calls import MODEL_CALL, ModelCall
+from bus_schema.runs import RunId
+from bus_schema.storage import SearchArtifacts
+from gateway.backend import Backend, BackendDependency
+from gateway.visibility import NotYours
+
+router = APIRouter(tags=["runs"])
+
+_AT_ONCE = 8
+Cursor = Annotated[str | None, Query(max_length=256)]
+Limit = Annotated[int, Query(ge=1, le=100)]
+
+
+class KeptCall(BaseModel):
+    """A call that is kept as an artifact."""
+
+    call_id: ArtifactId
+    step_id: StepId | None
+    call: ModelCall
+
+
+class CallPage(BaseModel):
+    """Calls in the order in which they were made."""
+
+    items: list[KeptCall]
+    next_cursor: str | None = None
+
+
+@router.get("/runs/{run_id}/calls")
+async def calls_of_run(
+    run_id: RunId, backend: BackendDependency, step: StepId | None = None, cursor: Cursor = None, limit: Limit = 50
+) -> CallPage:
+    """Calls that a run has made, of its starter, for operators of anybody."""
+    run = await backend.run(run_id)
+    user_id = user_of(run.started_by)
+    if user_id is None:
+        raise NotYours
+    query = SearchArtifacts(trace_id=run_id, step_id=step, artifact_type=MODEL_CALL, cursor=cursor, limit=limit)
+    return await kept_calls(backend, user_id, query)
+
+
+@router.get("/dialogues/{user_id}/messages/{message_id}/calls")
+async def calls_of_message(
+    user_id: UserId, message_id: DialogueMessageId, backend: BackendDependency, cursor: Cursor = None, limit: Limit = 50
+) -> CallPage:
+    """Calls behind a message of the assistant, those of its sub-agents among them."""
+    trace = conversation_trace(user_id)
+    query = SearchArtifacts(trace_id=trace, step_id=message_id, artifact_type=MODEL_CALL, cursor=cursor, limit=limit)
+    return await kept_calls(backend, user_id, query)
+
+
+async def kept_calls(backend: Backend, user_id: str, query: SearchArtifacts) -> CallPage:
+    """Calls that were made for a user. Raises NotYours, ReplyError, BusUnavailable, ArtifactUnreadable."""
+    page = await backend.acting_as(user_id).request(query, trace=query.trace_id)
+    artifacts, turns = backend.artifacts_of(user_id), asyncio.Semaphore(_AT_ONCE)
+
+    async def read(kept: Manifest) -> KeptCall:
+        async with turns:
+            content = await artifacts.get(kept.id, trace=query.trace_id)
+        return KeptCall(call_id=kept.id, step_id=kept.step_id, call=ModelCall.model_validate_json(content))
+
+    return CallPage(items=await asyncio.gather(*map(read, page.items)), next_cursor=page.next_cursor)

@@ -1,0 +1,124 @@
+"""Calls of models: records of them, sent to storage, and the count of what they use for each person."""
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from agents.configuration.model_roles import price_of
+from agents.models.language_model import ModelMessage, ToolCall
+from agents.models.recorded import FinishedCall, Report, subject_of_calls
+from bus_schema.identities import user_of
+from bus_schema.ids import mint, uuid7
+from bus_schema.model_calls import CallUsage, ModelCall, ModelCalled, RecordModelCall, SaidToModel
+from config.settings import FleetSettings
+from mindbus.bus.context import MessageContext, current_message
+from mindbus.bus.handlers import on_event
+from mindbus.bus.telemetry import Metric, series
+from mindbus.bus.worker import WorkerContext
+from mindbus.errors import BusUnavailable
+from mindbus.logs import logger
+from mindbus.redaction import MASK, without_secrets
+from mindbus.sql.database import Database
+from storage_service.token_usage import add_tokens
+
+MODEL_TOKENS = Metric("Counter", "mindbus_model_tokens_total", "Tokens of models", ("role", "model", "direction"))
+MODEL_CALLS = Metric("Counter", "mindbus_model_calls_total", "Calls of models", ("role", "model", "outcome"))
+_STORAGE = "svc.storage"
+# Fields of messages that name the person whose words they are about.
+_PEOPLE = ("user_id", "chat_id", "to_user")
+
+
+def record_calls(context: WorkerContext, caller: str) -> Report:
+    """A report that counts the calls of a worker's model, and has storage keep them as the settings say."""
+    settings = context.settings_as(FleetSettings)
+    redacted = re.compile(settings.model_calls_redact) if settings.model_calls_redact else None
+
+    def clean(text: str) -> str:
+        text = without_secrets(text)
+        return redacted.sub(MASK, text) if redacted else text
+
+    async def report(done: FinishedCall) -> None:
+        cost = _cost_of(done)
+        for direction, tokens in (("prompt", cost.prompt_tokens), ("completion", cost.completion_tokens)):
+            series(MODEL_TOKENS, caller, cost.model_name, direction).inc(tokens)
+        series(MODEL_CALLS, caller, cost.model_name, "failed" if done.failure else "answered").inc()
+        kept = settings.model_calls_days > 0
+        at_hand = current_message()
+        record = RecordModelCall(
+            call_id=mint("art"),
+            user_id=_person_of(at_hand),
+            cost=cost,
+            call=_call_of(done, cost, caller, context.clock(), clean) if kept else None,
+            kept_days=settings.model_calls_days or 1,
+        )
+        try:
+            await context.bus.send(record, step=subject_of_calls(), message_id=str(uuid7()))
+        except BusUnavailable as error:
+            logger().warning("model call not recorded", role=caller, reason=str(error))
+
+    return report
+
+
+class TokenCount:
+    """Counts what models use for each person and day, whoever calls them; storage has verified for whom."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        self._database, self._clock = database, clock
+
+    @on_event
+    async def count(self, event: ModelCalled, context: MessageContext) -> None:
+        if event.user_id is None or not event.cost.tokens or context.owner != _STORAGE:
+            return
+        identity, day = f"user.{event.user_id}", self._clock().date().isoformat()
+        await self._database.run(lambda connection: add_tokens(connection, identity, day, event.cost.tokens))
+
+
+def _cost_of(done: FinishedCall) -> CallUsage:
+    model = done.completion.model_name if done.completion else done.model_name
+    prompt, completion = done.usage.prompt_tokens, done.usage.completion_tokens
+    return CallUsage(
+        model_name=model[:200],
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        took_ms=round(1000 * done.took_s),
+        retries=done.completion.retries if done.completion else 0,
+        price=price_of(done.model_name, prompt, completion),
+    )
+
+
+def _call_of(done: FinishedCall, cost: CallUsage, caller: str, now: datetime, clean: Callable[[str], str]) -> ModelCall:
+    calls = done.completion.tool_calls if done.completion else ()
+    answer = SaidToModel(role="assistant", content=clean(done.text), tool_calls=_calls(calls, clean))
+    return ModelCall(
+        **dict(cost),
+        called_at=now,
+        caller=caller,
+        prompt=tuple(_said(message, clean) for message in done.prompt),
+        tools=tuple(tool.name for tool in done.tools),
+        schema_name=done.schema.__name__ if done.schema else None,
+        answer=answer if done.completion or done.text else None,
+        failure=clean(done.failure),
+    )
+
+
+def _said(message: ModelMessage, clean: Callable[[str], str]) -> SaidToModel:
+    return SaidToModel(
+        role=message.role,
+        content=clean(message.content),
+        name=message.name,
+        tool_calls=_calls(message.tool_calls, clean),
+    )
+
+
+def _calls(calls: Iterable[ToolCall], clean: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
+    return tuple((call.name, clean(call.arguments)) for call in calls)
+
+
+def _person_of(at_hand: MessageContext | None) -> str | None:
+    """The person for whom the message at hand is: who has started its run, whom it is about, who asks."""
+    if at_hand is None:
+        return None
+    if started_by := getattr(at_hand.message, "started_by", None):
+        return user_of(started_by)
+    named = (getattr(at_hand.message, field, None) for field in _PEOPLE)
+    return next((name for name in named if name), None) or user_of(at_hand.owner)

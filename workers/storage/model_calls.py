@@ -1,0 +1,46 @@
+"""Calls of models: for whom they count is checked here, so that whoever counts them believes storage alone."""
+
+from bus_schema.delegation import is_of_fleet
+from bus_schema.dialogue import conversation_trace
+from bus_schema.identities import Principal
+from bus_schema.messages import Nothing
+from bus_schema.model_calls import ModelCalled, RecordModelCall
+from bus_schema.replies import Code
+from mindbus.bus.context import MessageContext
+from mindbus.bus.handlers import Publish, on_command
+from mindbus.errors import Rejected
+from storage_service.service import StorageService
+
+
+class ModelCallHandlers:
+    """Handlers of calls of models."""
+
+    def __init__(self, storage: StorageService) -> None:
+        self._storage = storage
+
+    @on_command
+    async def record(self, command: RecordModelCall, context: MessageContext) -> tuple[Nothing, Publish]:
+        owner = context.requester if command.user_id is None else f"user.{command.user_id}"
+        if command.user_id is not None and not await self._may_count(owner, context):
+            raise Rejected(Code.UNAUTHORIZED, f"{context.owner} calls no model for {owner}")
+        trace = context.trace_id
+        if trace is None and command.user_id is not None:
+            trace = conversation_trace(command.user_id)
+        if command.call is not None:
+            call = command.call.model_copy(update={"caller": context.owner})
+            await self._storage.model_calls.keep(command, call, Principal(owner, trace), context.step_id)
+        event = ModelCalled(
+            call_id=command.call_id,
+            user_id=command.user_id,
+            caller=context.owner,
+            cost=command.cost,
+            is_kept=command.call is not None,
+        )
+        return Nothing(), Publish(event, trace=trace, step=context.step_id)
+
+    async def _may_count(self, owner: str, context: MessageContext) -> bool:
+        """Whether somebody may call models for a person: the fleet, the person, who takes part in a run of theirs."""
+        if context.owner == owner or is_of_fleet(context.owner):
+            return True
+        trace = context.trace_id
+        return trace is not None and await self._storage.traces.have_in_common(trace, (owner, context.owner))
