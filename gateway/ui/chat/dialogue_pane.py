@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Literal
 from urllib.parse import quote
 
@@ -20,11 +21,13 @@ from bus_schema.message_parts import Attachment
 from bus_schema.timeline import GetTimeline
 from gateway.api.dialogues import cancel_answer, history, send_message
 from gateway.api.dialogues import end as end_dialogue
+from gateway.api.model_calls import calls_of_message
 from gateway.ui.chat.composer import Composer
 from gateway.ui.chat.delegations import DelegationList
 from gateway.ui.chat.message_views import NotificationView, StreamingAnswer, show_message
 from gateway.ui.chat.user_profile import TOPICS, UserProfile
 from gateway.ui.components import anchor, attributes, box, button, icon_button, icon_link, person, scroller, text
+from gateway.ui.model_calls import show_calls
 from gateway.ui.page_session import PageSession
 from gateway.ui.sections import EXPECTED_ERRORS, ScreenSection, error_text
 from gateway.ui.svg import icon
@@ -213,9 +216,13 @@ class ConversationView:
                 notice = self._notices[message.message_id] = NotificationView(i18n, message, self._instruction)
                 notice.explain(self.profile.reasons(message.message_id))
             else:
-                show_message(i18n, message, self._again)
+                show_message(i18n, message, self._again, self._show_calls)
                 if message.role == "assistant":
                     self.delegations.pass_answer(message.time)
+
+    async def _show_calls(self, message_id: str) -> None:
+        find = partial(calls_of_message, self.profile.user_id, message_id, self.session.backend)
+        await show_calls(self.session.i18n, lambda cursor: find(cursor=cursor))
 
 
 _KNOWN_SINCE = timedelta(days=14)

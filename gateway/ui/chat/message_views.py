@@ -1,6 +1,6 @@
 """Views of user messages, answers, notifications with their reasons, and streamed answers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -10,14 +10,19 @@ from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage
 from bus_schema.message_parts import RecalledEpisode
 from bus_schema.notification import NotificationGenerated
 from bus_schema.replies import restarts
-from gateway.ui.components import anchor, attributes, box, clickable, fold, moment, refill, text
+from gateway.ui.components import anchor, attributes, box, clickable, fold, icon_button, moment, refill, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.rich_text import markdown
 from gateway.ui.svg import icon
 
 
-def show_message(i18n: Localizer, message: DialogueMessage, again: Callable[[], Any]) -> None:
-    """A message of the user with its files, or an answer; `again` asks for another one."""
+def show_message(
+    i18n: Localizer,
+    message: DialogueMessage,
+    again: Callable[[], Any],
+    on_calls: Callable[[str], Awaitable[None]],
+) -> None:
+    """A message of the user with its files, or an answer; `again` asks for another, `on_calls` shows how it came."""
     is_user = message.role == "user"
     with attributes(box("mb-said" if is_user else "mb-answer"), data_message=message.message_id):
         _content(i18n, message, is_markdown=not is_user)
@@ -26,7 +31,7 @@ def show_message(i18n: Localizer, message: DialogueMessage, again: Callable[[], 
             _show_files(i18n, message)
         else:
             _show_memory(i18n, message)
-            _show_foot(i18n, message, again)
+            _show_foot(i18n, message, again, on_calls)
 
 
 def _show_files(i18n: Localizer, message: DialogueMessage) -> None:
@@ -41,8 +46,13 @@ def _show_files(i18n: Localizer, message: DialogueMessage) -> None:
                 text(i18n.bytes(file.ref.size_bytes), "mb-cap mb-t3 mb-num")
 
 
-def _show_foot(i18n: Localizer, message: DialogueMessage, again: Callable[[], Any]) -> None:
-    """The model that wrote an answer with its tokens; the last answer can be asked for again."""
+def _show_foot(
+    i18n: Localizer,
+    message: DialogueMessage,
+    again: Callable[[], Any],
+    on_calls: Callable[[str], Awaitable[None]],
+) -> None:
+    """The model that wrote an answer, its tokens and its calls; the last answer can be asked for again."""
     use = message.model_use
     with box("mb-answer-foot mb-line-x mb-meta"):
         if use is not None:
@@ -53,6 +63,7 @@ def _show_foot(i18n: Localizer, message: DialogueMessage, again: Callable[[], An
                     "chat.tokens_in_out", n=i18n.number(use.prompt_tokens), m=i18n.number(use.completion_tokens)
                 )
                 attributes(text(tokens, "mb-num"), title=about)
+            icon_button("eye", i18n("calls.title"), lambda: on_calls(message.message_id), "mb-answer-calls")
         with clickable("mb-again mb-line-x", again, title=i18n("chat.again_about")):
             icon("replay", "mb-i14")
             text(i18n("retry"))

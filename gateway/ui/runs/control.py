@@ -28,8 +28,12 @@ class RunControls:
         self.session, self.run_id = session, run_id
 
     def may_steer(self, run: Run) -> bool:
+        return self.session.backend.account.can_write and self.may_look(run)
+
+    def may_look(self, run: Run) -> bool:
+        """Whether the calls of its models are for the account: of its starter, and operators."""
         account = self.session.backend.account
-        return account.can_write and (account.is_operator or account.identity == run.started_by)
+        return account.is_operator or account.identity == run.started_by
 
     def head(self, run: Run) -> None:
         """Buttons for what can be done with the run as it is."""

@@ -12,7 +12,21 @@ from bus_schema.process import StepProgress
 from bus_schema.run_control import GetRunGraph, RunGraph
 from bus_schema.runs import Run, RunStatus, StepStatus
 from bus_schema.storage import SearchArtifacts
-from gateway.ui.components import attributes, box, figure, head, icon_link, identifier, refill, show_if, tag, text
+from gateway.api.model_calls import calls_of_run
+from gateway.ui.components import (
+    attributes,
+    box,
+    figure,
+    head,
+    icon_button,
+    icon_link,
+    identifier,
+    refill,
+    show_if,
+    tag,
+    text,
+)
+from gateway.ui.model_calls import show_calls
 from gateway.ui.page_session import PageSession
 from gateway.ui.runs.artifact_screen import ArtifactPanel
 from gateway.ui.runs.control import RunControls
@@ -137,9 +151,15 @@ class RunScreen:
             identifier(i18n, run.run_id)
             text(run.started_by, "mb-meta mb-ell mb-grow")
             icon_link("timeline", i18n("chat.on_timeline"), f"/timeline?trace={quote(run.run_id)}&range=24h")
+            if self.controls.may_look(run):
+                icon_button("eye", i18n("calls.title"), self._show_calls)
             self.controls.head(run)
             if run.reason:
                 text(run.reason, "mb-meta mb-reason", "p")
+
+    async def _show_calls(self) -> None:
+        backend, run_id = self.session.backend, self.run_id
+        await show_calls(self.session.i18n, lambda cursor: calls_of_run(run_id, backend, cursor=cursor))
 
     def _show_steps(self, run: Run) -> None:
         i18n, now = self.session.i18n, datetime.now(UTC)

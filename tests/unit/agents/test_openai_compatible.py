@@ -9,7 +9,14 @@ import pytest
 from pydantic import BaseModel
 from structlog.testing import capture_logs
 
-from agents.models.errors import AnswerCutOff, AnswerStalled, ModelRefused, ModelUnavailable, SchemaMismatch
+from agents.models.errors import (
+    AnswerCutOff,
+    AnswerStalled,
+    ModelFailure,
+    ModelRefused,
+    ModelUnavailable,
+    SchemaMismatch,
+)
 from agents.models.language_model import (
     Completion,
     LanguageModel,
@@ -23,6 +30,7 @@ from agents.models.language_model import (
 )
 from agents.models.openai_compatible import OpenAICompatible, StreamLimits
 from agents.models.prompt import Verdict
+from agents.models.recorded import FinishedCall, RecordedModel
 from mindbus.logs import configure_logs
 from tests.llm_server import NAME, Drips, Fails, HangsUp, LlmServer, Reply, Says, Sends, Stalls
 
@@ -388,3 +396,40 @@ async def test_an_endpoint_that_never_ends_is_taken_to_be_at_its_token_limit() -
             await model.complete(ASK, params=ModelParams(max_tokens=5))
 
     assert caught.value.text.startswith("word word ")
+
+
+@pytest.mark.parametrize(
+    ("script", "streams", "reported"),
+    [
+        ((Says("Forty two."),), False, ("Forty two.", "", 7, 2, 0)),
+        ((Fails.busy(), Says("Forty two.")), False, ("Forty two.", "", 7, 2, 1)),
+        ((Says("Forty two."),), True, ("Forty two.", "", 7, 2, 0)),
+        ((Fails.busy(), Says("Forty two.")), True, ("Forty two.", "", 7, 2, 1)),
+        ((Says("Forty", finish_reason="length"),), False, ("Forty", AnswerCutOff.__name__, 7, 1, 0)),
+        ((HangsUp(),), True, ("", ModelUnavailable.__name__, 0, 0, 0)),
+        ((Fails(400),), False, ("", ModelRefused.__name__, 0, 0, 0)),
+    ],
+)
+async def test_every_call_is_reported_with_what_it_has_cost(
+    script: tuple[Reply, ...], streams: bool, reported: tuple[str, str, int, int, int]
+) -> None:
+    calls: list[FinishedCall] = []
+
+    async def report(call: FinishedCall) -> None:
+        calls.append(call)
+
+    failure = ""
+    async with endpoint(*script) as (model, _):
+        recorded = RecordedModel(model, report)
+        try:
+            await (streamed(recorded, tools=[WEATHER]) if streams else recorded.complete(ASK, tools=[WEATHER]))
+        except ModelFailure as error:
+            failure = type(error).__name__
+
+    (call,) = calls
+    text, expected_failure, *numbers = reported
+    retries = call.completion.retries if call.completion else 0
+    assert [call.usage.prompt_tokens, call.usage.completion_tokens, retries] == numbers
+    assert (list(call.prompt), list(call.tools), failure) == (ASK, [WEATHER], expected_failure)
+    assert bool(call.failure) == bool(expected_failure)
+    assert call.text == text
