@@ -49,6 +49,15 @@ async def call(*command: str, stdin: bytes = b"", env: Mapping[str, str] | None 
     return out.decode()
 
 
+# An engine without a registry has images of Debian's packages under these tags.
+STAND_INS = {
+    "MINDBUS_RABBITMQ_IMAGE": "rabbitmq:4-management",
+    "MINDBUS_POSTGRES_IMAGE": "postgres:17",
+    "MINDBUS_REDIS_IMAGE": "redis:8",
+    "MINDBUS_SEAWEEDFS_IMAGE": "chrislusf/seaweedfs:latest",
+}
+
+
 class Stack:
     """`async with` it: whatever happens inside, nothing of it stays."""
 
@@ -58,7 +67,8 @@ class Stack:
         # A user's own settings must not reach it; port 0 lets the engine take a free one.
         clean = {name: value for name, value in os.environ.items() if not name.startswith("MINDBUS_")}
         ports = {"MINDBUS_AMQP_PORT": "0", "MINDBUS_UI_PORT": "0", "MINDBUS_GATEWAY_PORT": "0"}
-        self._environment = clean | ports | {"MINDBUS_IMAGE": self.image, "PWD": str(ROOT)}
+        images = {"MINDBUS_IMAGE": self.image, **STAND_INS}
+        self._environment = clean | ports | images | {"PWD": str(ROOT)}
 
     async def compose(self, *arguments: str, stdin: bytes = b"") -> str:
         """`docker compose …` on this stack."""
