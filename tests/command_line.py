@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from mindbus.cli.main import app
 from mindbus_fleet.node.installation import RabbitMQMissing, find_rabbitmq
 from tests.brokers import do_without
+from tests.canaries import GUARDED, require_none, require_none_in_files
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Shell:
             timeout=within_s,
             check=False,
         )
-        return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+        return self._without_secrets(arguments, Ended(done.returncode, done.stdout.decode(), done.stderr.decode()))
 
     def start(self, *arguments: str, to: "int | IO[bytes]" = subprocess.PIPE) -> "subprocess.Popen[bytes]":
         """Start a command that goes on, to type to it; all that it says goes to a file or to pipes."""
@@ -64,7 +65,14 @@ class Shell:
         done = CliRunner().invoke(app, list(arguments), env=self._environment())
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
-        return Ended(done.exit_code, done.stdout, done.stderr)
+        return self._without_secrets(arguments, Ended(done.exit_code, done.stdout, done.stderr))
+
+    def _without_secrets(self, arguments: Sequence[str], ended: Ended) -> Ended:
+        """How a command ended; neither it nor, once a fleet is down, the fleet's logs show a secret."""
+        require_none(ended.stdout + ended.stderr, arguments)
+        if arguments[:1] == ("down",):
+            require_none_in_files(self.data_dir / "logs")
+        return ended
 
     def ok(self, *arguments: str, spawned: bool = False) -> str:
         """What a command prints that succeeds."""
@@ -101,7 +109,7 @@ class Shell:
             "MINDBUS_GATEWAY_ACCESS": "open",
             "PYTHONPATH": os.pathsep.join(map(str, self.python_path)),
         }
-        return inherited | own | dict(self.settings)
+        return inherited | own | GUARDED | dict(self.settings)
 
 
 def require_rabbitmq() -> None:

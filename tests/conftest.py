@@ -2,10 +2,11 @@
 
 import asyncio
 import gc
+import os
 import re
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -18,6 +19,7 @@ from mindbus.logs import configure_logs
 from mindbus_fleet.node.installation import RabbitMQMissing
 from mindbus_fleet.node.private import PrivateNode
 from tests.brokers import Broker, do_without, some_broker, started_node
+from tests.canaries import CANARY, GUARDED, require_none_in_files
 from tests.management import Management
 from tests.postgres import DatabaseOf, Postgres, migrate, some_postgres
 from tests.redis_server import PrivateRedis
@@ -54,6 +56,30 @@ def pytest_runtestloop() -> None:
     """From here on garbage is looked for, in what the tests make."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _secrets() -> None:
+    """Settings of every test, and of what it starts, hold secrets."""
+    os.environ.update(GUARDED)
+
+
+@pytest.fixture(autouse=True)
+def _no_secret_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whatever a test leaves in its folder shows none: logs, databases, dead letters, dumps."""
+    folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
+    yield
+    if folder is not None:
+        require_none_in_files(folder)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that prints or logs a secret has failed."""
+    report = yield
+    if any(CANARY in content for _section, content in report.sections):
+        report.outcome, report.longrepr = "failed", f"{item.nodeid}: its output shows a secret of the settings"
+    return report
 
 
 @pytest.fixture(autouse=True)

@@ -13,15 +13,11 @@ import pytest
 from config.settings import FleetSettings
 from mindbus.testing.wait import eventually
 from tests.brokers import Broker
+from tests.canaries import canary, require_none, require_none_in_files
 from tests.command_line import Ended, Shell, require_rabbitmq
 
-CANARY = "c4nary-"
 AWAY = "127.0.0.1:9"
 IMPATIENT = {"MINDBUS_REQUEST_TIMEOUT_S": "3", "MINDBUS_PUBLISH_TIMEOUT_S": "3"}
-
-
-def canary(name: str) -> str:
-    return f"{CANARY}{name}-7Qz3"
 
 
 SECRETS = {
@@ -64,18 +60,6 @@ def endpoint() -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/v1"
         server.shutdown()
-
-
-def require_none(said: str | bytes, where: object) -> None:
-    text = said.decode(errors="replace") if isinstance(said, bytes) else said
-    at = text.find(CANARY)
-    assert at < 0, f"{where}: …{text[max(0, at - 200) : at + 60]}…"
-
-
-def require_none_in_files(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_file():
-            require_none(path.read_bytes(), path)
 
 
 def failed(shell: Shell, *command: str) -> Ended:
