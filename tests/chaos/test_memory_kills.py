@@ -38,7 +38,7 @@ def first_after_a_kill(url: str, index_file: Path, first: int, batches: int) -> 
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.proof)])
+@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.proof)])
 async def test_what_was_stored_survives_kills(sqlite_database_of: DatabaseOf, tmp_path: Path, kills: int) -> None:
     url, index_file, chance = sqlite_database_of("glm"), tmp_path / "glm.vectors", random.Random(kills)
     stored = 1
@@ -85,7 +85,7 @@ async def is_clean(bus: Client) -> bool:
 
 @pytest.mark.chaos
 @pytest.mark.slow
-@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=[pytest.mark.proof, pytest.mark.timeout(1800)])])
+@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=[pytest.mark.proof, pytest.mark.timeout(1800)])])
 async def test_what_the_worker_has_answered_survives_its_kills(vhost_url: str, tmp_path: Path, kills: int) -> None:
     settings = settings_for(vhost_url, tmp_path, embedding_model=SPACE.model, embedding_dim=SPACE.dim)
     acknowledged: list[str] = []

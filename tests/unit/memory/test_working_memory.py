@@ -15,7 +15,7 @@ from memory.swm.tables import WriteRow
 from memory.swm.working_memory import GlmAway
 from mindbus.sql.database import Database
 from retrieval.cursors import PageKey
-from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library
+from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_draft
 from tests.postgres import DatabaseOf
 from tests.swm_kit import INDEXED, Desk
 
@@ -254,7 +254,8 @@ async def test_what_is_deleted_goes_from_cache_and_queue(desk: Desk) -> None:
 async def test_new_units_are_public_while_the_global_memory_is_away(desk: Desk) -> None:
     desk.glm.is_away = True
     await desk.publish(id="kem_said", visibility="public")
-    await desk.publish(id="kem_minted", is_new=True)
+    batch = [("kem_minted", a_draft(id="kem_minted", is_new=True)), ("kem_known", a_draft(id="kem_known"))]
+    await desk.memory.publish(batch, RESEARCHER, persist=False)
 
     assert sorted(await desk.found(CRITIC)) == ["kem_minted", "kem_said"]
 

@@ -237,6 +237,12 @@ async def test_while_the_embedder_is_away_words_are_compared(library: Library) -
     assert texts(found) == ["My dog Rex is ill, he does not eat."]
 
 
+async def test_a_search_is_degraded_until_the_turns_have_their_vectors(library: Library) -> None:
+    assert (await library.found("which dog is ill")).is_degraded
+    await library.fill()
+    assert not (await library.found("which dog is ill")).is_degraded
+
+
 async def test_a_chat_that_was_searched_before_the_embedder_was_open_gets_its_vectors(library: Library) -> None:
     await library.fill()
     embedder, library.search.embeddings.embedder = library.search.embeddings.embedder, None
