@@ -39,11 +39,11 @@ def delegation_tool(name: str, description: str) -> Tool:
         "names and numbers, in the user's language. Not “tell the sub-agent …”, not “ask it …”.",
     }
     about = description or "It does what it is asked to."
-    # The example has no content of its own: small models delegate that as well.
+    # Without an example: small models follow one where nobody has asked for a sub-agent.
     purpose = (
-        f"Sends one message to the sub-agent {name!r} and returns its answer. It reads this message alone, remembers "
-        f"the ones before. {about} For “tell the sub-agent that FACT, then ask it QUESTION” call twice: the first "
-        "task is FACT as a whole sentence, the second is QUESTION."
+        f"Sends one message to the sub-agent {name!r} and returns its answer. Only where the user asks for a sub-agent "
+        f"or for what it does. {about} It reads this message alone, remembers the ones before: a fact is one message, "
+        "a question about it the next."
     )
     parameters = {"type": "object", "properties": {"task": task}, "required": ["task"], "additionalProperties": False}
     return Tool(name=f"{_PREFIX}{name}", description=purpose, parameters=parameters)

@@ -77,10 +77,10 @@ class ExplicitRequestModel:
             return self._last_round(messages, params, since)
         if done < len(plan):
             return self._planned_round(messages, tools, params, plan, done)
-        if plan:
-            return self._after_plan(messages, tools, params, since)
         if any(map(is_about_nothing, since)):
             return self._after_nothing(messages, tools, params)
+        if since:
+            return self._after_calls(messages, tools, params, since, is_planned=bool(plan))
         return self._model.stream(messages, tools=tools, params=params)
 
     async def _calling(self, calls: tuple[ToolCall, ...]) -> AsyncIterator[Chunk]:
@@ -90,19 +90,21 @@ class ExplicitRequestModel:
             )
         )
 
-    async def _after_plan(
+    async def _after_calls(
         self,
         messages: Sequence[ModelMessage],
         tools: Sequence[Tool],
         params: ModelParams,
         since: Sequence[ModelMessage],
+        *,
+        is_planned: bool,
     ) -> AsyncIterator[Chunk]:
         """The model's answer, or more calls; one that is repeated, or written as text, ends the tools.
 
-        A short answer that has nothing of what the sub-agents have said is replaced by the last of it: a small model
-        answers from memory instead.
+        Where the user asked for sub-agents, a short answer that has nothing of what they have said is replaced by the
+        last of it: a small model answers from memory instead.
         """
-        results = [message.content for message in since if message.role == "tool"]
+        results = [message.content for message in since if message.role == "tool" and is_planned]
         try:
             async for chunk in _grounded(_spoken(self._model.stream(messages, tools=tools, params=params)), results):
                 if chunk.completion and _is_repeated(chunk.completion.tool_calls, since):

@@ -172,6 +172,21 @@ async def test_a_sub_agents_answer_goes_before_what_the_model_remembers(answer: 
     assert "".join(chunk.text for chunk in chunks).strip() == shown
 
 
+async def test_a_call_that_a_model_repeats_of_its_own_accord_ends_its_calls() -> None:
+    call = tool_call("delegate_to_analytic", task="What is the code?")
+    made = [
+        ModelMessage(role="user", content="By the way, the code of the door is 4815."),
+        ModelMessage(role="assistant", content="", tool_calls=(call,)),
+        ModelMessage(role="tool", content="It has not answered.", tool_call_id=call.id, name=call.name),
+    ]
+    model = ExplicitRequestModel(ScriptedModel(calls(call), "Noted."))
+
+    chunks = [chunk async for chunk in model.stream(made, tools=[delegation_tool("analytic", "Counts.")])]
+
+    assert "".join(chunk.text for chunk in chunks).strip() == "Noted."
+    assert not any(chunk.completion and chunk.completion.tool_calls for chunk in chunks)
+
+
 NOW = Present(datetime(2026, 11, 23, 9, tzinfo=UTC), "UTC", "anna")
 
 
