@@ -119,9 +119,19 @@ def _count_tokens(text: str) -> int:
     return round(sum(map(_tokens_of, _PIECE.findall(text))))
 
 
+def word_count(text: str) -> int:
+    """Number of words."""
+    return _known_words(text) if len(text) <= _KNOWN_CHARS else _count_words(text)
+
+
+def _count_words(text: str) -> int:
+    return len(words(text))
+
+
 # The messages of a talk are weighed for each of its answers.
 _KNOWN_CHARS = 4096
 _known_tokens = lru_cache(maxsize=4096)(_count_tokens)
+_known_words = lru_cache(maxsize=4096)(_count_words)
 
 
 def _tokens_of(piece: str) -> float:

@@ -1,10 +1,25 @@
 """Histories in a database, a row per key: tables and store."""
 
+import json
 from collections.abc import Callable, Collection
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import Connection, String, Text, bindparam, case, delete, insert, select, update
+from sqlalchemy import (
+    JSON,
+    Connection,
+    Select,
+    String,
+    Text,
+    bindparam,
+    case,
+    cast,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from bus_schema.history import chat_of
@@ -112,7 +127,6 @@ _IS_UNCHANGED = (_IS_KEY, _HISTORIES.c.digest == bindparam("known"))
 _DELETION = PreparedStatement(delete(HistoryRow).where(*_IS_UNCHANGED))
 _CHANGE = PreparedStatement(update(HistoryRow).where(*_IS_UNCHANGED))
 _INSERTION = PreparedStatement(lambda dialect: insert_or_ignore(dialect, HistoryRow).returning(HistoryRow.key))
-_MARKS = select(_GONE.c.mark).where(_GONE.c.mark.in_(bindparam("marks", expanding=True)))
 _MARKING = PreparedStatement(insert(GoneRow))
 
 
@@ -128,4 +142,13 @@ def _write(connection: Connection, change: HistoryChange) -> bool:
 
 
 def _known(connection: Connection, marks: Collection[str]) -> set[str]:
-    return set(connection.scalars(_MARKS, {"marks": list(marks)})) if marks else set()
+    return {row.mark for row in _MARKS.all(connection, {"marks": json.dumps(list(marks))})} if marks else set()
+
+
+def _marks_among(dialect: str) -> Select[tuple[str]]:
+    given = bindparam("marks", type_=Text)
+    listed = func.json_each(given) if dialect == "sqlite" else func.json_array_elements_text(cast(given, JSON))
+    return select(_GONE.c.mark).where(_GONE.c.mark.in_(select(listed.table_valued("value").c.value)))
+
+
+_MARKS = PreparedStatement(_marks_among)

@@ -4,10 +4,12 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from cachetools import TLRUCache
 
-from agents.models.conversation import last_complete
+from agents.models.conversation import last_complete, model_messages
+from agents.models.language_model import ModelMessage
 from bus_schema.conversations import Saved
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.history import ChatHistory, ChatMessage, HistoryMessage, chat_key
@@ -28,6 +30,11 @@ class HistoryWindow:
     messages: Sequence[ChatMessage]
     ids: Sequence[str]
     version: str | None
+
+    @cached_property
+    def shown(self) -> list[ModelMessage]:
+        """The messages as a model is shown them."""
+        return model_messages(self.messages)
 
     @classmethod
     def of(cls, history: ChatHistory) -> "HistoryWindow":

@@ -31,8 +31,7 @@ class ExchangeRecord:
         window: HistoryWindow,
     ) -> None:
         self.said, self.answer_id = said, answer_id
-        self.earlier: Sequence[ChatMessage] = window.messages
-        self._earlier_ids: Sequence[str] = window.ids
+        self._window = window
         self._histories, self._clock = histories, clock
         # What this exchange has appended, and the history's version after it; None once somebody else has written.
         self.appended: list[HistoryMessage] = []
@@ -48,7 +47,7 @@ class ExchangeRecord:
         own = [each for each in stored if each.id.startswith((f"{self.answer_id}.", self.answer_id))]
         before = takewhile(lambda each: each.id != self.said.message_id, stored)
         earlier = [each for each in before if each not in own and each.timestamp <= self.said.time]
-        self.earlier, self._earlier_ids = earlier, [each.id for each in earlier]
+        self._window = HistoryWindow(earlier, [each.id for each in earlier], None)
         for message in model_messages(own):
             if message.tool_calls:
                 self.rounds.append(DelegationRound(message, ()))
@@ -61,16 +60,17 @@ class ExchangeRecord:
     @property
     def talk(self) -> list[ModelMessage]:
         """The conversation as the model is shown it, the current message last."""
-        return model_messages([*self.earlier, self._user_message()])
+        return [*self._window.shown, *model_messages([self._user_message()])]
 
     def last_ids(self, count: int) -> tuple[str, ...]:
         """Ids of so many last messages of the talk."""
-        return (*self._earlier_ids[max(0, len(self._earlier_ids) - count + 1) :], self.said.message_id)
+        ids = self._window.ids
+        return (*ids[max(0, len(ids) - count + 1) :], self.said.message_id)
 
     @property
     def context(self) -> tuple[ChatMessage, ...]:
         """The last messages of the conversation, for sub-agents."""
-        worded = [ChatMessage(role=each.role, content=each.content) for each in self.earlier if _is_talk(each)]
+        worded = [ChatMessage(role=each.role, content=each.content) for each in self._window.messages if _is_talk(each)]
         return (
             *last_complete(worded, _CONTEXT_MESSAGES),
             ChatMessage(role="user", content=self._user_message().content),

@@ -28,7 +28,7 @@ from agents.models.offline.writer import TASKS, Writer
 from agents.models.phrases import phrase
 from agents.models.prompt import Verdict
 from language.markdown import quoted
-from language.words import language_of, words
+from language.words import language_of, word_count
 
 NAME = "offline-extractive-1"
 # Streamed a few words at a time.
@@ -66,8 +66,8 @@ class OfflineModel:
             tool_calls=(call,) if call else (),
             finish_reason="tool_calls" if call else "stop",
             usage=TokenUsage(
-                prompt_tokens=sum(len(words(message.content)) for message in messages),
-                completion_tokens=len(words(text)),
+                prompt_tokens=sum(word_count(message.content) for message in messages),
+                completion_tokens=word_count(text),
             ),
             model_name=NAME,
             took=timedelta(seconds=time.monotonic() - began),
