@@ -3,10 +3,11 @@
 import argparse
 import asyncio
 import json
+import os
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -14,6 +15,7 @@ from pathlib import Path
 from statistics import quantiles
 
 from qdrant_client import AsyncQdrantClient
+from sqlalchemy import select
 
 from benchmarks.memory_units import BATCH, SPACE, Question, asked_vectors, batches, questions
 from benchmarks.servers.workers import workers_of
@@ -23,6 +25,7 @@ from bus_schema.identities import Principal
 from config.settings import FleetSettings
 from memory.glm.index_sync import VectorRelay
 from memory.glm.service import GlobalMemory, database_of, open_memory
+from memory.glm.tables import KemRow
 from memory.vectors.index import VectorIndex
 from memory.vectors.qdrant import QdrantIndex
 from mindbus.bus.client import Client
@@ -57,6 +60,8 @@ class Extent:
 
 FULL = Extent(units=100_000, times=200, peer_times=15)
 QUICK = Extent(units=1000, times=3, peer_times=2)
+# Inside the worker alone: over the bus, and in Qdrant's client, they would take hours.
+MILLION = Extent(units=1_000_000, times=50, peer_times=0)
 
 
 @dataclass
@@ -66,6 +71,8 @@ class Report:
     stored_per_s: dict[str, float] = field(default_factory=dict)
     worker_peak_mib: float = 0.0
     start_s: float = 0.0
+    database_mib: float = 0.0
+    index_mib: float = 0.0
     points_per_s: dict[str, float] = field(default_factory=dict)
     asked_ms: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
 
@@ -94,6 +101,33 @@ async def measure(extent: Extent) -> Report:
             await _ask_index(peer, "qdrant", asked, extent.peer_times, report)
             await peer.close()
     return report
+
+
+async def measure_inside(extent: Extent) -> Report:
+    """Stored, opened and asked within this process."""
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="mindbus-bench-") as name:
+        folder = Path(name)
+        report.stored_per_s["worker"] = await _stored_inside(folder, extent.units)
+        _say(f"stored inside the worker: {report.stored_per_s['worker']:.0f} a second")
+        settings = FleetSettings(data_dir=folder / "inside", log_level="ERROR")
+        report.database_mib = _mib(settings.data_dir.glob("glm.db*"))
+        report.index_mib = _mib(settings.vectors_folder.iterdir())
+        async with _memory(settings, report) as memory:
+            await _inside(memory, questions(await _middle(memory, extent.units)), extent.times, report)
+        report.worker_peak_mib = _peak_mib(os.getpid())
+    return report
+
+
+async def _middle(memory: GlobalMemory, units: int) -> datetime:
+    """When half of the units were there."""
+    async with memory.database.reading() as session:
+        query = select(KemRow.created_at).order_by(KemRow.created_at).offset(units // 2).limit(1)
+        return (await session.scalars(query)).one()
+
+
+def _mib(files: Iterable[Path]) -> float:
+    return sum(file.stat().st_size for file in files) / 2**20
 
 
 async def _over_the_bus(folder: Path, settings: FleetSettings, extent: Extent, report: Report) -> list[Question]:
@@ -231,16 +265,19 @@ def _say(what: str) -> None:
 
 def as_text(report: Report, extent: Extent) -> str:
     """A line for each question, p50 / p99 in each place."""
-    lines = [
-        f"{extent.units} units, {SPACE.dim} dimensions",
-        f"  stored over the bus       {report.stored_per_s['bus']:8.0f} units/s",
-        f"  stored inside the worker  {report.stored_per_s['worker']:8.0f} units/s",
-        f"  index made anew           {report.points_per_s['embedded']:8.0f} points/s",
-        f"  the same, Qdrant's client {report.points_per_s['qdrant']:8.0f} points/s",
-        f"  worker at its heaviest    {report.worker_peak_mib:8.0f} MiB",
-        f"  start with all of them    {report.start_s:8.1f} s",
-        f"{'p50 / p99 in ms':26}" + "".join(f"{place:>17}" for place in PLACES),
-    ]
+    numbers = {
+        "stored over the bus, units/s": report.stored_per_s.get("bus"),
+        "stored inside the worker": report.stored_per_s["worker"],
+        "index made anew, points/s": report.points_per_s.get("embedded"),
+        "the same, Qdrant's client": report.points_per_s.get("qdrant"),
+        "database, MiB": report.database_mib,
+        "index, MiB": report.index_mib,
+        "process at its heaviest, MiB": report.worker_peak_mib,
+        "start with all of them, s": report.start_s,
+    }
+    lines = [f"{extent.units} units, {SPACE.dim} dimensions"]
+    lines += [f"  {name:30}{number:8.1f}" for name, number in numbers.items() if number]
+    lines.append(f"{'p50 / p99 in ms':26}" + "".join(f"{place:>17}" for place in PLACES))
     for name, by_place in report.asked_ms.items():
         cells = ("{:.1f} / {:.1f}".format(*by_place[place]) if place in by_place else "" for place in PLACES)
         lines.append(f"  {name:24}" + "".join(f"{cell:>17}" for cell in cells))
@@ -250,11 +287,13 @@ def as_text(report: Report, extent: Extent) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a few units: shows that it runs, measures nothing")
+    parser.add_argument("--million", action="store_true", help="a million units, without the bus: some twenty minutes")
     parser.add_argument("--json", action="store_true", help="numbers for programs")
     options = parser.parse_args()
     configure_logs("ERROR", "console")
-    extent = QUICK if options.quick else FULL
-    report = asyncio.run(measure(extent))
+    extent = MILLION if options.million else FULL
+    extent = QUICK if options.quick else extent
+    report = asyncio.run((measure_inside if options.million else measure)(extent))
     print(json.dumps(asdict(report)) if options.json else as_text(report, extent))
 
 

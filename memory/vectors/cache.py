@@ -1,8 +1,10 @@
 """The embedded index in memory: vectors, times, rights and facets by row."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 from bus_schema.identities import Principal
 from bus_schema.kem_match import Facet, facets
 from bus_schema.kem_query import AllOf, AnyOf, Between, Condition, KemQuery, MetadataFilter, NoneOf, OneOf
-from memory.vectors.index import PREFIX, NearKem, VectorPoint, epoch_seconds
+from memory.vectors.index import PREFIX, NearKem, epoch_seconds
 from retrieval.similarity import as_floats, normalized, top
 
 Mask = NDArray[np.bool_]
@@ -92,6 +94,15 @@ def _select(values: Mapping[_Value, set[int]], condition: Condition) -> Iterable
             return [value for value in [(isinstance(condition, bool), condition)] if value in values]
 
 
+class StoredPoint(NamedTuple):
+    """A point as the file has it: the payload as JSON, which takes a fifth of the memory of its values."""
+
+    kem_id: str
+    version: int
+    payload: str
+    vector: bytes
+
+
 # No metadata key has a colon.
 _READER = ":reader"
 
@@ -108,29 +119,37 @@ class VectorCache:
         self._is_public: Mask = np.zeros(rows, dtype=np.bool_)
         self._owner: NDArray[np.int32] = np.zeros(rows, dtype=np.int32)
         self._owners: dict[str, int] = {}
-        self._points: dict[int, VectorPoint] = {}
+        self._points: dict[int, StoredPoint] = {}
         self._facets = FacetIndex()
 
     def versions(self) -> dict[str, int]:
         return {point.kem_id: point.version for point in self._points.values()}
 
-    def put(self, point: VectorPoint) -> None:
-        self.drop(point.kem_id)
-        row = self._matrix.put(point.kem_id, point.vector)
-        if row >= len(self._times):
-            self._grow()
-        self._times[row] = point.payload["created_at_ts"], point.payload["updated_at_ts"]
-        self._is_taken[row] = True
-        self._is_public[row] = point.payload["visibility"] == "public"
-        self._owner[row] = self._owners.setdefault(point.payload["owner"], len(self._owners))
-        # The vector is in the matrix already.
-        self._points[row] = VectorPoint(point.kem_id, point.version, b"", point.payload)
-        self._facets.add(row, _facets_of(point))
+    def reserve(self, count: int) -> None:
+        """Make room for so many points."""
+        self._matrix.reserve(count)
+        self._grow()
+
+    def put(self, points: Sequence[StoredPoint]) -> None:
+        """Add points of different units, in the place of those that they have."""
+        for point in points:
+            self.drop(point.kem_id)
+        rows = self._matrix.put([point.kem_id for point in points], [point.vector for point in points])
+        self._grow()
+        for row, point in zip(rows, points, strict=True):
+            payload = json.loads(point.payload)
+            self._times[row] = payload["created_at_ts"], payload["updated_at_ts"]
+            self._is_taken[row] = True
+            self._is_public[row] = payload["visibility"] == "public"
+            self._owner[row] = self._owners.setdefault(payload["owner"], len(self._owners))
+            # The vector is in the matrix already.
+            self._points[row] = point._replace(vector=b"")
+            self._facets.add(row, _facets_of(payload))
 
     def drop(self, kem_id: str) -> None:
         row = self._matrix.drop(kem_id)
         if row is not None:
-            self._facets.remove(row, _facets_of(self._points.pop(row)))
+            self._facets.remove(row, _facets_of(json.loads(self._points.pop(row).payload)))
             self._is_taken[row] = False
 
     def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[NearKem]:
@@ -151,8 +170,9 @@ class VectorCache:
         size = self._matrix.size
         mask = self._facets.matching(query.metadata_filters, size)
         if query.ids:
-            rows = [row for kem_id in query.ids if (row := self._matrix.row_of(kem_id)) is not None]
-            mask &= np.isin(np.arange(size), rows)
+            is_chosen = np.zeros(size, dtype=np.bool_)
+            is_chosen[[row for kem_id in query.ids if (row := self._matrix.row_of(kem_id)) is not None]] = True
+            mask &= is_chosen
         starts, ends = (query.created_at_start, query.updated_at_start), (query.created_at_end, query.updated_at_end)
         for column, (start, end) in enumerate(zip(starts, ends, strict=True)):
             if start is not None:
@@ -163,14 +183,15 @@ class VectorCache:
 
     def _grow(self) -> None:
         more = self._matrix.capacity - len(self._times)
+        if not more:
+            return
         self._times = np.pad(self._times, ((0, more), (0, 0)))
         self._owner = np.pad(self._owner, (0, more))
         self._is_taken = np.pad(self._is_taken, (0, more))
         self._is_public = np.pad(self._is_public, (0, more))
 
 
-def _facets_of(point: VectorPoint) -> Iterator[tuple[str, Facet]]:
-    payload = point.payload
+def _facets_of(payload: Mapping[str, Any]) -> Iterator[tuple[str, Facet]]:
     metadata = {key.removeprefix(PREFIX): value for key, value in payload.items() if key.startswith(PREFIX)}
     return chain(facets(metadata), ((_READER, reader) for reader in payload["readers"]))
 
@@ -205,14 +226,23 @@ class VectorMatrix:
     def row_of(self, key: str) -> int | None:
         return self._rows.get(key)
 
-    def put(self, key: str, vector: bytes) -> int:
-        """Add a vector, little-endian float32, for a key that has none; returns its row."""
-        row = self._free.pop() if self._free else len(self._rows)
-        if row == len(self._vectors):
-            self._vectors = np.concatenate([self._vectors, np.zeros_like(self._vectors)])
-        self._vectors[row] = _direction(vector)
-        self._rows[key] = row
-        return row
+    def reserve(self, count: int) -> None:
+        """Make room for so many rows."""
+        if (more := count - self.capacity) > 0:
+            self._vectors = np.pad(self._vectors, ((0, more), (0, 0)))
+
+    def put(self, keys: Sequence[str], vectors: Sequence[bytes]) -> list[int]:
+        """Add vectors, little-endian float32, for keys that have none; returns their rows."""
+        if not keys:
+            return []
+        if self.size + len(keys) > self.capacity:
+            self.reserve(max(self.size + len(keys), 2 * self.capacity))
+        rows = []
+        for key in keys:
+            self._rows[key] = row = self._free.pop() if self._free else len(self._rows)
+            rows.append(row)
+        self._vectors[rows] = _directions(vectors)
+        return rows
 
     def drop(self, key: str) -> int | None:
         """Free the row of a key; returns the row, None where there is none."""
@@ -226,7 +256,7 @@ class VectorMatrix:
         rows = np.flatnonzero(mask)
         if not len(rows):
             return []
-        scores = self._cosines(rows, _direction(vector).astype(np.float32))
+        scores = self._cosines(rows, _directions([vector])[0].astype(np.float32))
         return [(int(rows[place]), float(scores[place])) for place in top(scores, limit)]
 
     def _cosines(self, rows: NDArray[np.intp], direction: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -239,5 +269,6 @@ class VectorMatrix:
         return scores
 
 
-def _direction(vector: bytes) -> NDArray[np.float64]:
-    return normalized(as_floats(vector).astype(np.float64))
+def _directions(vectors: Sequence[bytes]) -> NDArray[np.float64]:
+    """Shape (vectors, dim)."""
+    return normalized(as_floats(b"".join(vectors)).reshape(len(vectors), -1).astype(np.float64))

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from bus_schema.identities import Principal
 from bus_schema.kem_query import KemQuery
-from memory.vectors.cache import VectorCache
+from memory.vectors.cache import StoredPoint, VectorCache
 from memory.vectors.index import IndexAway, IndexOfAnotherSpace, NearKem, VectorPoint
 from mindbus.errors import MindBusError
 from retrieval.embedding.embedder import EmbeddingSpace
@@ -23,6 +23,7 @@ _TABLES = (
 )
 
 
+_READ_AT_ONCE = 1000
 R = TypeVar("R")
 
 
@@ -83,16 +84,21 @@ class EmbeddedIndex:
             self._close()
             raise
         with self._transaction() as connection:
-            for kem_id, version, payload, vector in connection.execute("SELECT * FROM points"):
-                self._cache.put(VectorPoint(kem_id, version, vector, json.loads(payload)))
+            (count,) = connection.execute("SELECT count(*) FROM points").fetchone()
+            self._cache.reserve(count)
+            found = connection.execute("SELECT kem_id, version, payload, vector FROM points")
+            while rows := found.fetchmany(_READ_AT_ONCE):
+                self._cache.put([StoredPoint(*row) for row in rows])
 
     def _write(self, points: Sequence[VectorPoint], deleted_ids: Sequence[str]) -> None:
-        rows = [(point.kem_id, point.version, json.dumps(point.payload), point.vector) for point in points]
+        rows = [
+            StoredPoint(point.kem_id, point.version, json.dumps(point.payload), point.vector)
+            for point in {point.kem_id: point for point in points}.values()
+        ]
         with self._transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?)", rows)
             connection.executemany("DELETE FROM points WHERE kem_id = ?", [(kem_id,) for kem_id in deleted_ids])
-        for point in points:
-            self._cache.put(point)
+        self._cache.put(rows)
         for kem_id in deleted_ids:
             self._cache.drop(kem_id)
 

@@ -13,7 +13,8 @@ def raw(*values: float) -> bytes:
 
 def test_the_nearest_rows_of_the_mask_are_found() -> None:
     matrix = VectorMatrix(DIM)
-    rows = {key: matrix.put(key, vector) for key, vector in {"x": raw(1), "xy": raw(1, 1), "y": raw(0, 5)}.items()}
+    keys = ["x", "xy", "y"]
+    rows = dict(zip(keys, matrix.put(keys, [raw(1), raw(1, 1), raw(0, 5)]), strict=True))
     mask = np.ones(matrix.size, dtype=np.bool_)
 
     assert {row for row, _ in matrix.nearest(raw(2), mask, 2)} == {rows["x"], rows["xy"]}
@@ -25,13 +26,13 @@ def test_the_nearest_rows_of_the_mask_are_found() -> None:
 
 def test_freed_rows_are_reused_and_room_is_made() -> None:
     matrix = VectorMatrix(DIM)
-    first = matrix.put("a", raw(1))
+    (first,) = matrix.put(["a"], [raw(1)])
     assert matrix.drop("a") == first
     assert matrix.drop("a") is None
-    assert matrix.put("b", raw(0, 1)) == first
+    assert matrix.put(["b", "c"], [raw(0, 1), raw(1)]) == [first, first + 1]
     capacity = matrix.capacity
     for number in range(capacity):
-        matrix.put(f"more_{number}", raw(0, 0, 1))
+        matrix.put([f"more_{number}"], [raw(0, 0, 1)])
 
     assert matrix.capacity > capacity
     assert matrix.row_of("b") == first
@@ -43,8 +44,7 @@ def test_few_rows_of_many_are_compared_alike() -> None:
     generator = np.random.default_rng(7)
     matrix = VectorMatrix(DIM)
     vectors = generator.normal(size=(3000, DIM)).astype("<f4")
-    for number, vector in enumerate(vectors):
-        matrix.put(str(number), vector.tobytes())
+    matrix.put(list(map(str, range(len(vectors)))), [vector.tobytes() for vector in vectors])
     mask = np.zeros(matrix.size, dtype=np.bool_)
     mask[::50] = True
 
