@@ -5,6 +5,7 @@ import ssl
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +220,12 @@ async def test_publishers_that_give_up_leave_no_channel_open(used_node: PrivateN
     transport = RabbitTransport(used_node.amqp_url, "test", publish_timeout_s=0.5)
     message = RawCopy("", QUEUE, b"x", Properties(message_id="m"), {})
     async with connected(used_node.amqp_url) as connection:
-        await declare(await connection.open_channel(PublishingChannel))
+        channel = await connection.open_channel(PublishingChannel)
+        await declare(channel)
+        await declare(channel, "full", {"x-max-length": 1, "x-overflow": "reject-publish"})
+        await transport.publish(replace(message, routing_key="full"))
+        with pytest.raises(BusUnavailable, match="queue is full"):
+            await transport.publish(replace(message, routing_key="full"))
         await transport.publish(message)
         await used_node.ctl("set_vm_memory_high_watermark", "absolute", "1")
         try:

@@ -1,6 +1,6 @@
 """What a handler returns is checked: by its annotation at import, by its items at run time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,14 @@ from bus_schema.envelope import Envelope, Kind
 from bus_schema.messages import Command, Message, Nothing, Query
 from mindbus import Publish, Worker, WorkerContext, connect, on_command, on_event
 from mindbus.bus.claims import Claims
+from mindbus.bus.connection import new_client, new_sender
+from mindbus.bus.memory import MemoryBroker, MemoryConsumer, MemoryTransport
 from mindbus.bus.outcomes import address_results, answering
 from mindbus.bus.sender import Coordinates, Sender
+from mindbus.bus.topology import Topology
+from mindbus.bus.transport import Incoming
 from mindbus.files.store import FolderFiles
+from mindbus.runtime.service import build, provide
 from mindbus.testing.deliver import running
 from tests.fleets import settings_for
 from tests.greetings import Greet, Greeted, Greeting
@@ -163,6 +168,44 @@ async def test_who_asks_again_after_a_restart_is_answered_as_another_instance_wa
                 await bus.request(Reset(), **asked, timeout_s=5)
 
     assert keeper.resets == 1
+
+
+class LosesFirstReply(MemoryTransport):
+    """Loses a reply with the connection, whose queue dies with it, then consumes from another of that name."""
+
+    lost = 0
+
+    def consume(
+        self,
+        topology: Topology,
+        queue: str,
+        prefetch: int,
+        deliver: Callable[[Incoming], None],
+        on_begin: Callable[[], None] | None = None,
+    ) -> MemoryConsumer:
+        def lose_first(incoming: Incoming) -> None:
+            self.lost += 1
+            if self.lost > 1:
+                deliver(incoming)
+            elif on_begin is not None:
+                on_begin()
+
+        return super().consume(topology, queue, prefetch, lose_first, on_begin)
+
+
+async def test_whose_reply_may_have_been_lost_asks_again_at_once(tmp_path: Path) -> None:
+    settings, keeper, broker = settings_for(f"memory://{tmp_path}", tmp_path), Keeper(), MemoryBroker()
+    service = build(lambda _context: keeper, keeper.name, settings, MemoryTransport(broker))
+    await provide([service], settings)
+    await service.start()
+    await service.wait_ready()
+    transport = LosesFirstReply(broker)
+
+    async with new_client(transport, new_sender("swm", "svc.swm", settings), settings) as bus:
+        await bus.request(Reset(), timeout_s=30)
+
+    assert (keeper.resets, transport.lost) == (1, 2)
+    await service.drain()
 
 
 @pytest.mark.parametrize("other", ["reply.storage.1", "reply.client.mark-1", "reply.client.1"])

@@ -238,9 +238,12 @@ async def test_while_the_embedder_is_away_words_are_compared(library: Library) -
 
 
 async def test_a_search_is_degraded_until_the_turns_have_their_vectors(library: Library) -> None:
-    assert (await library.found("which dog is ill")).is_degraded
     await library.fill()
-    assert not (await library.found("which dog is ill")).is_degraded
+    await library.record(*talk("My dog Rex is ill.", "He does not eat."), chat="clara")
+
+    assert (await library.found("which dog is ill", chat="clara")).is_degraded
+    await library.fill()
+    assert not (await library.found("which dog is ill", chat="clara")).is_degraded
 
 
 async def test_a_chat_that_was_searched_before_the_embedder_was_open_gets_its_vectors(library: Library) -> None:
