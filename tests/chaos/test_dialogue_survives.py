@@ -41,7 +41,7 @@ async def has_come_to(team: Runtime, messages: int) -> bool:
 
 @pytest.mark.parametrize(
     ("kills", "limit", "speed"),
-    [(3, 40, 1500), pytest.param(10, 200, 60, marks=[pytest.mark.proof, pytest.mark.timeout(900)])],
+    [(3, 24, 1500), pytest.param(10, 200, 60, marks=[pytest.mark.proof, pytest.mark.timeout(900)])],
 )
 async def test_nothing_is_lost_or_doubled_by_kills(
     vhost_url: str, tmp_path: Path, report: Callable[[str], None], kills: int, limit: int, speed: float
