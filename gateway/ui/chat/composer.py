@@ -14,7 +14,7 @@ from gateway.ui.svg import icon
 Say = Callable[[str, Sequence[Attachment]], Any]
 
 
-class Composer:
+class MessageComposer:
     """Files are stored as artifacts when they are chosen, and go with the next message."""
 
     def __init__(self, session: PageSession, user_id: str, name: str, say: Say) -> None:

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Literal
 from urllib.parse import quote
 
@@ -22,7 +21,7 @@ from bus_schema.timeline import GetTimeline
 from gateway.api.dialogues import cancel_answer, history, send_message
 from gateway.api.dialogues import end as end_dialogue
 from gateway.api.model_calls import calls_of_message
-from gateway.ui.chat.composer import Composer
+from gateway.ui.chat.composer import MessageComposer
 from gateway.ui.chat.delegations import DelegationList
 from gateway.ui.chat.message_views import NotificationView, StreamingAnswer, show_message
 from gateway.ui.chat.user_profile import TOPICS, UserProfile
@@ -221,8 +220,8 @@ class ConversationView:
                     self.delegations.pass_answer(message.time)
 
     async def _show_calls(self, message_id: str) -> None:
-        find = partial(calls_of_message, self.profile.user_id, message_id, self.session.backend)
-        await show_calls(self.session.i18n, lambda cursor: find(cursor=cursor))
+        user_id, backend = self.profile.user_id, self.session.backend
+        await show_calls(self.session.i18n, lambda cursor: calls_of_message(user_id, message_id, backend, cursor))
 
 
 _KNOWN_SINCE = timedelta(days=14)
@@ -235,15 +234,14 @@ class DialoguePane:
 
     def __init__(self, session: PageSession, user_id: str, on_close: Callable[[str], None] | None) -> None:
         self.session, self.user_id = session, user_id
-        self._name = session.backend.names.of(user_id)
-        self.profile = UserProfile(user_id)
+        self._name, self.profile = session.backend.names.of(user_id), UserProfile(user_id)
         with attributes(box("mb-pane", "section"), aria_label=self._name):
             self._head(on_close)
             with attributes(scroller("mb-talk"), role="log", aria_live="polite") as talk:
                 column = box("mb-column")
             self.part = ScreenSection(session.i18n, column)
             self.conversation = ConversationView(session, user_id, self.profile, column, talk)
-            Composer(session, user_id, self._name, self.conversation.say)
+            MessageComposer(session, user_id, self._name, self.conversation.say)
 
     async def open(self) -> None:
         await self.part.attempt(self.conversation.open)
