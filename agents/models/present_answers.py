@@ -5,7 +5,6 @@ from datetime import date, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from agents.models.phrases import phrase
 from agents.present import Present, day_text
 from language.dates.expressions import dates_in
 from language.words import Language
@@ -45,8 +44,30 @@ _ASKS_PROJECTS = re.compile(
 _PARTS = re.compile(
     r"(?<=[?.!])\s+|,?\s+(?:и|а|and)\s+(?=(?:что|кто|котор|сколько|(?:(?:в|над)\s+)?(?:как|кем|чем)|wh))", re.IGNORECASE
 )
+_PHRASES = {
+    Language.ENGLISH: {
+        "time": "It is {said} ({zone}).",
+        "today": "Today is {said}.",
+        "tomorrow": "Tomorrow is {said}.",
+        "yesterday": "Yesterday was {said}.",
+        "day": "That is {said}.",
+        "zone": "Your time zone is {said}.",
+        "role": "Your role: {said}.",
+        "projects": "Your projects: {said}.",
+    },
+    Language.RUSSIAN: {
+        "time": "Сейчас {said} ({zone}).",
+        "today": "Сегодня {said}",
+        "tomorrow": "Завтра {said}",
+        "yesterday": "Вчера было: {said}",
+        "day": "Это {said}",
+        "zone": "Ваш часовой пояс — {said}.",
+        "role": "Ваша роль: {said}.",
+        "projects": "Ваши проекты: {said}.",
+    },
+}
 _YESTERDAY = re.compile(r"\b(?:вчера|yesterday)\b", re.IGNORECASE)
-_DAYS = {0: "day_today", 1: "day_tomorrow", -1: "day_yesterday"}
+_DAYS = {0: "today", 1: "tomorrow", -1: "yesterday"}
 # "What time is it in New York?"
 _ELSEWHERE = re.compile(r"\b(?:in|в|во)\s+(?P<place>[^\W\d_][\w .’'-]*[^\W\d_])\W*$", re.IGNORECASE)
 _NO_PLACES = re.compile(
@@ -76,18 +97,18 @@ def _of_clock(question: str, present: Present, language: Language) -> str:
     day = _day(question, present)
     if day is None:
         return ""
-    key = _DAYS.get((day - present.now.date()).days, "day_other")
-    return phrase(language, key, question, day=day_text(day, language))
+    key = _DAYS.get((day - present.now.date()).days, "day")
+    return _PHRASES[language][key].format(said=day_text(day, language))
 
 
 def _of_user(question: str, present: Present, language: Language) -> str:
     told = (
-        (_ASKS_ZONE, "your_zone", present.zone),
-        (_ASKS_ROLE, "your_role", present.role),
-        (_ASKS_PROJECTS, "your_projects", ", ".join(present.projects)),
+        (_ASKS_ZONE, "zone", present.zone),
+        (_ASKS_ROLE, "role", present.role),
+        (_ASKS_PROJECTS, "projects", ", ".join(present.projects)),
     )
     return " ".join(
-        phrase(language, key, question, said=said) for asks, key, said in told if said and asks.search(question)
+        _PHRASES[language][key].format(said=said) for asks, key, said in told if said and asks.search(question)
     )
 
 
@@ -106,11 +127,11 @@ def _time(question: str, present: Present, language: Language) -> str:
     """The time on the user's clock, or in the place that is named; empty where that has no zone of its name."""
     place = _ELSEWHERE.search(question)
     if place is None or _NO_PLACES.fullmatch(place["place"]):
-        return phrase(language, "time_now", question, time=f"{present.now:%H:%M}", zone=present.zone)
+        return _PHRASES[language]["time"].format(said=f"{present.now:%H:%M}", zone=present.zone)
     zone = _zones().get(place["place"].casefold().replace(" ", "_"))
     if zone is None:
         return ""
-    return phrase(language, "time_now", question, time=f"{present.now.astimezone(ZoneInfo(zone)):%H:%M}", zone=zone)
+    return _PHRASES[language]["time"].format(said=f"{present.now.astimezone(ZoneInfo(zone)):%H:%M}", zone=zone)
 
 
 @cache
