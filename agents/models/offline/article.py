@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from agents.models.offline.phrases import phrase
 from agents.models.offline.source import Passage, Source, are_alike, heaviest, statement_key
-from agents.models.phrases import phrase
 from language.markdown import BlockKind, MarkdownBlock
 from language.sentences import sentences
 

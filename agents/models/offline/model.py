@@ -22,10 +22,10 @@ from agents.models.language_model import (
     Tool,
     ToolCall,
 )
+from agents.models.offline.phrases import phrase
 from agents.models.offline.replies import knows_answer, reply_to
 from agents.models.offline.source import heaviest, read_source
 from agents.models.offline.writer import TASKS, Writer
-from agents.models.phrases import phrase
 from agents.models.prompt import Verdict
 from language.markdown import quoted
 from language.words import language_of, word_count

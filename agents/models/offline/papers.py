@@ -11,8 +11,8 @@ from agents.models.offline.article import (
     statements,
     weightiest_sections,
 )
+from agents.models.offline.phrases import phrase
 from agents.models.offline.source import Passage, Source, are_alike, heaviest, read_source
-from agents.models.phrases import phrase
 from language.markdown import BlockKind, MarkdownBlock, parse, quoted, render
 from language.words import Language, terms, words
 

@@ -10,7 +10,7 @@ from agents.models.explicit_calls import NAMES as TASK_TOOL_NAMES
 from agents.models.explicit_calls import SEARCH, is_about_nothing, without_ids
 from agents.models.explicit_delegation import DELEGATE
 from agents.models.language_model import ModelMessage
-from agents.models.phrases import phrase
+from agents.models.offline.phrases import phrase
 from agents.models.present_answers import answer_from_present
 from agents.models.prompt import UNCERTAIN
 from agents.reminder_requests import reminder_flaw

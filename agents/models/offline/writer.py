@@ -23,8 +23,8 @@ from agents.models.offline.papers import (
     write_ideas,
     write_report,
 )
+from agents.models.offline.phrases import phrase
 from agents.models.offline.source import Source, heaviest, read_source, statement_key
-from agents.models.phrases import phrase
 from agents.models.prompt import ATTEMPT, REMARKS, Prompt
 from language.markdown import BlockKind, MarkdownBlock, parse, render
 from language.words import first_words, words
