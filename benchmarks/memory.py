@@ -18,6 +18,7 @@ from qdrant_client import AsyncQdrantClient
 from sqlalchemy import select
 
 from benchmarks.memory_units import BATCH, SPACE, Question, asked_vectors, batches, questions
+from benchmarks.servers.cpu_time import peak_mib
 from benchmarks.servers.workers import workers_of
 from bus_schema.embeddings import Embedding
 from bus_schema.glm import BatchReport, BatchStoreKems, CheckMemory, MemoryReport, RetrieveKems
@@ -87,6 +88,7 @@ async def measure(extent: Extent) -> Report:
         folder = Path(name)
         settings = FleetSettings(data_dir=folder / "data", log_level="ERROR")
         asked = await _over_the_bus(folder, settings, extent, report)
+        _weigh(settings, report)
         _say(f"stored over the bus: {report.stored_per_s['bus']:.0f} a second, {report.worker_peak_mib:.0f} MiB; asked")
         report.stored_per_s["worker"] = await _stored_inside(folder, extent.units // 5)
         _say(f"stored inside the worker: {report.stored_per_s['worker']:.0f} a second")
@@ -111,11 +113,10 @@ async def measure_inside(extent: Extent) -> Report:
         report.stored_per_s["worker"] = await _stored_inside(folder, extent.units)
         _say(f"stored inside the worker: {report.stored_per_s['worker']:.0f} a second")
         settings = FleetSettings(data_dir=folder / "inside", log_level="ERROR")
-        report.database_mib = _mib(settings.data_dir.glob("glm.db*"))
-        report.index_mib = _mib(settings.vectors_folder.iterdir())
+        _weigh(settings, report)
         async with _memory(settings, report) as memory:
             await _inside(memory, questions(await _middle(memory, extent.units)), extent.times, report)
-        report.worker_peak_mib = _peak_mib(os.getpid())
+        report.worker_peak_mib = peak_mib(os.getpid())
     return report
 
 
@@ -126,8 +127,12 @@ async def _middle(memory: GlobalMemory, units: int) -> datetime:
         return (await session.scalars(query)).one()
 
 
-def _mib(files: Iterable[Path]) -> float:
-    return sum(file.stat().st_size for file in files) / 2**20
+def _weigh(settings: FleetSettings, report: Report) -> None:
+    def mib(files: Iterable[Path]) -> float:
+        return round(sum(file.stat().st_size for file in files) / 2**20, 1)
+
+    report.database_mib = mib(settings.data_dir.glob("glm.db*"))
+    report.index_mib = mib(settings.vectors_folder.iterdir())
 
 
 async def _over_the_bus(folder: Path, settings: FleetSettings, extent: Extent, report: Report) -> list[Question]:
@@ -141,7 +146,7 @@ async def _over_the_bus(folder: Path, settings: FleetSettings, extent: Extent, r
             return len((await principal.request(query, timeout_s=_PATIENCE_S)).items)
 
         await _ask_all(ask, "bus", asked, extent.times, report)
-        report.worker_peak_mib = _peak_mib(pid)
+        report.worker_peak_mib = peak_mib(pid)
     return asked
 
 
@@ -251,12 +256,6 @@ async def _memory(settings: FleetSettings, report: Report) -> AsyncIterator[Glob
     yield memory
     await memory.close()
     await database.dispose()
-
-
-def _peak_mib(pid: int) -> float:
-    """The most that a process ever weighed."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
 
 
 def _say(what: str) -> None:

@@ -149,16 +149,20 @@ def main() -> int:
     parser.add_argument("--chart", type=Path, default=_ROOT / "docs" / "benchmarks.svg", help="file of the chart")
     parser.add_argument("--json", action="store_true", help="numbers for programs")
     given = parser.parse_args()
-    note, reports = _note(), {}
+    note, reports, left_out = _note(), {}, []
     for name in given.only or [*_WITH_BAR, *({} if given.size == "--bar" else _OTHERS)]:
         print(f"== {name}", file=sys.stderr)
         report = run(name, given.size)
         if report is None:
+            left_out.append(name)
             continue
         reports[name] = report
         if not given.json:
             print(name)
             print("\n".join(f"  {path:60}{number:>12}" for path, number in numbers_of(report)), flush=True)
+    if left_out:
+        note += f"; left out: {', '.join(left_out)}"
+        print(f"left out: {', '.join(left_out)}", file=sys.stderr)
     if panels := panels_of(reports):
         given.chart.write_text(chart(panels, note))
     if given.json:

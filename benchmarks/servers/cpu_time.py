@@ -43,3 +43,9 @@ def pss_mb(pid: int) -> float:
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024 / 1e6
     raise ValueError(f"process {pid} has no memory of its own")
+
+
+def peak_mib(pid: int) -> float:
+    """The most resident memory that a process has ever had, in MiB."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
