@@ -1,7 +1,8 @@
-"""Access to the commands of MindBus: the one table of who may send which, and about whose data."""
+"""Access to the messages of MindBus: the one table of who may send which command, and about whose data; events."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from bus_schema.identities import user_of, worker_of
 from bus_schema.messages import Command, Query
@@ -195,3 +196,48 @@ def access_to(command: type[Command]) -> Access:  # type: ignore[type-arg]  # of
     _mb, _cmd, domain, action, _version = command.wire.type.split(".")
     is_ours = command.__module__.startswith(f"{__package__}.")
     return ACCESS.get(f"{domain}.{action}", _OPERATORS if is_ours else _EVERYBODY)
+
+
+_ORCHESTRATOR, _DIALOGUE, _SUBAGENTS = ("orchestrator",), ("dialogue",), ("dialogue", "subagent-")
+
+# By topic, or topic and name, the workers that alone publish such events; a name that ends with `-` is a prefix. Others
+# are for everybody with a worker of their own: what agents have found or want to say, and the ends of steps, which
+# the orchestrator takes from the role of the step alone.
+PUBLISHERS: Mapping[str, tuple[str, ...]] = {
+    "artifact": ("storage",),
+    "dialogue": _DIALOGUE,
+    "dialogue.message_stored": ("storage",),
+    "episode": ("lsm",),
+    "kem": ("glm", "swm", "kps"),
+    "model": ("storage",),
+    "notification.deferred": ("context",),
+    "notification.ignored": ("context",),
+    "notification.sent": _DIALOGUE,
+    "process.approval_requested": _ORCHESTRATOR,
+    "process.artifact_missing": _ORCHESTRATOR,
+    "process.cancelled": _ORCHESTRATOR,
+    "process.completed": _ORCHESTRATOR,
+    "process.failed": _ORCHESTRATOR,
+    "process.output_replaced": _ORCHESTRATOR,
+    "process.paused": _ORCHESTRATOR,
+    "process.resumed": _ORCHESTRATOR,
+    "process.retried": _ORCHESTRATOR,
+    "process.started": _ORCHESTRATOR,
+    "process.step_answered": _ORCHESTRATOR,
+    "process.step_started": _ORCHESTRATOR,
+    "processed.task_changed": ("task_manager",),
+    "raw.dialogue_fragment": _DIALOGUE,
+    "sim": ("sim",),
+    "subagent": _SUBAGENTS,
+}
+
+
+@lru_cache(maxsize=4096)
+def may_publish(event_type: str, identity: str) -> bool:
+    """Whether an event, by its wire type, may be this worker's; a person publishes none but as the owner of a node."""
+    worker = worker_of(identity)
+    topic, _, rest = event_type.removeprefix("mb.evt.").partition(".")
+    publishers = PUBLISHERS.get(f"{topic}.{rest.partition('.')[0]}", PUBLISHERS.get(topic))
+    if publishers is None or worker is None:
+        return True
+    return any(worker.startswith(name) if name.endswith("-") else worker == name for name in publishers)

@@ -10,8 +10,10 @@ from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
+from bus_schema.access import may_publish
 from bus_schema.envelope import Envelope
 from bus_schema.fleet import Heartbeat, State
+from bus_schema.identities import worker_of
 from mindbus.bus.client import Client
 from mindbus.bus.subscriptions import EventSubscription
 from mindbus.errors import BusUnavailable, ReplyError
@@ -150,7 +152,7 @@ class EventFeed(Broadcast[Envelope]):
         self._last_event_at = self._clock()
         if envelope.type == Heartbeat.wire.type:
             self._record_heartbeat(envelope)
-        else:
+        elif may_publish(envelope.type, envelope.mbrequester):
             self.put(envelope)
 
     def _record_heartbeat(self, envelope: Envelope) -> None:
@@ -158,6 +160,9 @@ class EventFeed(Broadcast[Envelope]):
             beat = Heartbeat.model_validate(envelope.data)
         except ValidationError as invalid:
             logger().warning("unreadable heartbeat", source=envelope.source, reason=str(invalid))
+            return
+        if worker_of(envelope.mbrequester) not in (beat.service, None):
+            logger().warning("heartbeat of another", service=beat.service, by=envelope.mbrequester)
             return
         now = self._clock()
         self._beats[beat.service, beat.instance] = beat, now

@@ -6,14 +6,11 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from bus_schema.envelope import Envelope
-from bus_schema.identities import owner_of
 from bus_schema.model_calls import ModelCalled
 from bus_schema.replies import Code
 from gateway.event_feed import EventFeed
 from mindbus.accounts import Accounts
 from mindbus.errors import Rejected
-
-_STORAGE = "svc.storage"
 
 
 class BudgetSpent(Rejected, code=Code.UNAVAILABLE):
@@ -37,9 +34,6 @@ class TokenBudget:
                     self._count(item)
 
     def _count(self, envelope: Envelope) -> None:
-        # Whoever else may publish events would spend what is another's.
-        if owner_of(envelope.mbrequester) != _STORAGE:
-            return
         try:
             called = ModelCalled.model_validate(envelope.data or {})
         except ValidationError:

@@ -23,7 +23,6 @@ from storage_service.token_usage import add_tokens
 
 MODEL_TOKENS = Metric("Counter", "mindbus_model_tokens_total", "Tokens of models", ("role", "model", "direction"))
 MODEL_CALLS = Metric("Counter", "mindbus_model_calls_total", "Calls of models", ("role", "model", "outcome"))
-_STORAGE = "svc.storage"
 # Fields of messages that name the person whose words they are about.
 _PEOPLE = ("user_id", "chat_id", "to_user")
 
@@ -66,8 +65,8 @@ class TokenCount:
         self._database, self._clock = database, clock
 
     @on_event
-    async def count(self, event: ModelCalled, context: MessageContext) -> None:
-        if event.user_id is None or not event.cost.tokens or context.owner != _STORAGE:
+    async def count(self, event: ModelCalled) -> None:
+        if event.user_id is None or not event.cost.tokens:
             return
         identity, day = f"user.{event.user_id}", self._clock().date().isoformat()
         await self._database.run(lambda connection: add_tokens(connection, identity, day, event.cost.tokens))

@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.metadata import entry_points
 
-from bus_schema.access import access_to
+from bus_schema.access import access_to, may_publish
 from bus_schema.codes import Code
+from bus_schema.envelope import Kind
 from bus_schema.identities import user_of
 from bus_schema.messages import Command
 from mindbus.bus.context import ClockOffsets, MessageContext
@@ -73,11 +74,11 @@ def fleet_middleware() -> tuple[Middleware, ...]:
 
 
 class NotAdmitted(Rejected, code=Code.UNAUTHORIZED):
-    """The command is not for whoever sent it; docs/reference/messages.md says for whom each is."""
+    """The message is not for whoever sent it; docs/reference/messages.md says for whom each is."""
 
 
 class Authorisation:
-    """Raises NotAdmitted instead of calling the handler of a command that its requester may not send.
+    """Raises NotAdmitted instead of calling the handler of a command, or an event, that its sender may not send.
 
     `operators` are ids of people, `readers` names of workers that may ask what the fleet's own may; both by commas.
     """
@@ -92,6 +93,9 @@ class Authorisation:
         if context.is_operator and person is not None:
             operators |= {person}
         context.is_operator = person in operators
+        envelope = context.envelope
+        if envelope.mbkind is Kind.EVENT and not may_publish(envelope.type, envelope.mbrequester):
+            raise NotAdmitted(message=f"{envelope.mbrequester} publishes no {envelope.type}")
         command = context.message
         if isinstance(command, Command):
             access = access_to(type(command))

@@ -9,16 +9,20 @@ from typing import Any
 
 import pytest
 
-from bus_schema.access import ACCESS, access_to
-from bus_schema.catalogue import commands
+from bus_schema.access import ACCESS, PUBLISHERS, access_to, may_publish
+from bus_schema.catalogue import commands, events
 from bus_schema.delegation import may_act_for, targets_of
 from bus_schema.envelope import CONTENT_TYPE
 from bus_schema.history import ClearHistory, ShowHistory
-from bus_schema.messages import Command
+from bus_schema.messages import Command, Event
 from bus_schema.replies import Code
+from bus_schema.storage import ArtifactRegistered
 from mindbus.bus.decode import Unreadable, read_envelope
+from mindbus.bus.handlers import on_event
 from mindbus.bus.transport import Origin, Properties
+from mindbus.bus.worker import Worker
 from mindbus.registry import WorkerNameTaken, installed_workers
+from mindbus.testing import deliver
 
 GOLDEN = Path(__file__).parent / "golden"
 ASKING = {
@@ -283,3 +287,48 @@ def test_a_worker_of_ones_own_has_the_name_of_no_other_user_of_the_private_node(
         installed_workers().require_free(name, "mine:Mine")
 
     installed_workers().require_free("counter", "mine:Mine")
+
+
+# Events that whoever has a worker of their own may publish.
+OPEN = {
+    *("fleet.agent_activity_started", "fleet.agent_result", "fleet.heartbeat", "notification.generated"),
+    *("process.model_misbehaved", "process.step_begun", "process.step_completed", "process.step_failed"),
+    *("process.step_pending_storage", "process.step_progress"),
+    *("processed.context_updated", "processed.mood_assessed", "processed.tasks_found"),
+}
+SENDERS = {name.removesuffix("-") for names in PUBLISHERS.values() for name in names}
+
+
+def event_name(event: type[Event]) -> str:
+    return ".".join(event.wire.type.split(".")[2:4])
+
+
+@pytest.mark.parametrize("event", events(), ids=event_name)
+def test_an_event_of_one_service_is_published_by_no_other(event: type[Event]) -> None:
+    name = event_name(event)
+    allowed = {sender for sender in SENDERS if may_publish(event.wire.type, f"svc.{sender}")}
+
+    assert may_publish(event.wire.type, "agent.intruder.1") == (name in OPEN)
+    assert may_publish(event.wire.type, "svc.intruder") == (name in OPEN)
+    assert (allowed == SENDERS) == (name in OPEN)
+    assert allowed
+
+
+@pytest.mark.parametrize("sender", ["agent.intruder.1", "svc.intruder", "agent.subagent-x.1"])
+async def test_an_event_of_another_reaches_no_handler(sender: str) -> None:
+    golden = json.loads((GOLDEN / "mb.evt.artifact.registered.v1.json").read_text())
+    event = ArtifactRegistered.model_validate(golden["data"])
+    heard: list[ArtifactRegistered] = []
+
+    class Listener(Worker):
+        name = "listener"
+
+        @on_event
+        async def hear(self, event: ArtifactRegistered) -> None:
+            heard.append(event)
+
+    await deliver(Listener(), event, by=sender)
+    assert not heard
+
+    await deliver(Listener(), event, by="svc.storage")
+    assert heard == [event]
