@@ -9,6 +9,7 @@ from bus_schema.replies import Code
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, on_command
 from mindbus.errors import Rejected
+from storage_service.acl import is_talk_of_another
 from storage_service.service import StorageService
 
 
@@ -20,15 +21,19 @@ class ModelCallHandlers:
 
     @on_command
     async def record(self, command: RecordModelCall, context: MessageContext) -> tuple[Nothing, Publish]:
-        owner = context.requester if command.user_id is None else f"user.{command.user_id}"
+        owner, trace = context.requester if command.user_id is None else f"user.{command.user_id}", context.trace_id
         if command.user_id is not None and not await self._may_count(owner, context):
             raise Rejected(Code.UNAUTHORIZED, f"{context.owner} calls no model for {owner}")
-        trace = context.trace_id
+        is_guest = not is_of_fleet(context.owner)
+        if is_guest and trace is not None and is_talk_of_another(trace, owner):
+            raise Rejected(Code.UNAUTHORIZED, f"{trace} is the dialogue of somebody else")
         if trace is None and command.user_id is not None:
             trace = conversation_trace(command.user_id)
         if command.call is not None:
             call = command.call.model_copy(update={"caller": context.owner})
-            await self._storage.model_calls.keep(command, call, Principal(owner, trace), context.step_id)
+            await self._storage.model_calls.keep(
+                command, call, Principal(owner, trace, is_guest=is_guest), context.step_id
+            )
         event = ModelCalled(
             call_id=command.call_id,
             user_id=command.user_id,

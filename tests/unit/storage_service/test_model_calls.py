@@ -66,3 +66,18 @@ async def test_nobody_else_spends_what_is_annas(depot: Depot, who: str, trace: s
             await depot.handle(record(), who, trace)
         assert refused.value.code is Code.UNAUTHORIZED
     assert len(await kept(depot, "user.anna", trace or "conv_anna")) == may
+
+
+@pytest.mark.parametrize(("who", "user_id"), [("user.mallory", "mallory"), ("agent.scout", None)])
+@pytest.mark.parametrize("trace", ["conv_anna", RUN])
+@ON_FILES
+async def test_nobody_leaves_a_call_in_the_trace_of_another(
+    depot: Depot, who: str, user_id: str | None, trace: str
+) -> None:
+    await depot.set_members("agent.critic", "user.anna", trace=RUN)
+
+    with pytest.raises(Rejected) as refused:
+        await depot.handle(record(user_id), who, trace)
+
+    assert refused.value.code is Code.UNAUTHORIZED
+    assert await kept(depot, who, trace) == []
