@@ -1,4 +1,4 @@
-"""`mindbus memory`, `mindbus glm` on a memory of one's own, as somebody at a shell has them."""
+"""`mindbus memory`, `glm`, `locks`, `counters` on a memory of one's own, as somebody at a shell has them."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.rabbit, pytest.mark.slow, pytest.mark.timeout(300)]
 def shell(tmp_path_factory: pytest.TempPathFactory, fleet_settings: dict[str, str]) -> Iterator[Shell]:
     memory = Shell(tmp_path_factory.mktemp("memory") / "data", settings=fleet_settings)
     try:
-        memory.ok("up", "-d", "--workers", "storage,glm", spawned=True)
+        memory.ok("up", "-d", "--workers", "storage,glm,swm", spawned=True)
         yield memory
     finally:
         memory.ok("down")
@@ -137,6 +137,37 @@ def test_what_is_wrong_with_a_filter_is_shown_where_it_is(shell: Shell) -> None:
 
     assert (wrong["code"], wrong["exit"]) == ("invalid", 2)
     assert "At character 18" in wrong["error"]
+
+
+def test_a_lock_outlives_the_command_that_took_it(shell: Shell) -> None:
+    lock = shell.json("locks", "acquire", "report", "--as", "agent.editor", "--lease-ms", "60000")
+
+    assert lock.keys() == {"token", "fencing", "expires"}
+    assert lock["fencing"] == 1
+    taken = refused(shell, "locks", "acquire", "report", "--as", "agent.critic", "--wait-ms", "200")
+    assert taken["code"] == "conflict"
+    info = shell.json("locks", "info", "report")
+    assert info["holder"].startswith("agent.editor")
+    assert info["waiting"] == 0
+
+    assert refused(shell, "locks", "release", "report", "--token", "another")["code"] == "conflict"
+    assert shell.json("locks", "release", "report", "--token", lock["token"]) == {"name": "report", "released": True}
+    assert shell.json("locks", "acquire", "report", "--lease-ms", "100")["fencing"] == 2
+
+
+def test_a_counter_adds_an_operation_once(shell: Shell) -> None:
+    assert shell.json("counters", "incr", "drafts") == {"value": 1}
+    assert shell.json("counters", "incr", "drafts", "--by", "5", "--operation", "import-7") == {"value": 6}
+    assert shell.json("counters", "incr", "drafts", "--by", "5", "--operation", "import-7") == {"value": 6}
+    assert shell.json("counters", "incr", "drafts", "--by", "-2") == {"value": 4}
+    assert shell.json("counters", "get", "drafts") == {"value": 4}
+    assert "drafts stands at 4" in shell.ok("counters", "get", "drafts")
+
+
+def test_what_cannot_be_asked_is_said_at_once(shell: Shell) -> None:
+    for wrong in (("locks", "acquire", "no name"), ("locks", "acquire", "a", "--lease-ms", "1")):
+        done = shell.run(*wrong)
+        assert done.returncode == 2
 
 
 def test_without_its_vectors_memory_does_not_start_and_says_what_to_do(shell: Shell) -> None:
