@@ -340,6 +340,23 @@ def test_a_unit_is_found_explained_and_followed_to_where_it_came_from(
         expect(page.locator(".mb-artifact-body").first).to_contain_text("Труба под улицей")
 
 
+def test_a_unit_shows_its_versions_and_an_artifact_what_was_made_from_it(
+    app: App, browser: Browser, tmp_path: Path
+) -> None:
+    (tmp_path / "pool.md").write_text("# Бассейн\n\nТруба греет бассейн.", encoding="utf-8")
+    with looking(browser, app.url) as page:
+        memory(app, "import", str(tmp_path), "--meta", "project=used")
+        search(page, "filter=metadata.project%3Dused")
+        page.locator(HIT).click()
+        page.get_by_role("button", name="Versions and use").click()
+        drawer = page.locator(".mb-drawer")
+        expect(drawer.locator(".mb-version")).to_have_text([re.compile("v1stored")])
+        expect(drawer).to_contain_text("No answer and no artifact has used this unit yet.")
+        drawer.locator(".mb-origin a").click()
+        page.get_by_role("button", name="Used in").click()
+        expect(page.locator(".mb-version:visible")).to_have_text([re.compile("Unit of memory.*Бассейн Труба греет")])
+
+
 def test_changes_are_shown_as_they_happen_to_whoever_may_read_them(app: App, browser: Browser) -> None:
     kem_id = add(app, NOTE, "--meta", "project=live")
     with looking(browser, app.url) as page, looking(browser, app.url) as annas:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from nicegui import ui
 from nicegui.element import Element
 
 from bus_schema.episodes import EpisodeHead, Layer, RawTurn, WarmContent
@@ -31,6 +32,7 @@ from gateway.ui.components import (
 )
 from gateway.ui.episodes.overview import layer_tag
 from gateway.ui.episodes.retained_content import MarkedText, PackedLine, RetainedContent, is_whole, lines_of
+from gateway.ui.graph import Graph, drawing_of
 from gateway.ui.i18n import Localizer
 from gateway.ui.svg import icon
 
@@ -51,6 +53,7 @@ class EpisodeDetail:
     ) -> None:
         self.i18n, self._place, self._on_close, self._draw_buttons = i18n, place, on_close, draw_buttons
         self._shown: ExplainedEpisode | None = None
+        self._links = Graph((), frozenset())
         self.close()
 
     def close(self) -> None:
@@ -59,13 +62,14 @@ class EpisodeDetail:
             icon("memory")
             text(self.i18n("episodes.choose"), "", "p")
 
-    def show(self, explained: ExplainedEpisode) -> None:
-        """Show an episode; what is unchanged is not redrawn, so that its scroll position stays.
+    def show(self, explained: ExplainedEpisode, links: Graph) -> None:
+        """Show an episode with its links; what is unchanged is not redrawn, so that its scroll position stays.
 
         The buttons stay while the same episode is shown: a click on an element that is replaced meanwhile is lost.
         """
-        if explained == self._shown:
+        if (explained, links) == (self._shown, self._links):
             return
+        self._links = links
         i18n, before, retained = self.i18n, self._shown, RetainedContent.by(explained.episode.content)
         if before is None or before.episode.id != explained.episode.id:
             before = None
@@ -78,6 +82,7 @@ class EpisodeDetail:
         with refill(self._packed):
             show_packed(i18n, explained, retained)
             show_priority(i18n, explained)
+            show_links(i18n, links, explained.episode.id)
         with refill(self._legend):
             show_legend(i18n, explained)
 
@@ -255,6 +260,22 @@ def show_priority(i18n: Localizer, explained: ExplainedEpisode) -> None:
                     text(i18n.number(value, 2), "mb-num mb-strong")
                     text(i18n(f"episodes.term.{name}"), "mb-meta mb-ell")
                     score_bar((value / maximum, "acc"))
+
+
+def show_links(i18n: Localizer, links: Graph, chosen: str) -> None:
+    """What the episode continues, and what speaks of the same matter, as a graph; nothing where there is neither."""
+    if not links.edges:
+        return
+    label = i18n("episodes.links")
+    with attributes(box("mb-ep-links", "section"), aria_label=label):
+        with box("mb-line-x mb-wrap"):
+            text(label, "mb-medium mb-t2", "h3")
+            box("mb-grow")
+            text(i18n("episodes.link_continues"), "mb-meta mb-ep-link-key")
+            if links.weak:
+                text(i18n("episodes.link_related"), "mb-meta mb-ep-link-key mb-weak")
+        graph = ui.html(drawing_of(links, chosen, label), sanitize=False).classes("mb-scroll")
+        attributes(graph, tabindex="0")
 
 
 def _next(i18n: Localizer, explained: ExplainedEpisode) -> str:

@@ -12,6 +12,7 @@ from nicegui.elements.mixins.text_element import TextElement
 
 from bus_schema.episodes import EpisodeHead, Layer
 from bus_schema.lsm_statistics import EpisodeStats, LayerMoment
+from gateway.display_names import DisplayNames
 from gateway.ui.components import attributes, box, clickable, figure, moment, score_bar, tag, text, update
 from gateway.ui.i18n import Localizer
 from gateway.ui.rows import RedrawnRow, Rows
@@ -106,7 +107,9 @@ class EpisodeItem:
     names_chat: bool = False
 
 
-def episode_rows(i18n: Localizer, place: Element, choose: Callable[[str], Any]) -> Rows[EpisodeItem]:
+def episode_rows(
+    i18n: Localizer, names: DisplayNames, place: Element, choose: Callable[[str], Any]
+) -> Rows[EpisodeItem]:
     """Rows of episodes with their layer, sizes and priority."""
 
     def row(item: EpisodeItem) -> RedrawnRow[EpisodeItem]:
@@ -122,7 +125,7 @@ def episode_rows(i18n: Localizer, place: Element, choose: Callable[[str], Any]) 
         with box("mb-line-x mb-meta mb-num"):
             moment(i18n, head.started_at, i18n.date(head.started_at, datetime.now(UTC)), "")
             if item.names_chat:
-                text(head.chat_id, "mb-ell")
+                text(names.of(head.chat_id), "mb-ell")
             text(word_counts(i18n, head), "mb-t2 mb-ep-words")
             box("mb-grow")
             score_bar((head.priority, "acc"), classes="mb-ep-bar")

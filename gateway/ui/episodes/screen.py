@@ -1,5 +1,6 @@
 """The episodes screen: overview, list and detail of long-term memory."""
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -10,21 +11,23 @@ from nicegui import ui
 from bus_schema.envelope import Envelope
 from bus_schema.episodes import AnchorReason, EpisodeHead, Layer
 from bus_schema.identities import is_user_id
-from bus_schema.lsm import EpisodePage, ListEpisodes, SetAnchor, UnpackEpisode
+from bus_schema.lsm import MAX_PAGE, EpisodePage, ListEpisodes, SetAnchor, UnpackEpisode
 from bus_schema.lsm_statistics import ExplainEpisode, GetEpisodeStats, GetLayerHistory
 from bus_schema.packer import PackEpisode
 from gateway.api.episodes import PACK_TIMEOUT_S
 from gateway.ui.components import SegmentedControl, box, button, search, show_if, text
 from gateway.ui.dialogs import prompt_user
 from gateway.ui.episodes.detail import EpisodeDetail
+from gateway.ui.episodes.links import graph_of_links, linked_ids
 from gateway.ui.episodes.overview import EpisodeFigures, EpisodeItem, LayerChart, episode_rows
+from gateway.ui.graph import Graph
 from gateway.ui.layout import skeleton
 from gateway.ui.memory.screen import memory_tabs
 from gateway.ui.page_session import PageSession
 from gateway.ui.sections import EmptyState, ScreenSection
 
 _COMMAND = "mindbus episodes import chats.jsonl"
-_PAGE = 50
+_PAGE, _MAX_LINKED = 50, 6
 _RECEIVE_EVERY_S = 2.0
 _LOOK_AGAIN_EVERY_S = 5.0
 _EVENT_PREFIX = "mb.evt.episode."
@@ -107,7 +110,7 @@ class EpisodesScreen:
                 SegmentedControl(options, chosen, self._of_layer)
             with box("mb-scroll mb-grow"):
                 placeholder = skeleton()
-                self._rows = episode_rows(i18n, box(), self.choose)
+                self._rows = episode_rows(i18n, session.backend.names, box(), self.choose)
                 self.empty_state = EmptyState(i18n, "memory", _COMMAND)
                 self._more = button(i18n("memory.more"), self.load_more, "mb-quiet mb-hidden", "down")
         self._list_part = ScreenSection(i18n, place)
@@ -134,7 +137,17 @@ class EpisodesScreen:
 
     async def _explain(self) -> None:
         if self._chosen is not None:
-            self.detail.show(await self.session.backend.query(ExplainEpisode(episode_id=self._chosen)))
+            explained = await self.session.backend.query(ExplainEpisode(episode_id=self._chosen))
+            self.detail.show(explained, await self._links(explained.episode))
+
+    async def _links(self, episode: EpisodeHead) -> Graph:
+        """The links among the episodes of a chat: the last of them, and those that this one names."""
+        query = self.session.backend.query
+        page = await query(ListEpisodes(chat_id=episode.chat_id, limit=MAX_PAGE))
+        known = {head.id: head for head in page.items}
+        lacking = [each for each in linked_ids(episode) if each not in known][:_MAX_LINKED]
+        named = await asyncio.gather(*(query(ExplainEpisode(episode_id=each)) for each in lacking))
+        return graph_of_links(self.session.i18n, episode, (*known.values(), *(each.episode for each in named)))
 
     def _show(self) -> None:
         names_chat = self.wanted.chat_id is None and len({head.chat_id for head in self._heads.values()}) > 1

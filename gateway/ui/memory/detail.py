@@ -23,12 +23,14 @@ from gateway.ui.components import (
     icon_button,
     identifier,
     moment,
+    refill,
     score_bar,
     scroller,
     text,
 )
-from gateway.ui.i18n import Localizer
 from gateway.ui.memory.results import MARKDOWN, KemItem, ScoreShares, content_of, show_state
+from gateway.ui.memory.usage import show_usage, usage_of
+from gateway.ui.page_session import PageSession
 from gateway.ui.rich_text import highlight, markdown, show_text, text_diff
 from gateway.ui.svg import icon
 from mindbus.sdk.kem_filters import format_value
@@ -89,10 +91,10 @@ _PICTURES = {"message": "chat", "fragment": "chat", "artifact": "file", "task": 
 
 class KemDetail(Drawer):
     def __init__(
-        self, i18n: Localizer, place: Element, close: Callable[[], Any], pick: Callable[[str, str], Any]
+        self, session: PageSession, place: Element, close: Callable[[], Any], pick: Callable[[str, str], Any]
     ) -> None:
         super().__init__(place)
-        self.i18n, self._close, self._pick = i18n, close, pick
+        self.session, self.i18n, self._close, self._pick = session, session.i18n, close, pick
 
     def show(self, hit: KemItem) -> None:
         with self.open(hit.kem.id):
@@ -103,6 +105,7 @@ class KemDetail(Drawer):
                     self._why(hit)
                 self._origin(hit.kem)
                 self._stored(hit.kem)
+                self._usage(hit.kem)
 
     def show_empty(self) -> None:
         with self.open(self.i18n("memory.not_there")), box("mb-drawer-part"):
@@ -164,6 +167,17 @@ class KemDetail(Drawer):
             score_bar((share, colour))
             text(i18n.number(share, 2), "mb-num mb-strong")
             attributes(text(note, "mb-meta mb-ell"), title=note)
+
+    def _usage(self, kem: Kem) -> None:
+        """Versions and use, read when they are asked for: the timeline may be long."""
+
+        async def load() -> None:
+            usage = await usage_of(self.session.backend, kem)
+            with refill(place):
+                show_usage(self.session, kem, usage)
+
+        with box("mb-drawer-part", "section") as place:
+            button(self.i18n("memory.show_usage"), lambda: self.session.attempt(load()), "mb-small", "clock")
 
     def _origin(self, kem: Kem) -> None:
         i18n = self.i18n

@@ -65,7 +65,7 @@ class MemoryScreen:
             self._changes = box("mb-memory-main mb-scroll")
             self.change_list = ChangeList(session.i18n, self._changes, self.choose)
             drawer = box("mb-drawer mb-sheet mb-hidden", "aside")
-            self.detail = KemDetail(session.i18n, drawer, lambda: self.choose(None), self._pick)
+            self.detail = KemDetail(session, drawer, lambda: self.choose(None), self._pick)
         self._turn(self._view)
 
     def _answer(self) -> None:

@@ -1,12 +1,13 @@
 """The artifact screen and the artifact panel: preview, manifest, versions, lineage."""
 
 import asyncio
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from nicegui import ui
 from nicegui.element import Element
 
 from bus_schema.artifacts import Manifest
+from bus_schema.kem import Kem
 from bus_schema.storage import GetLineage, GetVersions, Versions
 from gateway.api.artifacts import artifact_preview
 from gateway.ui.components import (
@@ -21,14 +22,20 @@ from gateway.ui.components import (
     show_if,
     text,
 )
+from gateway.ui.graph import Graph, drawing_of
 from gateway.ui.page_session import PageSession
 from gateway.ui.rich_text import as_html, json_view, markdown
-from gateway.ui.runs.lineage import Graph, artifact_url, drawing_of, node_of
+from gateway.ui.runs.lineage import artifact_url, node_of
 from gateway.ui.sections import EXPECTED_ERRORS, ScreenSection, show_error
 from gateway.ui.svg import icon
+from language.markdown import plain_document
+from mindbus.sdk.kem_filters import condition, query_from
 from mindbus.sdk.preview import Preview
 
-_MAX_LINES = 2000
+_MAX_LINES, _MAX_UNITS = 2000, 50
+# Metadata of units that were made from an artifact.
+_ARTIFACT_KEY = "artifact_id"
+UsedIn = tuple[list[Manifest], list[Kem]]
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _AT_ONCE_BYTES = 1024 * 1024
 
@@ -49,6 +56,7 @@ class ArtifactPanel:
             manifest = await backend.artifacts.manifest(artifact_id, trace=trace)
             versions = await backend.bus.request(GetVersions(artifact_id=artifact_id), trace=trace)
             preview = await artifact_preview(backend, artifact_id, _MAX_LINES, trace)
+            used_in = await self._used_in(manifest, trace)
             # A long document is laid out, and kept, aside: nobody else waits for it.
             await asyncio.to_thread(as_html, preview.text)
         except EXPECTED_ERRORS as error:
@@ -57,13 +65,26 @@ class ArtifactPanel:
             return
         self._shown = artifact_id
         with self.place:
-            self._draw(manifest, versions, preview)
+            self._draw(manifest, versions, preview, used_in)
 
-    def _draw(self, manifest: Manifest, versions: Versions, preview: Preview) -> None:
+    async def _used_in(self, manifest: Manifest, trace: str | None) -> UsedIn:
+        """What was made of the artifact: artifacts, and units of memory as far as the account may read them."""
+        backend = self.session.backend
+        query = GetLineage(artifact_id=manifest.id, direction="down", depth=1)
+        lineage = await backend.bus.request(query, trace=trace)
+        try:
+            found = await backend.memory().search(query_from(condition(_ARTIFACT_KEY, manifest.id)), limit=_MAX_UNITS)
+            kems = [item.kem for item in found.items]
+        except EXPECTED_ERRORS:
+            # Memory may be away; the artifact is here all the same.
+            kems = []
+        return [each for each in lineage.nodes if each.id != manifest.id], kems
+
+    def _draw(self, manifest: Manifest, versions: Versions, preview: Preview, used_in: UsedIn) -> None:
         i18n = self.session.i18n
         self._head(manifest)
         with box("mb-tabs"):
-            tabs = ("preview", "manifest", "versions")
+            tabs = ("preview", "manifest", "versions", "used_in")
             bodies: dict[str, Element] = {}
 
             def choose(chosen: str) -> None:
@@ -84,6 +105,8 @@ class ArtifactPanel:
             json_view(manifest.model_dump(mode="json", exclude_none=True))
         with bodies["versions"]:
             self._versions(versions)
+        with bodies["used_in"]:
+            self._show_used_in(manifest, used_in)
         choose("preview")
 
     def _head(self, manifest: Manifest) -> None:
@@ -119,6 +142,28 @@ class ArtifactPanel:
                 identifier(i18n, version.id, artifact_url(version.id, version.trace_id))
                 text(version.created_by, "mb-meta mb-ell mb-grow")
                 moment(i18n, version.created_at, i18n.time(version.created_at))
+
+    def _show_used_in(self, manifest: Manifest, used_in: UsedIn) -> None:
+        i18n, (artifacts, kems) = self.session.i18n, used_in
+        for each in artifacts:
+            with box("mb-line-x mb-version"):
+                icon("file", "mb-i14 mb-t3")
+                identifier(i18n, each.id, artifact_url(each.id, each.trace_id))
+                text(f"{each.artifact_type} v{each.version} · {each.created_by}", "mb-meta mb-ell mb-grow")
+                moment(i18n, each.created_at, i18n.time(each.created_at))
+        for kem in kems:
+            with box("mb-line-x mb-version"):
+                icon("memory", "mb-i14 mb-kem-colour")
+                anchor(f"/memory?{urlencode({'kem': kem.id})}", i18n("artifact.unit"))
+                text(plain_document(kem.content or ""), "mb-meta mb-ell mb-grow")
+        talk = manifest.trace_id.removeprefix("conv_")
+        if talk != manifest.trace_id:
+            with box("mb-line-x mb-version"):
+                icon("chat", "mb-i14 mb-t3")
+                name = self.session.backend.names.of(talk)
+                anchor(f"/chat?{urlencode({'with': talk})}", i18n("artifact.dialogue", user=name))
+        elif not (artifacts or kems):
+            text(i18n("artifact.not_used"), "mb-meta", "p")
 
 
 def _address(manifest: Manifest) -> str:

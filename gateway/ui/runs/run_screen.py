@@ -26,11 +26,12 @@ from gateway.ui.components import (
     tag,
     text,
 )
+from gateway.ui.graph import drawing_of
 from gateway.ui.model_calls import show_calls
 from gateway.ui.page_session import PageSession
 from gateway.ui.runs.artifact_screen import ArtifactPanel
 from gateway.ui.runs.control import RunControls
-from gateway.ui.runs.lineage import drawing_of, graph_of_run
+from gateway.ui.runs.lineage import graph_of_run
 from gateway.ui.runs.steps import OVER, STATUS_COLOURS, StepList
 from gateway.ui.sections import ScreenSection
 

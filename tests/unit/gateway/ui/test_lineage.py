@@ -2,7 +2,7 @@
 
 import re
 
-from gateway.ui.runs.lineage import Graph, Node, drawing_of
+from gateway.ui.graph import Graph, Node, drawing_of
 
 
 def node(name: str, title: str = "draft") -> Node:
@@ -15,7 +15,7 @@ def graph(*edges: tuple[str, str]) -> Graph:
 
 
 def left_of(drawing: str, name: str) -> float:
-    found = re.search(rf'<title>{name}</title><rect x="([\d.]+)"', drawing)
+    found = re.search(rf'<title>draft\n{name}</title><rect x="([\d.]+)"', drawing)
     assert found is not None
     return float(found.group(1))
 
