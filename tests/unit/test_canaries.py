@@ -9,13 +9,13 @@ from mindbus.logs import configure_logs, logger
 from tests.canaries import GUARDED, require_none, require_none_in_files
 from tests.command_line import Shell
 
-SECRET = GUARDED["MINDBUS_QDRANT_API_KEY"]
+SECRET = GUARDED["MINDBUS_EMBEDDING_API_KEY"]
 
 
 def test_every_test_and_every_command_has_them(tmp_path: Path) -> None:
     settings = FleetSettings()
 
-    assert [settings.qdrant_api_key, settings.embedding_api_key, settings.oidc_client_secret] == [*GUARDED.values()]
+    assert [settings.embedding_api_key, settings.oidc_client_secret] == [*GUARDED.values()]
     assert Shell(tmp_path).environment().items() >= GUARDED.items()
 
 
