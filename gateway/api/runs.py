@@ -33,6 +33,8 @@ from mindbus.sdk.transfers import NewArtifact, PutOptions
 router = APIRouter(tags=["runs"])
 
 _BRIEF_CONTENT_TYPE = "text/markdown"
+# Cards within cards, as many levels as a run allows.
+_DEEPEST = 5
 
 
 class StartRunRequest(BaseModel):
@@ -187,9 +189,15 @@ async def cards() -> list[str]:
     return list(card_names())
 
 
-def parameters_of(card_name: str) -> dict[str, Parameter]:
-    """Parameters that a card asks for, by name."""
-    return Card.model_validate(yaml.safe_load(shipped_file("cards", card_name))).parameters
+def parameters_of(card_name: str, depth: int = 0) -> dict[str, Parameter]:
+    """Parameters that a card and the cards among its steps ask for, by name; of one name, the outer card's."""
+    card = Card.model_validate(yaml.safe_load(shipped_file("cards", card_name)))
+    inner: dict[str, Parameter] = {}
+    for step in card.steps:
+        # A circle of cards is refused when the run is started.
+        if step.card is not None and depth < _DEEPEST and step.card in card_names():
+            inner |= parameters_of(step.card, depth + 1)
+    return inner | card.parameters
 
 
 def card_names() -> tuple[str, ...]:

@@ -263,7 +263,7 @@ def show_priority(i18n: Localizer, explained: ExplainedEpisode) -> None:
 
 
 def show_links(i18n: Localizer, links: Graph, chosen: str) -> None:
-    """What the episode continues, and what speaks of the same matter, as a graph; nothing where there is neither."""
+    """Graph of what the episode continues and of what has the same subject; nothing where there is neither."""
     if not links.edges:
         return
     label = i18n("episodes.links")

@@ -68,7 +68,7 @@ class ArtifactPanel:
             self._draw(manifest, versions, preview, used_in)
 
     async def _used_in(self, manifest: Manifest, trace: str | None) -> UsedIn:
-        """What was made of the artifact: artifacts, and units of memory as far as the account may read them."""
+        """Artifacts made of it, and units of memory that the account may read."""
         backend = self.session.backend
         query = GetLineage(artifact_id=manifest.id, direction="down", depth=1)
         lineage = await backend.bus.request(query, trace=trace)
