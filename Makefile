@@ -6,7 +6,7 @@ BRIEF ?=
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-to-run setup-tests demo test check check-code check-tests up down compose-smoke proof chaos floors bench profile docs docs-serve dist audit screenshots
+.PHONY: help setup setup-to-run setup-tests demo test check check-code check-tests up down compose-smoke proof chaos floors bench profile docs docs-serve dist audit screenshots readme-pictures
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ check-tests:
 
 screenshots: setup-tests ## A picture of every screen, empty, full, without the gateway: make screenshots [ONLY=fleet,chat]
 	$(BIN)/python -m tests.browser.screenshots $(if $(ONLY),--only $(ONLY))
+
+readme-pictures: setup-tests ## Make the pictures of README.md anew
+	$(BIN)/python -m tests.browser.screenshots --readme
 
 up: setup-to-run ## Start RabbitMQ and the workers in the background
 	@$(BIN)/mindbus up -d

@@ -8,8 +8,10 @@ import signal
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import Browser, Page, TimeoutError, sync_playwright
 
 from tests.browser.conftest import App, app_of
@@ -19,6 +21,7 @@ from tests.command_line import Shell
 
 FOLDER = Path("build/screenshots")
 _ROOT = Path(__file__).parents[2]
+_README = _ROOT / "docs/images"
 _PHONE_AND_DESK = tuple(
     Looks(theme, language, size) for size in SIZES for theme in ("dark", "light") for language in ("en", "ru")
 )
@@ -92,7 +95,7 @@ def take_lost(browser: Browser, app: App, paths: dict[str, str]) -> None:
         for name, path in paths.items():
             page = context.new_page()
             page.goto(path)
-            page.locator("[data-drawn]").wait_for()
+            page.locator("[data-drawn]").wait_for(timeout=90_000)
             opened.append((page, name, each))
     for process, arguments in app.shell.processes().items():
         if "worker" in arguments and "gateway" in arguments:
@@ -101,6 +104,25 @@ def take_lost(browser: Browser, app: App, paths: dict[str, str]) -> None:
         page.bring_to_front()
         page.locator(".mb-lost-banner").wait_for(timeout=30_000)
         _keep(page, "gateway-gone", name, each)
+
+
+def picture_for_readme(browser: Browser, folder: Path) -> None:
+    """The screen of a run that has ended, for README.md and README.ru.md: light and dark, in at most 256 colours."""
+    with fleet(folder) as app:
+        for language in ("en", "ru"):
+            brief = _ROOT / f"config/briefs/{language}.md"
+            run = app.shell.json("process", "run", "article", "--input", str(brief), spawned=True)
+            for theme in ("light", "dark"):
+                with looking(browser, app.url, Looks(theme, language)) as page:
+                    page.goto(f"/runs/{run['run_id']}")
+                    page.locator(".mb-artifact-chip").last.click()
+                    page.locator(".mb-document").wait_for()
+                    _settle(page)
+                    _README.mkdir(parents=True, exist_ok=True)
+                    picture = Image.open(BytesIO(page.screenshot()))
+                    path = _README / f"run-{theme}-{language}.png"
+                    picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+                    print(path, path.stat().st_size)
 
 
 def _settle(page: Page) -> None:
@@ -122,7 +144,14 @@ def _keep(page: Page, state: str, name: str, looks: Looks) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.browser.screenshots", description=__doc__)
     parser.add_argument("--only", default="", help="names of screens, separated by commas")
+    parser.add_argument("--readme", action="store_true", help="the pictures of README.md alone, which are committed")
     options = parser.parse_args(arguments)
+    if options.readme:
+        with tempfile.TemporaryDirectory(prefix="mindbus-screens-") as name, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium(), args=list(ARGUMENTS))
+            picture_for_readme(browser, Path(name))
+            browser.close()
+        return
     wanted = [name for name in _SCREENS if name in (options.only.split(",") if options.only else _SCREENS)]
     empty = {name: f"/{name}" for name in wanted}
     with tempfile.TemporaryDirectory(prefix="mindbus-screens-") as name, sync_playwright() as playwright:

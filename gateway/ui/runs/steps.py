@@ -37,6 +37,8 @@ _BY = {True: "step.approved_by", False: "step.rejected_by", None: "step.by"}
 _NOBODY = "orchestrator"
 _ARTIFACT = "art_"
 _MARKS = 5
+# A scale of minutes and seconds says nothing of a run that is over so soon.
+_SHORT_S = 10
 _MISBEHAVIOURS = 3
 
 
@@ -80,9 +82,11 @@ class StepList:
 
     def show(self, run: Run, notes: Mapping[str, str], now: datetime, selected: str) -> None:
         ends = run.finished_at or now
+        total_s = (ends - run.started_at).total_seconds()
+        written = self.i18n.seconds if total_s < _SHORT_S else self.i18n.clock
         with refill(self._scale):
             for part in range(_MARKS):
-                text(self.i18n.clock((ends - run.started_at).total_seconds() * part / (_MARKS - 1)), "mb-num")
+                text(written(total_s * part / (_MARKS - 1)), "mb-num")
         self._rows.show(
             (step.step_id, StepItem(run, step, ends, now, notes.get(step.step_id, ""), selected))
             for step in run.steps_in_order

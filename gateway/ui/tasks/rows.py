@@ -14,6 +14,7 @@ from gateway.ui.rows import RedrawnRow, Rows
 from gateway.ui.svg import icon
 
 _WEEK = timedelta(days=7)
+_GROUPS = ("", "overdue", "today", "tomorrow", "week", "later", "undated")
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,9 @@ class TaskRows:
     def show(self, tasks: list[Task], undoable: Mapping[str, float], *, has_groups: bool) -> None:
         now = datetime.now(UTC)
         rows: dict[str, TaskItem] = {}
-        for task in tasks:
-            group = due_group(self.i18n, task, now) if has_groups else ""
+        grouped = [(due_group(self.i18n, task, now) if has_groups else "", task) for task in tasks]
+        # A day ends where its user lives, a moment is the viewer's: by time alone tomorrow may come before today.
+        for group, task in sorted(grouped, key=lambda pair: _GROUPS.index(pair[0])):
             if group:
                 rows.setdefault(f"group {group}", TaskItem(group))
             rows[task.task_id] = TaskItem(group, task, due_text(self.i18n, task, now), task.task_id in undoable)

@@ -231,7 +231,10 @@ async def _people(session: PageSession) -> dict[str, str]:
     bus = session.backend.bus
     people: dict[str, str] = {}
     try:
-        people |= {item.user_id: item.user_id for item in (await session.backend.dialogues(_MOST_PEOPLE)).items}
+        people |= {
+            item.user_id: session.backend.names.of(item.user_id)
+            for item in (await session.backend.dialogues(_MOST_PEOPLE)).items
+        }
         people |= {user.user_id: user.name for user in (await bus.request(ListUsers(limit=_MOST_PEOPLE))).items}
     except EXPECTED_ERRORS as error:
         session.say(error_text(session.i18n, error))
