@@ -341,7 +341,7 @@ async def test_without_its_vectors_it_does_not_start_until_they_are_made_anew(
 
 
 async def test_a_qdrant_that_does_not_answer_is_said_at_the_start(settings: FleetSettings) -> None:
-    away = settings.model_copy(update={"qdrant_url": "http://127.0.0.1:9"})
+    away = settings.model_copy(update={"qdrant_url": "http://127.0.0.1:9", "qdrant_api_key": None})
     database = database_of(away)
 
     with pytest.raises(IndexAway, match="Qdrant"):

@@ -73,6 +73,15 @@ async def test_a_pack_of_what_has_changed_meanwhile_is_a_conflict(archive: Archi
     assert (await archive.episode(episode_id)).layer is Layer.HOT
 
 
+async def test_a_pack_that_no_longer_holds_since_more_was_said_is_a_conflict(archive: Archive) -> None:
+    episode_id = await an_episode(archive)
+    proposal = await archive.proposal(episode_id)
+    await archive.record(said("We have decided: Maria from Berlin moves to Lisbon in May."))
+
+    with pytest.raises(EpisodeHasChanged):
+        await archive.apply(proposal)
+
+
 async def test_the_same_pack_again_changes_nothing(archive: Archive) -> None:
     proposal = await archive.proposal(await an_episode(archive))
     head, _ = await archive.apply(proposal)
