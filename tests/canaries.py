@@ -13,8 +13,7 @@ def canary(name: str) -> str:
 
 
 GUARDED = {
-    f"MINDBUS_{name}": canary(name.lower().replace("_", "-"))
-    for name in ("EMBEDDING_API_KEY", "OIDC_CLIENT_SECRET")
+    f"MINDBUS_{name}": canary(name.lower().replace("_", "-")) for name in ("EMBEDDING_API_KEY", "OIDC_CLIENT_SECRET")
 }
 """Secrets that every test has, since they change nothing by themselves; of the others test_secrets_stay_out has all."""
 
