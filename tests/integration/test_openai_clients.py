@@ -1,6 +1,9 @@
 """OpenAI's own client in front of the dialogue, a role and a sub-agent."""
 
 import asyncio
+import os
+import re
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +22,7 @@ from tests.installed import FLEET
 from tests.llm_server import HangsUp, LlmServer, Reply, Says, Stalls
 
 pytestmark = pytest.mark.rabbit
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "openai-clients.md"
 TALK = ("storage", "history", "dialogue")
 
 
@@ -77,6 +81,18 @@ async def test_chat_completions(broker: Broker, vhost_url: str, migrated_folder:
         ]
         assert [each.choices[0].message.content for each in twice] == ["Once.", "Once."]
         assert len(model.requests) == 3
+
+
+async def test_the_program_of_the_guide(broker: Broker, vhost_url: str, migrated_folder: Path) -> None:
+    (program,) = re.findall(r"```python\n(.+?)```", GUIDE.read_text(), re.S)
+    told, workers = Says("Nothing is due today."), (*TALK, "task_manager")
+    async with talking(broker, vhost_url, migrated_folder, told, workers=workers) as (gateway, settings, _):
+        token = accounts_of(settings).add("anna", AccessRole.USER)
+        environment = {"OPENAI_BASE_URL": f"{gateway.worker.url}/v1", "OPENAI_API_KEY": token}
+        running = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", program), env={**os.environ, **environment}, stdout=asyncio.subprocess.PIPE
+        )
+        assert (await running.communicate())[0] == b"Nothing is due today.\n"
 
 
 async def test_what_is_refused(broker: Broker, vhost_url: str, migrated_folder: Path) -> None:
