@@ -1,5 +1,6 @@
 """The command `mcp`: memory, artifacts, runs and tasks for an MCP client, over standard input and output."""
 
+from contextlib import nullcontext
 from importlib.util import find_spec
 
 import typer
@@ -31,11 +32,14 @@ def mcp(acting: AsNamed = LOCAL_USER) -> None:
 
 async def _serve(identity: str) -> None:
     # Imported here: the library is an extra, and takes a second.
-    from mindbus.integrations.mcp.participant import Participant, kept_open, of_one
+    from mindbus.integrations.mcp.participant import Participant, of_one
     from mindbus.integrations.mcp.server import MindBusServer, cards_over
 
     settings = read_settings()
     answer_s = settings.llm_timeout_s + settings.subagent_timeout_s + settings.request_timeout_s
-    async with on_the_bus(identity, settings, goes_on=None) as bus, open_artifacts(bus, settings) as artifacts:
-        participant = Participant(bus, lambda: kept_open(artifacts), answer_s)
+    async with (
+        on_the_bus(identity, settings, goes_on=None, speaks=True) as bus,
+        open_artifacts(bus, settings) as artifacts,
+    ):
+        participant = Participant(bus, lambda: nullcontext(artifacts), answer_s)
         await MindBusServer(of_one(participant), cards_over(bus)).run_stdio_async()

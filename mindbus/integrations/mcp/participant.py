@@ -1,7 +1,7 @@
 """Participant behind an MCP client: whose bus and artifacts its tools use, and what its tools may tell of a failure."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -65,9 +65,3 @@ def told(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
             raise ToolError(without_secrets(text)) from error
 
     return telling
-
-
-@asynccontextmanager
-async def kept_open(artifacts: Artifacts) -> AsyncIterator[Artifacts]:
-    """Artifacts that somebody else has opened and closes."""
-    yield artifacts

@@ -14,7 +14,7 @@ from mindbus.integrations.mcp.artifacts import ARTIFACT_URI, ArtifactTools
 from mindbus.integrations.mcp.commands import CommandTools
 from mindbus.integrations.mcp.conversations import ConversationTools
 from mindbus.integrations.mcp.participant import ParticipantOf, told
-from mindbus.integrations.mcp.runs import RunTools
+from mindbus.integrations.mcp.runs import CARD_TOOL, RunTools
 from mindbus.integrations.mcp.shared_memory import SharedMemoryTools
 from mindbus.integrations.mcp.tasks import PersonalTaskTools
 from mindbus.logs import logger
@@ -29,7 +29,6 @@ process_status; where a step is waiting for a person, ask them, then process_ans
 """
 _CARDS_FOR_S = 30.0
 _CARDS_WITHIN_S = 5.0
-_CARD_TOOL = "run_"
 
 CardSource = Callable[[], Awaitable[Sequence[CardHead]]]
 
@@ -71,7 +70,7 @@ class MindBusServer(MCPServer[Any]):
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """As of the library; a client may know a card's tool from an earlier connection."""
-        if name.startswith(_CARD_TOOL) and name not in self._card_tools:
+        if name.startswith(CARD_TOOL) and name not in self._card_tools:
             await self._look_at_cards()
         return await super().call_tool(name, arguments, context)
 
@@ -90,7 +89,7 @@ class MindBusServer(MCPServer[Any]):
             if card.problem:
                 logger().warning("no tool for a card", card=card.name, reason=card.problem)
                 continue
-            name = f"{_CARD_TOOL}{card.name}"
+            name = f"{CARD_TOOL}{card.name}"
             self.add_tool(told(self._runs.start_of(card)), name=name)
             self._card_tools.add(name)
         self._cards_until = monotonic() + _CARDS_FOR_S
