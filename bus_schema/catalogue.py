@@ -40,6 +40,16 @@ def commands() -> list[type[Command]]:  # type: ignore[type-arg]  # of any resul
     return [message for message in _ours() if issubclass(message, Command)]
 
 
+def commands_by_name() -> dict[str, type[Command]]:  # type: ignore[type-arg]  # of any result
+    """The same by their short names, such as `storage.get_artifact`; of several versions the last."""
+    return {".".join(command.wire.type.split(".")[2:4]): command for command in commands()}
+
+
+def summary_of(message: type[Message]) -> str:
+    """The first paragraph of what a message says of itself."""
+    return (message.__doc__ or "").strip().split("\n\n")[0]
+
+
 def events() -> list[type[Event]]:
     """All events, by wire type."""
     return [message for message in _ours() if issubclass(message, Event)]

@@ -15,7 +15,7 @@ from bus_schema.replies import Code
 from gateway import signed_files
 from gateway.access_control import HEALTH, OPENAI, AccessControl, BodyLimit
 from gateway.access_tokens import AccessKeys, Throttle
-from gateway.api import artifacts, dialogues, episodes, fleet, memory, model_calls, runs, sim, tasks, timeline
+from gateway.api import artifacts, commands, dialogues, episodes, fleet, memory, model_calls, runs, sim, tasks, timeline
 from gateway.backend import Backend
 from gateway.event_streams import EventStreams
 from gateway.login import login_routes
@@ -33,7 +33,7 @@ _DESCRIPTION = "The HTTP API of MindBus. Errors are `application/problem+json`; 
 _CODES = {401: Code.UNAUTHORIZED, 403: Code.UNAUTHORIZED, 404: Code.NOT_FOUND}
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 _PROBLEM = {"model": Problem, "description": "The reason, as `application/problem+json`."}
-_RESOURCES = (dialogues, timeline, runs, model_calls, artifacts, memory, episodes, fleet, sim, tasks)
+_RESOURCES = (dialogues, timeline, runs, model_calls, artifacts, memory, episodes, fleet, sim, tasks, commands)
 
 
 class _DescribedApp(FastAPI):

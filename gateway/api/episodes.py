@@ -1,4 +1,4 @@
-"""Long-term memory over HTTP: list, search, explain, pack, unpack and anchor episodes."""
+"""Long-term memory over HTTP: record, list, search, explain, pack, unpack and anchor episodes."""
 
 from typing import Annotated, Final, Literal
 
@@ -7,7 +7,18 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from bus_schema.episodes import AnchorReason, EpisodeHead, EpisodeId, HotContent, Layer
 from bus_schema.identities import UserId
-from bus_schema.lsm import MAX_PAGE, EpisodePage, ListEpisodes, SetAnchor, Tag, UnpackEpisode
+from bus_schema.lsm import (
+    MAX_PAGE,
+    MAX_RECORDED,
+    EpisodePage,
+    ListEpisodes,
+    Recorded,
+    RecordExchange,
+    SaidMessage,
+    SetAnchor,
+    Tag,
+    UnpackEpisode,
+)
 from bus_schema.lsm_search import MAX_BUDGET_WORDS, MAX_QUERY_CHARS, FoundEpisodes, SearchEpisodes
 from bus_schema.lsm_statistics import (
     EpisodeStats,
@@ -57,6 +68,14 @@ class EpisodeSearchParams(BaseModel):
     explain: bool = False
 
 
+class RecordRequest(BaseModel):
+    """Messages of a conversation that was held elsewhere, in order of time; one with a known id is not added again."""
+
+    model_config = ConfigDict(extra="forbid")
+    chat: UserId
+    messages: tuple[SaidMessage, ...] = Field(min_length=1, max_length=MAX_RECORDED)
+
+
 class AnchorRequest(BaseModel):
     """Set or remove an anchor, with the reason."""
 
@@ -70,6 +89,13 @@ class PackRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     to: Literal[Layer.WARM, Layer.COLD] = Layer.WARM
+
+
+@router.post("/episodes/messages")
+async def record(body: RecordRequest, backend: BackendDependency) -> Recorded:
+    """Add what a user and an assistant have said to that user's long-term memory."""
+    command = RecordExchange(chat_id=body.chat, messages=body.messages)
+    return await backend.acting_as(body.chat).request(command)
 
 
 @router.get("/episodes")

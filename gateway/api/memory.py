@@ -1,4 +1,4 @@
-"""Shared memory over HTTP: search, facets, statistics, a stream of changes."""
+"""Shared memory over HTTP: add, search, change, delete, facets, statistics, a stream of changes."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -9,9 +9,10 @@ from fastapi.responses import Response
 from fastapi.sse import format_sse_event
 from pydantic import BaseModel, ConfigDict, Field
 
-from bus_schema.glm import MAX_PAGE, FoundKem, KemPage, MemoryStats
+from bus_schema.artifacts import ContentType
+from bus_schema.glm import MAX_PAGE, DeleteKem, FoundKem, KemChanges, KemPage, MemoryStats, StoreKem, UpdateKem
 from bus_schema.identities import KemId, UserId
-from bus_schema.kem import Kem
+from bus_schema.kem import Content, Kem, KemDraft, KemVisibility, Metadata, People
 from bus_schema.kem_match import facets as facets_in
 from bus_schema.kem_query import KemQuery, OrderBy
 from gateway.backend import BackendDependency
@@ -44,6 +45,17 @@ class Facets(BaseModel):
     metadata: dict[str, list[FacetValue]]
 
 
+class NewUnit(BaseModel):
+    """A unit to be stored."""
+
+    model_config = ConfigDict(extra="forbid")
+    content: Content
+    content_type: ContentType = "text/plain"
+    metadata: Metadata = Field(default={})
+    visibility: KemVisibility = "private"
+    readers: People = ()
+
+
 class KemSearchParams(BaseModel):
     """Conditions of a search; all that are given must hold."""
 
@@ -71,6 +83,26 @@ async def search(params: Annotated[KemPageParams, Query()], backend: BackendDepe
     page = await memory.search(params.query(), params.cursor, params.limit, explain=params.explain)
     items = tuple(item.model_copy(update={"kem": _without_vector(item.kem)}) for item in page.items)
     return page.model_copy(update={"items": items})
+
+
+@router.post("/memory/kems", status_code=201)
+async def add(unit: NewUnit, response: Response, backend: BackendDependency) -> Kem:
+    """Store a unit as whoever is signed in; it is private unless its visibility says otherwise."""
+    kem = await backend.bus.request(StoreKem(kem=KemDraft(**unit.model_dump())))
+    response.headers["Location"] = f"/api/memory/kems/{kem.id}"
+    return _without_vector(kem)
+
+
+@router.patch("/memory/kems/{kem_id}")
+async def change(kem_id: Annotated[KemId, Path()], changes: KemChanges, backend: BackendDependency) -> Kem:
+    """Change a unit in part; what is not given stays."""
+    return _without_vector(await backend.bus.request(UpdateKem(kem_id=kem_id, changes=changes)))
+
+
+@router.delete("/memory/kems/{kem_id}", status_code=204)
+async def delete(kem_id: Annotated[KemId, Path()], backend: BackendDependency) -> None:
+    """Delete a unit for good."""
+    await backend.bus.request(DeleteKem(kem_id=kem_id))
 
 
 @router.get("/memory/kems/{kem_id}")

@@ -44,6 +44,8 @@ OTHERS: dict[tuple[str, str], tuple[int, int, int]] = {
     ("GET", "/api/memory/changes?user=boris"): (403, 0, 403),
     ("GET", "/api/episodes?chat=boris"): (403, 200, 403),
     ("GET", "/api/episodes"): (403, 200, 403),
+    ("POST", "/api/episodes/messages"): (403, 200, 403),
+    ("POST", "/api/commands/storage.collect_garbage"): (403, 200, 403),
     ("GET", "/api/episodes/search?q=salary&chat=boris"): (403, 200, 403),
     ("GET", "/api/workers"): (403, 200, 403),
     ("GET", "/api/queues"): (403, 200, 403),
@@ -54,6 +56,11 @@ OTHERS: dict[tuple[str, str], tuple[int, int, int]] = {
     ("POST", "/api/sim/stop"): (403, 404, 403),
 }
 BODIES: Mapping[str, Any] = {
+    "/api/episodes/messages": {
+        "chat": "boris",
+        "messages": [{"role": "user", "content": SECRET, "time": "2026-03-10T09:00:00Z"}],
+    },
+    "/api/commands/storage.collect_garbage": {"dry_run": True},
     "/api/dialogues/boris/messages": {"message": SECRET},
     "/api/tasks": {"user": "boris", "text": "pay the bill"},
     "/api/dead-letters/storage/drop": {"all": True},

@@ -157,3 +157,41 @@ async def test_without_memory_the_gateway_says_so(settings: FleetSettings) -> No
     async with serving(settings=settings) as gateway:
         for path in ("kems", "kems/kem_1", "facets", "stats"):
             assert (await gateway.no("GET", f"/api/memory/{path}"))[:2] == (503, "unavailable")
+
+
+async def test_units_are_added_changed_and_deleted(gateway: Served) -> None:
+    new = {"content": "The release is in March.", "metadata": {"kind": "plan"}}
+    answer = await gateway.http.post("/api/memory/kems", json=new)
+    unit = answer.json()
+    assert (answer.status_code, answer.headers["location"]) == (201, f"/api/memory/kems/{unit['id']}")
+    assert (unit["visibility"], unit["owner"]) == ("private", "user.local")
+
+    path = f"/api/memory/kems/{unit['id']}"
+    changed = await gateway.ok("PATCH", path, json={"content": "The release is in May."})
+    assert (changed["content"], changed["metadata"], changed["version"]) == (
+        "The release is in May.",
+        new["metadata"],
+        2,
+    )
+    assert (await gateway.no("PATCH", path, json={}))[:2] == (422, "invalid")
+    assert (await gateway.no("POST", "/api/memory/kems", json={"metadata": {}}))[0] == 422
+
+    assert (await gateway.http.delete(path)).status_code == 204
+    assert (await gateway.no("GET", path))[:2] == (404, "not_found")
+    assert (await gateway.no("DELETE", path))[:2] == (404, "not_found")
+
+
+async def test_any_command_is_sent_once_under_its_key(gateway: Served) -> None:
+    names = {each["name"] for each in await gateway.ok("GET", "/api/commands")}
+    assert {"storage.get_artifact", "swm.increment_counter", "glm.store_kem"} <= names
+    assert "kem" in (await gateway.ok("GET", "/api/commands/glm.store_kem"))["required"]
+
+    stored = {"kem": {"content": "The roof in Riga leaks."}}
+    once = {"Idempotency-Key": "k-1"}
+    twice = [await gateway.ok("POST", "/api/commands/glm.store_kem", json=stored, headers=once) for _ in range(2)]
+    assert twice[0] == twice[1]
+    assert await ids(gateway) == [twice[0]["id"]]
+
+    assert (await gateway.no("POST", "/api/commands/glm.store_kem", json={}))[:2] == (422, "invalid")
+    assert (await gateway.no("POST", "/api/commands/no.such", json={}))[:2] == (404, "not_found")
+    assert (await gateway.no("GET", "/api/commands/no.such"))[:2] == (404, "not_found")

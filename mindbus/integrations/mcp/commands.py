@@ -6,8 +6,8 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import BaseModel, Field
 
-import bus_schema.catalogue  # noqa: F401  # defines every message
-from bus_schema.messages import Command, Event, Message, known_types
+from bus_schema.catalogue import commands_by_name, summary_of
+from bus_schema.messages import Command
 from mindbus.integrations.mcp.participant import ParticipantOf
 
 CommandName = Annotated[str, Field(description="Such as storage.get_artifact; command_list knows them.")]
@@ -31,8 +31,8 @@ class CommandTools:
     ) -> list[CommandHead]:
         """List the commands that the bus knows, for what no other tool does."""
         return [
-            CommandHead(name=name, summary=_summary(kind))
-            for name, kind in sorted(_commands().items())
+            CommandHead(name=name, summary=summary_of(kind))
+            for name, kind in commands_by_name().items()
             if name.startswith(f"{domain}." if domain else "")
         ]
 
@@ -53,21 +53,8 @@ class CommandTools:
         return answer.model_dump(mode="json")
 
 
-def _commands() -> dict[str, type[Command[Any]]]:
-    kinds = known_types().values()
-    return {_name(kind): kind for kind in kinds if issubclass(kind, Command) and not issubclass(kind, Event)}
-
-
 def _command(name: str) -> type[Command[Any]]:
     try:
-        return _commands()[name]
+        return commands_by_name()[name]
     except KeyError:
         raise ToolError(f"there is no command {name!r}; command_list shows them") from None
-
-
-def _name(kind: type[Message]) -> str:
-    return ".".join(kind.wire.type.split(".")[2:4])
-
-
-def _summary(kind: type[Message]) -> str:
-    return (kind.__doc__ or "").strip().split("\n\n")[0]

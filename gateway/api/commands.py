@@ -1,0 +1,64 @@
+"""Any command over HTTP: which there are, what they take, send one."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from bus_schema.artifacts import TraceId
+from bus_schema.catalogue import commands_by_name, summary_of
+from bus_schema.ids import derived
+from bus_schema.messages import Command
+from bus_schema.replies import Code
+from gateway.backend import BackendDependency
+from mindbus.errors import Rejected
+
+router = APIRouter(tags=["commands"])
+
+CommandName = Annotated[str, Path(pattern=r"^[a-z_]+\.[a-z_]+$", description="Such as `storage.get_artifact`.")]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", min_length=1, max_length=256, description="The same key is the same message."),
+]
+
+
+class CommandSummary(BaseModel):
+    """A command by its name, and what it does."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    summary: str
+
+
+@router.get("/commands")
+async def list_all() -> list[CommandSummary]:
+    """Commands that the bus knows; each says by itself who may send it."""
+    return [CommandSummary(name=name, summary=summary_of(kind)) for name, kind in commands_by_name().items()]
+
+
+@router.get("/commands/{name}")
+async def schema(name: CommandName) -> dict[str, Any]:
+    """JSON Schema of a command's fields."""
+    return _command(name).model_json_schema()
+
+
+@router.post("/commands/{name}")
+async def send(
+    name: CommandName,
+    fields: dict[str, JsonValue],
+    backend: BackendDependency,
+    trace: Annotated[TraceId | None, Query()] = None,
+    key: IdempotencyKey = None,
+) -> dict[str, Any]:
+    """Send a command as whoever is signed in, and wait for its result."""
+    command = _command(name).model_validate(fields)
+    message_id = derived(backend.bus.owner, "idempotency key", key) if key else None
+    result: BaseModel = await backend.bus.request(command, trace=trace, message_id=message_id)
+    return result.model_dump(mode="json")
+
+
+def _command(name: str) -> type[Command[Any]]:
+    try:
+        return commands_by_name()[name]
+    except KeyError:
+        raise Rejected(Code.NOT_FOUND, f"there is no command {name!r}; GET /api/commands lists them") from None
