@@ -83,10 +83,11 @@ async def say(
     """
     message_id = body.message_id or mint("msg")
     cancel = partial(cancel_answer, backend, user, message_id)
-    chunks = send_message(backend, user, body.message, message_id, body.attachments)
     if not accepts_stream(request):
-        return await unless_gone(request, _whole_answer(chunks), cancel)
+        whole = answer_to(backend, user, body.message, message_id, body.attachments)
+        return await unless_gone(request, whole, cancel)
     streams.require_room()
+    chunks = send_message(backend, user, body.message, message_id, body.attachments)
     # An error before the first chunk sets the status.
     first = await unless_gone(request, anext(chunks), cancel)
     return streams.respond(_answer_frames(first, chunks, cancel))
@@ -160,28 +161,49 @@ async def send_message(
 
     Raises NotYours, BudgetSpent, ReplyError, BusUnavailable.
     """
-    backend.require_budget()
-    command = Invoke(
-        user_id=user_id,
-        message=text,
-        message_id=message_id or mint("msg"),
-        attachments=tuple(attachments),
-        stream=True,
-    )
-    settings = backend.settings
-    timeout_s = settings.llm_timeout_s + settings.subagent_timeout_s + settings.request_timeout_s
-    chunks = backend.acting_as(user_id).stream(command, trace=conversation_trace(user_id), timeout_s=timeout_s)
+    command = _invocation(backend, user_id, text, message_id, attachments, is_streamed=True)
+    bus, trace, timeout_s = backend.acting_as(user_id), conversation_trace(user_id), _within_s(backend)
+    chunks = bus.stream(command, trace=trace, timeout_s=timeout_s)
     async with aclosing(cast("AsyncGenerator[str | Answered]", chunks)):
         async for chunk in chunks:
             yield chunk
 
 
-async def _whole_answer(chunks: AsyncGenerator[str | Answered]) -> Answered:
-    async with aclosing(chunks):
-        async for chunk in chunks:
-            if isinstance(chunk, Answered):
-                return chunk
-    raise AssertionError("unreachable: the stream ends with Answered")
+async def answer_to(
+    backend: Backend,
+    user_id: str,
+    text: str,
+    message_id: str | None = None,
+    attachments: Sequence[Attachment] = (),
+) -> Answered:
+    """The whole answer alone. Raises as `send_message` does."""
+    command = _invocation(backend, user_id, text, message_id, attachments, is_streamed=False)
+    bus, trace, timeout_s = backend.acting_as(user_id), conversation_trace(user_id), _within_s(backend)
+    return await bus.request(command, trace=trace, timeout_s=timeout_s)
+
+
+def _invocation(
+    backend: Backend,
+    user_id: str,
+    text: str,
+    message_id: str | None,
+    attachments: Sequence[Attachment],
+    *,
+    is_streamed: bool,
+) -> Invoke:
+    backend.require_budget()
+    return Invoke(
+        user_id=user_id,
+        message=text,
+        message_id=message_id or mint("msg"),
+        attachments=tuple(attachments),
+        stream=is_streamed,
+    )
+
+
+def _within_s(backend: Backend) -> float:
+    settings = backend.settings
+    return settings.llm_timeout_s + settings.subagent_timeout_s + settings.request_timeout_s
 
 
 async def unless_gone(request: Request, work: Awaitable[T], cancel: Callable[[], None]) -> T:

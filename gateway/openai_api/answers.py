@@ -13,7 +13,7 @@ from bus_schema.process import GetProcess, StartProcess
 from bus_schema.replies import Code, restarts
 from bus_schema.runs import Run, RunStatus
 from bus_schema.subagent import ExecuteTask, service_of
-from gateway.api.dialogues import cancel_answer, send_message
+from gateway.api.dialogues import answer_to, cancel_answer, send_message
 from gateway.backend import Backend
 from gateway.openai_api.conversation import ClientMessage, last_words, whole_talk
 from gateway.openai_api.models import DIALOGUE, ROLE, SUBAGENT, craft_of, require_model
@@ -63,8 +63,12 @@ def cancel(backend: Backend, question: Question) -> None:
         cancel_answer(backend, question.user_id, question.id)
 
 
-async def whole(pieces: Pieces) -> Answer:
-    """The whole answer."""
+async def whole_answer(backend: Backend, question: Question) -> Answer:
+    """The answer as a whole. Raises as `answer` does."""
+    if question.model == DIALOGUE:
+        said = last_words(question.messages)
+        return _of_answered(await answer_to(backend, question.user_id, said, question.id))
+    pieces = answer(backend, question)
     async with aclosing(pieces):
         async for piece in pieces:
             if isinstance(piece, Answer):
@@ -81,9 +85,7 @@ async def _of_dialogue(backend: Backend, question: Question) -> Pieces:
             if isinstance(chunk, Answered):
                 if rest := _unsaid(chunk.response, shown):
                     yield rest
-                used = chunk.model_use
-                tokens = (used.prompt_tokens, used.completion_tokens) if used else (0, 0)
-                yield Answer(chunk.response, tokens[0], tokens[1], chunk.cut_off)
+                yield _of_answered(chunk)
                 return
             if restarts(chunk) and shown:
                 restarted = ""
@@ -96,6 +98,12 @@ async def _of_dialogue(backend: Backend, question: Question) -> Pieces:
             if restarted.startswith(shown):
                 yield restarted.removeprefix(shown)
                 shown, restarted = restarted, None
+
+
+def _of_answered(answered: Answered) -> Answer:
+    used = answered.model_use
+    tokens = (used.prompt_tokens, used.completion_tokens) if used else (0, 0)
+    return Answer(answered.response, tokens[0], tokens[1], answered.cut_off)
 
 
 def _unsaid(response: str, shown: str) -> str:

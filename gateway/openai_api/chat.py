@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from gateway.api.dialogues import unless_gone
 from gateway.backend import BackendDependency
 from gateway.event_streams import StreamsDependency
-from gateway.openai_api.answers import Answer, Pieces, Question, answer, cancel, whole
+from gateway.openai_api.answers import Answer, Pieces, Question, answer, cancel, whole_answer
 from gateway.openai_api.conversation import ClientMessage, refuse_tools
 from gateway.openai_api.errors import error_of
 from gateway.openai_api.models import DIALOGUE
@@ -74,12 +74,12 @@ async def complete(
     """Answer the user's last words. Of the conversation before, the dialogue has a memory of its own."""
     refuse_tools(body.tools)
     question = question_of(backend, body.model, body.messages, body.user, key)
-    pieces = answer(backend, question)
     stop = partial(cancel, backend, question)
     completion = _Completion(question, int(backend.clock().timestamp()))
     if not body.stream:
-        return completion.whole(await unless_gone(request, whole(pieces), stop))
+        return completion.whole(await unless_gone(request, whole_answer(backend, question), stop))
     streams.require_room()
+    pieces = answer(backend, question)
     # An error before the first piece sets the status.
     first = await unless_gone(request, anext(pieces), stop)
     has_usage = body.stream_options is not None and body.stream_options.include_usage

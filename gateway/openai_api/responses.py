@@ -14,7 +14,7 @@ from bus_schema.replies import Code
 from gateway.api.dialogues import unless_gone
 from gateway.backend import Backend, BackendDependency
 from gateway.event_streams import EventStreams, StreamsDependency
-from gateway.openai_api.answers import Answer, Question, answer, cancel, whole
+from gateway.openai_api.answers import Answer, Question, answer, cancel, whole_answer
 from gateway.openai_api.conversation import ClientMessage, last_words, refuse_tools
 from gateway.openai_api.models import DIALOGUE
 from gateway.openai_api.questions import IdempotencyKey, question_of, user_of_request
@@ -101,12 +101,13 @@ async def stop(response_id: ResponseId, backend: BackendDependency, user: AsUser
 async def _answered(
     backend: Backend, streams: EventStreams, request: Request, question: Question, *, is_streamed: bool
 ) -> Response:
-    pieces, text = answer(backend, question), _text_of(question, backend)
+    text = _text_of(question, backend)
     hang_up = partial(cancel, backend, question)
     if not is_streamed:
-        done = await unless_gone(request, whole(pieces), hang_up)
+        done = await unless_gone(request, whole_answer(backend, question), hang_up)
         return JSONResponse(text.as_json("completed", done))
     streams.require_room()
+    pieces = answer(backend, question)
     # An error before the first piece sets the status.
     first: str | Answer = await unless_gone(request, anext(pieces), hang_up)
     return streams.respond(response_frames(text, first, pieces), backend.is_current)
