@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-CANARY = "c4nary-"
+# In two parts, so that a copy of this file shows none.
+CANARY = "c4n" + "ary-"
 # A larger file is data of a test, not a log.
 _LARGEST_BYTES = 64 * 1024 * 1024
 

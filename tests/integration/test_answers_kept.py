@@ -61,8 +61,8 @@ async def test_a_broken_stream_is_begun_again_before_the_reader(vhost_url: str, 
 @pytest.mark.parametrize(
     ("question", "again", "reason"),
     [
-        ("Какой сегодня день?", "да, повтори", "Языковая модель сейчас недоступна. Вопрос сохранён"),
-        ("What day is it?", "Try again", "The language model is not available right now. Your question is kept"),
+        ("Кто сегодня дежурит?", "да, повтори", "Языковая модель сейчас недоступна. Вопрос сохранён"),
+        ("Who is on duty?", "Try again", "The language model is not available right now. Your question is kept"),
     ],
 )
 async def test_a_question_to_a_model_that_is_away_is_kept_and_answered_on_request(
@@ -86,12 +86,12 @@ async def test_a_question_to_a_model_that_is_away_is_kept_and_answered_on_reques
 async def test_a_question_that_got_no_answer_is_answered_when_it_is_sent_again(vhost_url: str, tmp_path: Path) -> None:
     async with talking(vhost_url, tmp_path, *[Fails(503)] * 4, Says("Monday.")) as (team, _):
         with pytest.raises(ReplyError):
-            await team.say("anna", "What day is it?", message_id="msg_mine")
-        answered = await team.say("anna", "What day is it?", message_id="msg_mine")
+            await team.say("anna", "Who is on duty?", message_id="msg_mine")
+        answered = await team.say("anna", "Who is on duty?", message_id="msg_mine")
         kept = [message.content for message in await team.history("anna")]
 
     assert answered.response == "Monday."
-    assert kept == ["What day is it?", "Monday."]
+    assert kept == ["Who is on duty?", "Monday."]
 
 
 async def test_an_answer_at_the_token_limit_is_continued_then_marked(vhost_url: str, tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ async def test_an_asker_who_has_left_the_bus_is_answered_no_more(
 
 async def test_after_the_deadline_the_model_is_not_called_any_more(vhost_url: str, tmp_path: Path) -> None:
     async with talking(vhost_url, tmp_path, Stalls(), Says("Monday.")) as (team, server):
-        impatient = Invoke(user_id="anna", message="What day is it?")
+        impatient = Invoke(user_id="anna", message="Who is on duty?")
         with pytest.raises(ReplyError):
             await team.bus.request(impatient, trace=conversation_trace("anna"), timeout_s=2)
         await until(lambda: bool(server.requests), 10, "the first call")

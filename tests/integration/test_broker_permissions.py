@@ -155,7 +155,7 @@ ROWS: dict[str, tuple[Attempt, Collection[str]]] = {
     "a command to a worker that it does not name": (publish("mb.cmd.greeter"), OPERATORS),
     "a command to a sub-agent": (
         publish("mb.cmd.subagent-analytic"),
-        {"dialogue", "subagent-analytic", *OPERATORS},
+        {"dialogue", "subagent-analytic", "user.anna", *OPERATORS},
     ),
     "a reply": (publish("mb.reply", "reply.greeter.1"), frozenset(WORKERS)),
     "a notification to a subscriber": (publish("mb.sub", "sub_1"), {"swm"}),

@@ -36,8 +36,8 @@ def reading(message_id: str, quote: str, text: str) -> Says:
 @pytest.mark.parametrize(
     ("said", "quote", "text", "question"),
     [
-        ("Смета Ирине опять на мне, тоска зелёная.", "Смета Ирине опять на мне", "Смета Ирине", "Какой сегодня день?"),
-        ("So the estimate is mine again, ugh.", "the estimate is mine again", "The estimate", "What day is it?"),
+        ("Смета Ирине опять на мне, тоска зелёная.", "Смета Ирине опять на мне", "Смета Ирине", "Кто сегодня дежурит?"),
+        ("So the estimate is mine again, ugh.", "the estimate is mine again", "The estimate", "Who is on duty?"),
     ],
 )
 async def test_a_question_interrupts_the_reading_of_a_fragment_which_is_made_again(

@@ -35,6 +35,11 @@ class Talk(Runtime):
         """What the model was shown last, but for its instructions."""
         return [message.content for message in self.model.asked[-1] if message.role != "system"]
 
+    @property
+    def said(self) -> list[str]:
+        """The same without the date and the material that stand before the words."""
+        return [content.strip().splitlines()[-1] for content in self.shown]
+
 
 def counted(name: str, handled: list[str]) -> Any:
     async def count(context: MessageContext, call_next: CallNext) -> Any:
@@ -71,7 +76,7 @@ async def test_the_second_answer_writes_and_reads_nothing(talk: Talk) -> None:
 
     asked = [each for each in talk.handled if each.startswith("mb.cmd.")]
     assert sorted(asked) == ["mb.cmd.history.append.v1", *["mb.cmd.storage.save_message.v1"] * 2]
-    assert [each.strip() for each in talk.shown] == ["My name is Anna.", "I see.", "What is my name?"]
+    assert talk.said == ["My name is Anna.", "I see.", "What is my name?"]
 
 
 async def test_a_history_that_was_cleared_is_not_shown_with_the_next_message(talk: Talk) -> None:
@@ -80,7 +85,7 @@ async def test_a_history_that_was_cleared_is_not_shown_with_the_next_message(tal
 
     await talk.say("anna", "What is my name?")
 
-    assert talk.shown == ["What is my name?"]
+    assert talk.said == ["What is my name?"]
 
 
 async def test_the_next_message_is_answered_with_the_new_items_about_its_user(talk: Talk) -> None:
@@ -101,7 +106,7 @@ async def test_nothing_is_kept_of_a_user_who_was_erased(talk: Talk) -> None:
 
     await talk.say("anna", "What is my name?")
 
-    assert talk.shown == ["What is my name?"]
+    assert talk.said == ["What is my name?"]
 
 
 async def test_an_answer_that_a_crash_kept_from_the_history_gets_there_with_the_repetition(talk: Talk) -> None:
