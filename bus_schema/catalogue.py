@@ -41,7 +41,7 @@ def commands() -> list[type[Command]]:  # type: ignore[type-arg]  # of any resul
 
 
 def commands_by_name() -> dict[str, type[Command]]:  # type: ignore[type-arg]  # of any result
-    """The same by their short names, such as `storage.get_artifact`; of several versions the last."""
+    """Commands by their short names, such as `storage.get_artifact`; of several versions the last."""
     return {".".join(command.wire.type.split(".")[2:4]): command for command in commands()}
 
 

@@ -23,6 +23,7 @@ _LEVEL = 6
 class _Asset:
     start: Message
     body: bytes
+    is_whole: bool
 
     def __len__(self) -> int:
         return len(self.body)
@@ -45,26 +46,46 @@ class AssetCache:
             return
         asset = self._assets.get(scope["path"])
         if asset is None:
-            asset = await self._read(scope, receive)
-            if asset.start["status"] == 200 and len(asset) <= _MOST_BYTES:
+            asset = await self._read(scope)
+            if asset.start["status"] == 200 and asset.is_whole and len(asset) <= _MOST_BYTES:
                 self._assets[scope["path"]] = asset
         await asset.send(send)
 
-    async def _read(self, scope: Scope, receive: Receive) -> _Asset:
+    async def _read(self, scope: Scope) -> _Asset:
+        """Read it to its end, though the browser that asked first may have gone."""
         start: Message = {}
         body = bytearray()
+        is_whole = False
 
         async def collect(message: Message) -> None:
-            start.update(message if message["type"] == "http.response.start" else {})
+            nonlocal is_whole
+            if message["type"] == "http.response.start":
+                start.update(message)
+                return
             body.extend(message.get("body", b""))
+            is_whole = not message.get("more_body", False)
 
         plain = [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]
-        await self._app({**scope, "headers": plain}, receive, collect)
+        await self._app({**scope, "headers": plain}, _patient(), collect)
         packed = await asyncio.to_thread(gzip.compress, body, _LEVEL)
         headers = MutableHeaders(raw=list(start["headers"]))
+        is_whole = is_whole and int(headers.get("content-length", len(body))) == len(body)
         headers["content-encoding"], headers["content-length"] = "gzip", str(len(packed))
         headers.add_vary_header("Accept-Encoding")
-        return _Asset({**start, "headers": headers.raw}, packed)
+        return _Asset({**start, "headers": headers.raw}, packed, is_whole)
+
+
+def _patient() -> Receive:
+    """The channel of a browser that has asked, and waits for as long as it takes."""
+    asked: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive() -> Message:
+        if asked:
+            return asked.pop()
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable: it never goes")
+
+    return receive
 
 
 def _is_asset(scope: Scope) -> bool:
