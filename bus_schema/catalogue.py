@@ -40,6 +40,10 @@ def commands() -> list[type[Command]]:  # type: ignore[type-arg]  # of any resul
     return [message for message in _ours() if issubclass(message, Command)]
 
 
+# Commands that a model answers, at the cost of whoever asks.
+ASK_MODELS = (dialogue.Invoke, subagent.ExecuteTask)
+
+
 def commands_by_name() -> dict[str, type[Command]]:  # type: ignore[type-arg]  # of any result
     """Commands by their short names, such as `storage.get_artifact`; of several versions the last."""
     return {".".join(command.wire.type.split(".")[2:4]): command for command in commands()}

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Annotated, Self, TypeVar
 
 from cachetools import LRUCache
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Header, Query, Request
 from pydantic import BaseModel
 
 from bus_schema.conversations import DialoguePage, ListDialogues
@@ -200,3 +200,7 @@ def _operators_backend(backend: Annotated[Backend, Depends(_backend)]) -> Backen
 BackendDependency = Annotated[Backend, Depends(_backend)]
 OperatorsBackend = Annotated[Backend, Depends(_operators_backend)]
 Cursor = Annotated[str | None, Query(max_length=256)]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", min_length=1, max_length=256, description="The same key is the same message."),
+]

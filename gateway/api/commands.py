@@ -2,24 +2,20 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query
+from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from bus_schema.artifacts import TraceId
-from bus_schema.catalogue import commands_by_name, summary_of
+from bus_schema.catalogue import ASK_MODELS, commands_by_name, summary_of
 from bus_schema.ids import derived
 from bus_schema.messages import Command
 from bus_schema.replies import Code
-from gateway.backend import BackendDependency
+from gateway.backend import BackendDependency, IdempotencyKey
 from mindbus.errors import Rejected
 
 router = APIRouter(tags=["commands"])
 
 CommandName = Annotated[str, Path(pattern=r"^[a-z_]+\.[a-z_]+$", description="Such as `storage.get_artifact`.")]
-IdempotencyKey = Annotated[
-    str | None,
-    Header(alias="Idempotency-Key", min_length=1, max_length=256, description="The same key is the same message."),
-]
 
 
 class CommandSummary(BaseModel):
@@ -52,7 +48,9 @@ async def send(
 ) -> dict[str, Any]:
     """Send a command as whoever is signed in, and wait for its result."""
     command = _command(name).model_validate(fields)
-    message_id = derived(backend.bus.owner, "idempotency key", key) if key else None
+    if isinstance(command, ASK_MODELS):
+        backend.require_budget()
+    message_id = derived(backend.bus.owner, "idempotency key", name, key) if key else None
     result: BaseModel = await backend.bus.request(command, trace=trace, message_id=message_id)
     return result.model_dump(mode="json")
 

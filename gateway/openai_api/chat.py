@@ -12,13 +12,13 @@ from fastapi.sse import format_sse_event
 from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.api.dialogues import unless_gone
-from gateway.backend import BackendDependency
+from gateway.backend import BackendDependency, IdempotencyKey
 from gateway.event_streams import StreamsDependency
 from gateway.openai_api.answers import Answer, Pieces, Question, answer, cancel, whole_answer
 from gateway.openai_api.conversation import ClientMessage, refuse_tools
 from gateway.openai_api.errors import error_of
 from gateway.openai_api.models import DIALOGUE
-from gateway.openai_api.questions import IdempotencyKey, question_of
+from gateway.openai_api.questions import question_of
 from gateway.problems import EXPECTED, Problem
 
 router = APIRouter()

@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Annotated
 
-from fastapi import Header
 from pydantic import TypeAdapter
 
 from bus_schema.identities import UserId
@@ -14,9 +12,6 @@ from gateway.backend import Backend
 from gateway.openai_api.answers import Question
 from gateway.openai_api.conversation import ClientMessage
 from mindbus.errors import Rejected
-
-# The same key is the same question, however often a client repeats it.
-IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", max_length=256)]
 
 _USER_ID: TypeAdapter[str] = TypeAdapter(UserId)
 

@@ -12,12 +12,12 @@ from bus_schema.conversations import GetMessage
 from bus_schema.dialogue import DialogueMessage, Invoke, answer_id_of, conversation_trace
 from bus_schema.replies import Code
 from gateway.api.dialogues import unless_gone
-from gateway.backend import Backend, BackendDependency
+from gateway.backend import Backend, BackendDependency, IdempotencyKey
 from gateway.event_streams import EventStreams, StreamsDependency
 from gateway.openai_api.answers import Answer, Question, answer, cancel, whole_answer
 from gateway.openai_api.conversation import ClientMessage, last_words, refuse_tools
 from gateway.openai_api.models import DIALOGUE
-from gateway.openai_api.questions import IdempotencyKey, question_of, user_of_request
+from gateway.openai_api.questions import question_of, user_of_request
 from gateway.openai_api.response_events import ResponseText, response_frames
 from mindbus.errors import Rejected, ReplyError
 

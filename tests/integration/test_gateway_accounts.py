@@ -263,10 +263,12 @@ async def test_what_models_use_for_a_person_is_kept_for_them_and_spends_the_budg
         first = await said(gateway, "anna", anna)
         await until(lambda: accounts.spent("user.anna", day) > 1)
         second, operators = await said(gateway, "anna", anna), [await said(gateway, "olga", olga) for _ in range(2)]
+        order = {"user_id": "anna", "message": "How are you?"}
+        around = await gateway.http.post("/api/commands/dialogue.invoke", headers=bearer(anna), json=order)
         path = f"/api/dialogues/anna/messages/{first.json()['response_id']}/calls"
         hers, operators_view, strangers = [await found(gateway, path, token) for token in (anna, olga, boris)]
 
-    assert (first.status_code, second.status_code) == (200, 429)
+    assert (first.status_code, second.status_code, around.status_code) == (200, 429, 429)
     assert 0 < int(second.headers["retry-after"]) <= 86_401
     assert "go on tomorrow" in second.json()["detail"]
     assert [answer.status_code for answer in operators] == [200, 200]

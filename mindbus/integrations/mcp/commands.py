@@ -6,7 +6,7 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import BaseModel, Field
 
-from bus_schema.catalogue import commands_by_name, summary_of
+from bus_schema.catalogue import ASK_MODELS, commands_by_name, summary_of
 from bus_schema.messages import Command
 from mindbus.integrations.mcp.participant import ParticipantOf
 
@@ -48,8 +48,10 @@ class CommandTools:
         trace: Annotated[str | None, Field(description="Trace that it belongs to, such as run_0192….")] = None,
     ) -> dict[str, Any]:
         """Send a command and wait for its answer."""
-        command = _command(name).model_validate(data)
-        answer: BaseModel = await self._of(context).bus.request(command, trace=trace)
+        participant, command = self._of(context), _command(name).model_validate(data)
+        if isinstance(command, ASK_MODELS):
+            participant.require_budget()
+        answer: BaseModel = await participant.bus.request(command, trace=trace)
         return answer.model_dump(mode="json")
 
 
