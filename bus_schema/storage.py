@@ -94,7 +94,10 @@ class ManifestPage(Page[Manifest]):
 
 
 class SearchArtifacts(Query[ManifestPage], domain="storage", action="search_artifacts"):
-    """Find manifests by their coordinates, combined with AND; `agent` matches every instance of an agent."""
+    """Find manifests by their coordinates, combined with AND; `agent` matches every instance of an agent.
+
+    Calls of models are found where their type, `model_call`, is asked for.
+    """
 
     trace_id: TraceId | None = None
     agent: Identity | None = None

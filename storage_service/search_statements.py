@@ -23,6 +23,7 @@ from sqlalchemy import (
 )
 
 from bus_schema.identities import Principal, owner_of
+from bus_schema.model_calls import MODEL_CALL
 from bus_schema.storage import SearchArtifacts
 from storage_service.acl import readable_as
 from storage_service.tables import ManifestRow, TraceMemberRow
@@ -246,6 +247,8 @@ class Queries:
         """Conditions on a manifest, written so that no database uses another index than the path's."""
         conditions = [self._readable]
         conditions += [_COLUMNS[name] + "" == _BOUND[name] for name in self.shape.equal]
+        if "artifact_type" not in self.shape.equal:
+            conditions.append(ManifestRow.artifact_type + "" != MODEL_CALL)
         if self.shape.is_of_trace:
             conditions.append(ManifestRow.trace_id + "" == _TRACE)
         if self.shape.is_made_after:

@@ -22,7 +22,6 @@ from bus_schema.artifacts import ArtifactRef, Manifest
 from bus_schema.cards import BRIEF
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
-from bus_schema.model_calls import MODEL_CALL
 from bus_schema.process import GetProcess, StartProcess
 from bus_schema.runs import Run, RunStatus, StepStatus
 from bus_schema.storage import GetLineage, SearchArtifacts
@@ -218,10 +217,9 @@ class WholeRun:
         return run
 
     async def manifests(self) -> dict[str | None, list[Manifest]]:
-        """All that storage has of the run, but for the calls of models, by step; the brief's step is None."""
+        """All that storage has of the run, by step; the brief's step is None."""
         page = await self.bus.request(SearchArtifacts(trace_id=self.run_id, limit=200), trace=self.run_id)
-        made = [each for each in page.items if each.artifact_type != MODEL_CALL]
-        return {step: [each for each in made if each.step_id == step] for step in {m.step_id for m in made}}
+        return {step: [each for each in page.items if each.step_id == step] for step in {m.step_id for m in page.items}}
 
     async def lineage(self, artifact: ArtifactRef) -> set[tuple[str, str]]:
         """Who was made from whom, all the way up."""

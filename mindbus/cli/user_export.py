@@ -27,6 +27,7 @@ from bus_schema.kem_query import KemQuery
 from bus_schema.lsm import ListEpisodes
 from bus_schema.lsm_statistics import ExplainEpisode
 from bus_schema.messages import Command, Page
+from bus_schema.model_calls import MODEL_CALL
 from bus_schema.process import ListProcesses
 from bus_schema.runs import Run
 from bus_schema.storage import SearchArtifacts
@@ -173,8 +174,10 @@ class UserExport:
         self, archive: ZipFile, traces: Iterable[str], messages: Iterable[DialogueMessage]
     ) -> None:
         manifests: dict[str, Manifest] = {}
-        own = SearchArtifacts(agent=f"user.{self._user_id}", limit=_PAGE)
-        for query in (own, *(SearchArtifacts(trace_id=trace, limit=_PAGE) for trace in traces)):
+        owner = f"user.{self._user_id}"
+        own = SearchArtifacts(agent=owner, limit=_PAGE)
+        calls = SearchArtifacts(agent=owner, artifact_type=MODEL_CALL, limit=_PAGE)
+        for query in (own, calls, *(SearchArtifacts(trace_id=trace, limit=_PAGE) for trace in traces)):
             found = await self._collected("artifacts", pages(self._as_person, query))
             manifests |= {manifest.id: manifest for manifest in found}
         for ref in (message.ref for message in messages if message.ref is not None):

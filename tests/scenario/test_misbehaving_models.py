@@ -9,7 +9,6 @@ import pytest
 import config
 from bus_schema.cards import BRIEF
 from bus_schema.ids import mint
-from bus_schema.model_calls import MODEL_CALL
 from bus_schema.process import GetProcess, StartProcess
 from bus_schema.runs import MisbehaviourKind, Run, RunStatus
 from bus_schema.storage import SearchArtifacts
@@ -95,7 +94,7 @@ async def run_of(case: str, bus: Client, artifacts: Artifacts) -> Run:
 
 async def texts_of(run: Run, bus: Client, artifacts: Artifacts) -> list[str]:
     page = await bus.request(SearchArtifacts(trace_id=run.run_id, limit=200), trace=run.run_id)
-    made = [each.id for each in page.items if each.artifact_type not in (BRIEF, MODEL_CALL)]
+    made = [each.id for each in page.items if each.artifact_type != BRIEF]
     return [(await artifacts.get(each, trace=run.run_id)).decode() for each in made]
 
 

@@ -33,8 +33,10 @@ async def test_a_call_is_seen_by_whom_it_was_made_for_and_goes_with_them(depot: 
     await depot.set_members("agent.critic", "user.anna", trace=RUN)
     await depot.handle(record(), "svc.critic", RUN)
     (hers,), others = await kept(depot, "user.anna"), [await kept(depot, each) for each in (CRITIC, "user.boris")]
+    everything = await depot.handle(SearchArtifacts(trace_id=RUN), "user.anna", RUN)
     await depot.handle(DeleteUser(user_id="anna"), "user.local")
 
+    assert everything.items == (), "calls are no outputs: only who asks for them is shown them"
     assert (hers.owner, hers.visibility, hers.retention) == ("user.anna", "private", "7d")
     assert hers.context is not None
     assert (hers.context.prompt_tokens, hers.context.completion_tokens) == (100, 20)
