@@ -17,7 +17,7 @@ setup: ## Make .venv and install RabbitMQ; a second time it only looks
 setup-to-run: ## The same without the tools of development, unless they are there
 	@.ci/setup --run
 
-setup-tests: ## The same with PostgreSQL and a browser, which the whole suite needs besides
+setup-tests: ## The same with PostgreSQL, Prometheus and a browser, which the whole suite needs besides
 	@.ci/setup --tests
 
 demo: setup-to-run ## A team of agents turns a brief into an article: make demo [BRIEF=file.md]

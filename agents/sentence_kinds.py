@@ -49,12 +49,23 @@ def sentence_kind(sentence: str) -> SentenceKind:
 
 
 def may_state(message: DialogueMessage) -> bool:
-    """Whether a sentence of a message has half the probability at which it is taken for a fact by itself.
+    """Whether a sentence of a message has half the probability at which it is taken for a fact, and more than of work.
 
     A small language model takes nearly every message for a fact: its reading counts where this does not speak against.
     """
-    kinds = [sentence_kind(sentence.text) for sentence in message_sentences(message.content or "")]
-    return any(kind.fact >= LIKELY_FACT / 2 for kind in kinds)
+    return any(kind.fact >= max(LIKELY_FACT / 2, kind.task) for kind in _kinds(message))
+
+
+def may_give_work(message: DialogueMessage) -> bool:
+    """Whether a sentence of a message has a twentieth of the probability at which it is taken for a task by itself.
+
+    Of others' messages all with a task have, and a third to two fifths of those without one.
+    """
+    return any(kind.task >= LIKELY_TASK / 20 for kind in _kinds(message))
+
+
+def _kinds(message: DialogueMessage) -> list[SentenceKind]:
+    return [sentence_kind(sentence.text) for sentence in message_sentences(message.content or "")]
 
 
 async def prepare_kinds(messages: Iterable[DialogueMessage]) -> None:

@@ -32,7 +32,10 @@ _UNLABELLED = ("date", "amount")
 
 @dataclass
 class PackReport:
-    """Of each label whether it was found, of each item of a pack whether it is labelled."""
+    """Of each label whether it was found, of each item of a pack whether it is labelled.
+
+    `superseded_shown` are superseded decisions that are in a pack without what superseded them.
+    """
 
     decisions: list[bool] = field(default_factory=list)
     superseded_shown: int = 0
@@ -60,7 +63,8 @@ class PackReport:
             item = next((each for each in left if cited & set(each.raw_log_ids) and _share(wanted, each.text)), None)
             self.decisions.append(item is not None)
             self.superseded += label["superseded_by"] is not None
-            self.superseded_shown += label["superseded_by"] is not None and item is not None
+            stands = item is not None and not item.superseded_by
+            self.superseded_shown += label["superseded_by"] is not None and stands
             if item is not None:
                 left.remove(item)
         self.decision_items += [each not in left for each in items]

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.protocols` measures calls over HTTP, MCP and OpenAI's API beside those on the bus.
+"""`python -m benchmarks.protocols` measures calls over HTTP, MCP, A2A and OpenAI's API beside those on the bus.
 
 Gateway and services are processes of their own; each call is made in turn over every protocol, by one caller.
 """
@@ -15,6 +15,10 @@ from statistics import median
 
 import httpx
 import httpx2
+from a2a.client import ClientConfig, ClientFactory
+from a2a.client.card_resolver import A2ACardResolver
+from a2a.client.client import Client as A2AClient
+from a2a.types import Message, Part, Role, SendMessageRequest
 from mcp import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
 from openai import AsyncOpenAI
@@ -64,11 +68,13 @@ async def calls(folder: Path) -> AsyncIterator[dict[str, dict[str, Call]]]:
                 McpClient(streamable_http_client(f"{url}/mcp", http_client=mcp_http)) as mcp,
                 AsyncOpenAI(base_url=f"{url}/v1", api_key=token) as openai,
             ):
-                yield await _calls(bus, http, mcp, openai)
+                card = await A2ACardResolver(http, url).get_agent_card()
+                a2a = ClientFactory(ClientConfig(streaming=False, httpx_client=http)).create(card)
+                yield await _calls(bus, http, mcp, openai, a2a)
 
 
 async def _calls(
-    bus: Client, http: httpx.AsyncClient, mcp: McpClient, openai: AsyncOpenAI
+    bus: Client, http: httpx.AsyncClient, mcp: McpClient, openai: AsyncOpenAI, a2a: A2AClient
 ) -> dict[str, dict[str, Call]]:
     kem = await bus.request(StoreKem(kem=KemDraft(content="The release is in March.", visibility="private")))
     trace, said = conversation_trace(USER), {"message": QUESTION}
@@ -78,6 +84,11 @@ async def _calls(
 
     async def over_mcp(tool: str, **arguments: object) -> None:
         assert not (await mcp.call_tool(tool, arguments)).is_error
+
+    async def over_a2a() -> None:
+        message = Message(message_id=mint("msg"), role=Role.ROLE_USER, parts=[Part(text=QUESTION)])
+        async for event in a2a.send_message(SendMessageRequest(message=message)):
+            assert event.task.artifacts
 
     return {
         "a unit is read": {
@@ -94,6 +105,7 @@ async def _calls(
             "openai": lambda: openai.chat.completions.create(
                 model="dialogue", messages=[{"role": "user", "content": QUESTION}]
             ),
+            "a2a": over_a2a,
         },
     }
 

@@ -90,7 +90,8 @@ class Card(StrictValue):
     """A process card: roles, steps and their inputs; steps without a path between them run in parallel.
 
     `retention` is how long a run's artifacts are kept after its end, at most. A run whose models have used
-    `budget_tokens` is paused until a person lets it go on with as many again.
+    `budget_tokens` is paused until a person lets it go on with as many again. A `public` one is named to everybody
+    who reads the agent card.
     """
 
     name: CardName
@@ -101,6 +102,7 @@ class Card(StrictValue):
     artifact_deadline_s: float = Field(default=900, gt=0, le=7 * 86400)
     retention: Retention | None = None
     budget_tokens: int | None = Field(default=None, ge=1)
+    public: bool = False
 
 
 class CardHead(Value):
@@ -110,6 +112,7 @@ class CardHead(Value):
     description: str = ""
     parameters: dict[ParameterName, Parameter] = Field(default={})
     problem: str = ""
+    public: bool = False
 
 
 class Cards(Value):

@@ -6,7 +6,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, model_validator
 
 from bus_schema.artifacts import ArtifactRef, TraceId
-from bus_schema.history import SubagentName
+from bus_schema.client_tools import ClientTools
+from bus_schema.history import HistoryToolCall, SubagentName
 from bus_schema.identities import KemId, UserId
 from bus_schema.ids import derived
 from bus_schema.message_parts import Attachments, MemoryAbsence, ModelUse, RecalledEpisodes
@@ -167,6 +168,7 @@ class Answered(Value):
 
     `delegations` are in the order in which the assistant called for them, failed ones included; `cut_off` says that the
     model did not finish: the answer then ends with a mark. `episodes`, `memory` and `model_use` are the message's.
+    With `tool_calls` it is no answer yet: send the message again with the asker's results.
     """
 
     message_id: DialogueMessageId
@@ -178,6 +180,7 @@ class Answered(Value):
     episodes: RecalledEpisodes = ()
     memory: MemoryAbsence | None = None
     model_use: ModelUse | None = None
+    tool_calls: tuple[HistoryToolCall, ...] = ()
 
 
 def answer_id_of(message_id: str) -> str:
@@ -190,6 +193,7 @@ class Invoke(Command[Answered], domain="dialogue", action="invoke"):
 
     A caller that mints the message's id itself may repeat the command as a new one without being heard twice. Attached
     files are artifacts in the trace of the dialogue; the assistant is shown those that are text, under their names.
+    With `outlives_asker` a streamed answer goes on though nobody takes its parts any more.
     """
 
     user_id: UserId
@@ -198,6 +202,8 @@ class Invoke(Command[Answered], domain="dialogue", action="invoke"):
     message_id: DialogueMessageId | None = None
     attachments: Attachments = ()
     stream: bool = False
+    client_tools: ClientTools | None = None
+    outlives_asker: bool = False
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:

@@ -68,10 +68,14 @@ class Entity(Value):
 
 
 class Decision(Value):
-    """A decision in the words in which it was made, with the turns that state it."""
+    """A decision in the words in which it was made, with the turns that state it.
+
+    `superseded_by` are the turns of a later decision that, by rules, seems to change it.
+    """
 
     text: str
     raw_log_ids: RawLogIds
+    superseded_by: RawLogIds = ()
 
 
 class _OfALayer(Value):

@@ -9,6 +9,8 @@ from bus_schema.identities import ServiceName
 from bus_schema.messages import Event
 
 NOTE_CHARS = 500
+# As a message must not become a claim.
+MAX_METRICS_CHARS = 48_000
 
 
 class Heartbeat(Event, topic="fleet", name="heartbeat"):
@@ -23,6 +25,13 @@ class Heartbeat(Event, topic="fleet", name="heartbeat"):
     standing_by: bool = False
     version: str
     note: str = Field(default="", max_length=NOTE_CHARS)
+
+
+class ProcessMetrics(Event, topic="fleet", name="metrics"):
+    """Metrics of a process, `WORKER@HOST.PID`, in Prometheus's text format, deflated (zlib), in base64."""
+
+    process: str = Field(max_length=200)
+    exposition: str = Field(max_length=MAX_METRICS_CHARS)
 
 
 class AgentActivityStarted(Event, topic="fleet", name="agent_activity_started"):

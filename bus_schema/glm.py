@@ -59,11 +59,17 @@ class BatchStoreKems(KemBatch, Command[BatchReport], domain="glm", action="batch
 
 
 class Explanation(Value):
-    """Parts of a score: similarity of meaning, lexical match, and the matching words."""
+    """Parts of a score: similarity of meaning, lexical match, and the matching words.
+
+    `validity` is what the score was multiplied by, since the unit does not hold now; 1 where it does. A unit that
+    supersedes another, `raised_by`, has at least the score that that one would have if it held.
+    """
 
     dense: float | None = None
     lexical: float | None = None
     words: tuple[str, ...] = ()
+    validity: float = 1.0
+    raised_by: KemId | None = None
 
 
 class FoundKem(Value):
@@ -104,6 +110,8 @@ class KemChanges(StrictValue):
     visibility: KemVisibility | None = None
     readers: People | None = None
     writers: People | None = None
+    valid_from: AwareDatetime | None = None
+    valid_to: AwareDatetime | None = None
 
     @model_validator(mode="after")
     def _change_something(self) -> Self:

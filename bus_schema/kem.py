@@ -57,6 +57,7 @@ Content = Annotated[str, Field(json_schema_extra={"maxLength": MAX_CONTENT_BYTES
 Metadata = Annotated[dict[MetadataKey, JsonValue], Field(max_length=64), AfterValidator(_plain)]
 Owner = Annotated[Identity, AfterValidator(_without_instance)]
 People = Annotated[tuple[Owner, ...], Field(max_length=100)]
+Superseded = Annotated[tuple[KemId, ...], Field(max_length=50)]
 KemVisibility = Literal["private", "readers", "public"]
 
 
@@ -72,9 +73,9 @@ class KemSource(StrictValue):
 class KemRights(StrictValue):
     """Readers and writers: `private` the owner, `readers` also those named, `public` all; writers may also read."""
 
-    visibility: KemVisibility = "public"
-    readers: People = ()
-    writers: People = ()
+    visibility: KemVisibility = Field(default="public", description="Audience: the owner, named readers, or all.")
+    readers: People = Field(default=(), description="Identities that may read, where the visibility is `readers`.")
+    writers: People = Field(default=(), description="Identities that may change the unit, and so read it.")
 
     @model_validator(mode="after")
     def _readers_matter(self) -> Self:
@@ -86,17 +87,26 @@ class KemRights(StrictValue):
 class KemBody(KemRights):
     """Content and metadata of a unit, as given by whoever stores it; large content is an artifact."""
 
-    content_type: ContentType = "text/plain"
-    content: Content | None = None
-    ref: ArtifactRef | None = None
-    metadata: Metadata = Field(default={})
-    embeddings: Embedding | None = None
-    source: KemSource | None = None
+    content_type: ContentType = Field(default="text/plain", description="Media type of the content.")
+    content: Content | None = Field(default=None, description="The knowledge as text, 64 KiB at most; or else a ref.")
+    ref: ArtifactRef | None = Field(default=None, description="Artifact with content too large for a message.")
+    metadata: Metadata = Field(default={}, description="What filters look at: 64 keys, 16 KiB as JSON at most.")
+    embeddings: Embedding | None = Field(default=None, description="Vector of the content, where the sender has one.")
+    source: KemSource | None = Field(default=None, description="Passage, messages or facts the knowledge comes from.")
+    valid_from: AwareDatetime | None = Field(default=None, description="Time from which it holds; always without it.")
+    valid_to: AwareDatetime | None = Field(default=None, description="Time from which it holds no longer, if any.")
+    supersedes: Superseded = Field(default=(), description="Older units that hold no longer once this one does.")
 
     @model_validator(mode="after")
     def _has_content(self) -> Self:
         if (self.content is None) == (self.ref is None):
             raise ValueError("a unit has either content or a ref to it")
+        return self
+
+    @model_validator(mode="after")
+    def _holds_for_a_time(self) -> Self:
+        if self.valid_from is not None and self.valid_to is not None and self.valid_from >= self.valid_to:
+            raise ValueError("valid_to is not later than valid_from")
         return self
 
 
@@ -106,13 +116,19 @@ class KemDraft(KemBody):
     `is_new` where the sender has just made up the id, so that there is no unit with it whose rights would have to stay.
     """
 
-    id: KemId | None = None
-    owner: Owner | None = None
-    is_new: bool = False
+    id: KemId | None = Field(default=None, description="Id of the unit to replace; without one it gets a new one.")
+    owner: Owner | None = Field(default=None, description="Identity that the unit belongs to; the sender by default.")
+    is_new: bool = Field(default=False, description="True where the sender has just made up the id.")
+
+    @model_validator(mode="after")
+    def _supersedes_others(self) -> Self:
+        if self.id is not None and self.id in self.supersedes:
+            raise ValueError("a unit does not supersede itself; storing it again replaces it")
+        return self
 
 
 class Kem(KemBody):
-    """A stored unit; `version` counts its changes."""
+    """A stored unit; `version` counts its changes, `superseded_by` is the unit that set its `valid_to`."""
 
     # A newer service may say more of it.
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -121,6 +137,7 @@ class Kem(KemBody):
     created_at: AwareDatetime
     updated_at: AwareDatetime
     version: int = Field(ge=1)
+    superseded_by: KemId | None = None
 
 
 class KemNotice(Event):

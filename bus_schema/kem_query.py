@@ -117,15 +117,22 @@ MetadataFilter = TypeAliasType(
 class KemQuery(StrictValue):
     """Conditions on units, combined with AND; both ends of a time range are included."""
 
-    ids: tuple[KemId, ...] = Field(default=(), max_length=1000)
-    text_query: str | None = Field(default=None, min_length=1, max_length=2000)
-    embedding_query: Embedding | None = None
-    metadata_filters: MetadataFilter = Field(default={})
-    created_at_start: AwareDatetime | None = None
-    created_at_end: AwareDatetime | None = None
-    updated_at_start: AwareDatetime | None = None
-    updated_at_end: AwareDatetime | None = None
-    order_by: OrderBy | None = None
+    ids: tuple[KemId, ...] = Field(default=(), max_length=1000, description="Units to choose from; all without it.")
+    text_query: str | None = Field(
+        default=None, min_length=1, max_length=2000, description="Text that units are ranked by likeness to."
+    )
+    embedding_query: Embedding | None = Field(default=None, description="Vector that units are ranked by nearness to.")
+    metadata_filters: MetadataFilter = Field(
+        default={}, description="Values that metadata must have, joined by AND, OR and NOT."
+    )
+    created_at_start: AwareDatetime | None = Field(default=None, description="Earliest time of storing, with zone.")
+    created_at_end: AwareDatetime | None = Field(default=None, description="Latest time of storing, with zone.")
+    updated_at_start: AwareDatetime | None = Field(default=None, description="Earliest last change, with zone.")
+    updated_at_end: AwareDatetime | None = Field(default=None, description="Latest last change, with zone.")
+    as_of: AwareDatetime | None = Field(
+        default=None, description="Time, with zone, at which units must hold; without it, those that do not rank lower."
+    )
+    order_by: OrderBy | None = Field(default=None, description="Order of results; overrides ranking by likeness.")
 
     @property
     def is_ranked(self) -> bool:

@@ -68,7 +68,7 @@ class LoadKemsFromGlm(Command[LoadedKems], domain="swm", action="load_kems_from_
 
 
 class SubscriptionTopic(StrictValue):
-    """Changes of units that match a filter: `kem_id=…`, `metadata.key=value`, joined by AND, OR, ( )."""
+    """Changes of units that match a filter: `kem_id=…`, `metadata.key=value`, joined by AND, OR, NOT, ( )."""
 
     type: Literal["KEM_LIFECYCLE_EVENTS"] = "KEM_LIFECYCLE_EVENTS"
     filter_criteria: str = Field(default="", max_length=1000)

@@ -32,6 +32,12 @@ class GatewaySettings(Settings):
         description="URL under which other machines reach the HTTP gateway, as https://mindbus.example.org; storage "
         "signs addresses of files there. Default: where it listens.",
     )
+    metrics_token: str | None = Field(
+        default=None,
+        min_length=16,
+        repr=False,
+        description="Token of Prometheus: it opens the gateway's /metrics and nothing else; default: operators alone.",
+    )
     gateway_token: str | None = Field(
         default=None,
         min_length=16,
@@ -71,6 +77,16 @@ class GatewaySettings(Settings):
     )
     gateway_requests_per_minute: int = Field(
         default=1200, ge=0, description="How many HTTP requests an account may make in a minute; 0: any number."
+    )
+    a2a_card: Literal["public", "private"] = Field(
+        default="public",
+        description="public: everybody may read the agent card, which says that there is an assistant here, and which "
+        "cards are public; private: only with a token.",
+    )
+    gateway_webhook_hosts: str = Field(
+        default="",
+        description="Hosts, addresses or networks, by commas, to which webhooks may go though they are not public, or "
+        "unencrypted; all others need a public address and https.",
     )
     user_tokens_per_day: int = Field(
         default=0,

@@ -14,13 +14,14 @@ from mindbus.accounts import Account
 from mindbus.files.folder_addresses import PATH
 
 COOKIE = "mindbus_session"
-HEALTH = "/healthz"
+HEALTH, METRICS = "/healthz", "/metrics"
 OIDC_START, OIDC_BACK = f"{LOGIN}/provider", f"{LOGIN}/provider/back"
 _OPEN_PATHS = frozenset({HEALTH, LOGIN, OIDC_START, OIDC_BACK})
 # What is signed there is the permission.
 _SIGNED_PATHS = f"{PATH}/"
 _API = "/api/"
-MCP, OPENAI = "/mcp", "/v1"
+MCP, OPENAI, A2A = "/mcp", "/v1", "/a2a"
+AGENT_CARD = "/.well-known/agent-card.json"
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _OWN_SITE = frozenset({"same-origin", "none"})
 _FOREIGN_HOST = "unknown host name: open the gateway as localhost, or set MINDBUS_GATEWAY_TOKEN"
@@ -28,6 +29,7 @@ _FOREIGN_ORIGIN = "the request comes from a page of another site"
 _NO_TOKEN = "a token is needed: send it as `Authorization: Bearer TOKEN`, or log in"
 _THROTTLED = "too many wrong tokens; wait"
 _TOO_OFTEN = "too many requests; wait, or raise MINDBUS_GATEWAY_REQUESTS_PER_MINUTE"
+_FOR_OPERATORS = "metrics are for operators, and for whoever has MINDBUS_METRICS_TOKEN"
 _READ_ONLY = "this token may only read, and only the HTTP API"
 _SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -46,9 +48,18 @@ _SECURITY_HEADERS = {
 class AccessControl:
     """ASGI middleware that lets in holders of a token or session, never on behalf of another site's page."""
 
-    def __init__(self, app: ASGIApp, keys: AccessKeys, throttle: Throttle, rate: Throttle, bound_to: str) -> None:
-        """`throttle` counts wrong tokens by address, `rate` requests by account."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        keys: AccessKeys,
+        throttle: Throttle,
+        rate: Throttle,
+        bound_to: str,
+        open_paths: frozenset[str] = frozenset(),
+    ) -> None:
+        """`throttle` counts wrong tokens by address, `rate` requests by account; `open_paths` are for everybody."""
         self.app, self._keys, self._throttle, self._rate, self._bound_to = app, keys, throttle, rate, bound_to
+        self._open_paths = _OPEN_PATHS | open_paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -62,16 +73,28 @@ class AccessControl:
             return problem_response(Code.UNAUTHORIZED, _FOREIGN_HOST)
         if is_foreign_origin(connection):
             return problem_response(Code.UNAUTHORIZED, _FOREIGN_ORIGIN)
-        if connection.scope["path"] in _OPEN_PATHS or connection.scope["path"].startswith(_SIGNED_PATHS):
+        if connection.scope["path"] in self._open_paths or connection.scope["path"].startswith(_SIGNED_PATHS):
+            return None
+        if connection.scope["path"] == METRICS and self._is_scraper(connection):
             return None
         in_session = OWNER if self._keys.is_open else self._keys.of_session(connection.cookies.get(COOKIE))
         found = in_session or self._of_token(connection)
         return found if isinstance(found, Response) else self._rejection_of(found, connection)
 
+    def _is_scraper(self, connection: HTTPConnection) -> bool:
+        """Whether it has the token of metrics, which opens nothing else; guesses count as any wrong token does."""
+        token = _token_in(connection)
+        is_allowed = connection.scope.get("method") in ("GET", "HEAD") and not self._throttle.wait_s(
+            address_of(connection)
+        )
+        return token is not None and is_allowed and self._keys.is_of_metrics(token)
+
     def _rejection_of(self, account: Account, connection: HTTPConnection) -> Response | None:
+        if connection.scope["path"] == METRICS and not account.is_operator:
+            return problem_response(Code.UNAUTHORIZED, _FOR_OPERATORS)
         if not (account.can_write or _only_reads(connection)):
             return problem_response(Code.UNAUTHORIZED, _READ_ONLY)
-        if connection.scope["path"].startswith((_API, MCP, f"{OPENAI}/")):
+        if connection.scope["path"].startswith((_API, MCP, f"{OPENAI}/", A2A)):
             if wait_s := self._rate.wait_s(account.identity):
                 return too_many_requests(wait_s)
             self._rate.count(account.identity)
@@ -79,21 +102,27 @@ class AccessControl:
         return None
 
     def _of_token(self, connection: HTTPConnection) -> Account | Response:
-        scheme, _, token = connection.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
+        token = _token_in(connection)
+        if token is None:
             return _redirect_to_login(connection) if _is_page(connection) else _ask_for_token()
         address = address_of(connection)
         if wait_s := self._throttle.wait_s(address):
             return too_many_attempts(wait_s)
-        if account := self._keys.of_token(token.strip()):
+        if account := self._keys.of_token(token):
             return account
         self._throttle.count(address)
         return _ask_for_token()
 
 
+def _token_in(connection: HTTPConnection) -> str | None:
+    scheme, _, token = connection.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
 def _only_reads(connection: HTTPConnection) -> bool:
     scope = connection.scope
-    return scope.get("method") in ("GET", "HEAD") and scope["path"].startswith((_API, f"{OPENAI}/"))
+    own = (_API, METRICS, f"{OPENAI}/", A2A, AGENT_CARD)
+    return scope.get("method") in ("GET", "HEAD") and scope["path"].startswith(own)
 
 
 def address_of(connection: HTTPConnection) -> str:
@@ -171,7 +200,7 @@ def _with_security_headers(send: Send) -> Send:
     return send_with_headers
 
 
-_PATHS = ("/api", LOGIN, MCP, OPENAI)
+_PATHS = ("/api", LOGIN, MCP, OPENAI, A2A)
 # A client that is still sending would not read the answer: this much is read and discarded first.
 _DISCARDED_BYTES = 16 * 1024**2
 

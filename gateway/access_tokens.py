@@ -72,7 +72,11 @@ OWNER: Final = Account("local", AccessRole.OPERATOR)
 class AccessKeys:
     """Tells whose a token or a session is; without a token access is open, and everybody the owner."""
 
-    def __init__(self, token: str | None, clock: Callable[[], datetime], accounts: Accounts) -> None:
+    def __init__(
+        self, token: str | None, clock: Callable[[], datetime], accounts: Accounts, metrics_token: str | None = None
+    ) -> None:
+        """`metrics_token` opens the metrics alone."""
+        self._metrics_token = metrics_token
         self._token, self._clock, self._accounts = token, clock, accounts
         self._used: LRUCache[str, None] = LRUCache(_MAX_TICKETS)
 
@@ -86,6 +90,11 @@ class AccessKeys:
             return None
         is_own = hmac.compare_digest(digest(candidate), digest(self._token))
         return OWNER if is_own else self._accounts.of_token(candidate)
+
+    def is_of_metrics(self, candidate: str) -> bool:
+        """Whether this is the token of metrics."""
+        expected = self._metrics_token
+        return bool(expected) and hmac.compare_digest(digest(candidate), digest(expected or ""))
 
     def open_session(self, account: Account) -> str:
         """The secret of a new session, for a cookie; revoking the account ends it, and for the owner another token."""

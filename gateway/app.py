@@ -12,12 +12,26 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.exceptions import HTTPException
 
 from bus_schema.replies import Code
-from gateway import signed_files
-from gateway.access_control import HEALTH, OPENAI, AccessControl, BodyLimit
+from gateway import fleet_metrics, signed_files
+from gateway.access_control import AGENT_CARD, HEALTH, OPENAI, AccessControl, BodyLimit
 from gateway.access_tokens import AccessKeys, Throttle
-from gateway.api import artifacts, commands, dialogues, episodes, fleet, memory, model_calls, runs, sim, tasks, timeline
+from gateway.api import (
+    artifacts,
+    commands,
+    dialogues,
+    episodes,
+    fleet,
+    memory,
+    model_calls,
+    runs,
+    sim,
+    tasks,
+    timeline,
+    webhooks,
+)
 from gateway.backend import Backend
 from gateway.event_streams import EventStreams
+from gateway.fleet_metrics import FleetMetrics
 from gateway.login import login_routes
 from gateway.openai_api.app import create_openai_app
 from gateway.openid import openid_routes
@@ -33,7 +47,20 @@ _DESCRIPTION = "The HTTP API of MindBus. Errors are `application/problem+json`; 
 _CODES = {401: Code.UNAUTHORIZED, 403: Code.UNAUTHORIZED, 404: Code.NOT_FOUND}
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 _PROBLEM = {"model": Problem, "description": "The reason, as `application/problem+json`."}
-_RESOURCES = (dialogues, timeline, runs, model_calls, artifacts, memory, episodes, fleet, sim, tasks, commands)
+_RESOURCES = (
+    dialogues,
+    timeline,
+    runs,
+    model_calls,
+    artifacts,
+    memory,
+    episodes,
+    fleet,
+    sim,
+    tasks,
+    commands,
+    webhooks,
+)
 
 
 class _DescribedApp(FastAPI):
@@ -61,11 +88,13 @@ def create_app(backend: Backend, keys: AccessKeys, streams: EventStreams) -> Fas
         redoc_url=None,
     )
     app.state.backend, app.state.streams = backend, streams
+    app.state.fleet_metrics = FleetMetrics(backend)
     throttle = Throttle(backend.clock)
     rate = Throttle(backend.clock, limit=backend.settings.gateway_requests_per_minute)
     app.add_middleware(BodyLimit, most_bytes=backend.settings.gateway_max_body_bytes)
     bound_to = backend.settings.gateway_host
-    app.add_middleware(AccessControl, keys=keys, throttle=throttle, rate=rate, bound_to=bound_to)
+    open_paths = frozenset({AGENT_CARD} if backend.settings.a2a_card == "public" else ())
+    app.add_middleware(AccessControl, keys=keys, throttle=throttle, rate=rate, bound_to=bound_to, open_paths=open_paths)
     _add_error_handlers(app)
     has_provider = backend.settings.oidc_issuer is not None and not keys.is_open
     app.include_router(login_routes(keys, throttle, has_provider=has_provider))
@@ -77,6 +106,7 @@ def create_app(backend: Backend, keys: AccessKeys, streams: EventStreams) -> Fas
             resource.router, prefix="/api", dependencies=[bearer], responses={422: _PROBLEM, "default": _PROBLEM}
         )
     app.include_router(signed_files.router)
+    app.include_router(fleet_metrics.router)
     app.mount(OPENAI, create_openai_app(backend, streams))
     app.add_api_route(HEALTH, _health, include_in_schema=False)
     app.add_api_route("/api/{rest:path}", _not_found, methods=_METHODS, include_in_schema=False)

@@ -61,6 +61,11 @@ class Backend:
         self.names = DisplayNames(self.bus, simulated_names())
         self._look_as(OWNER)
 
+    @property
+    def events(self) -> EventFeed:
+        """All events, for what is only told to operators."""
+        return self._events
+
     def of(self, account: Account) -> Self:
         """The view of an account."""
         view = copy(self)

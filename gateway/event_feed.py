@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from bus_schema.access import may_publish
 from bus_schema.envelope import Envelope
-from bus_schema.fleet import Heartbeat, State
+from bus_schema.fleet import Heartbeat, ProcessMetrics, State
 from bus_schema.identities import worker_of
+from gateway.reported_metrics import ReportedMetrics
 from mindbus.bus.client import Client
 from mindbus.bus.subscriptions import EventSubscription
 from mindbus.errors import BusUnavailable, ReplyError
@@ -106,7 +107,7 @@ class Broadcast(Generic[ItemT]):
 
 
 class EventFeed(Broadcast[Envelope]):
-    """Passes every event to all listeners, except heartbeats, which it keeps as the state of the workers."""
+    """Passes every event to all listeners, except the states of workers and their metrics, which it keeps."""
 
     def __init__(self, bus: Client, heartbeat_s: float, clock: Callable[[], datetime]) -> None:
         super().__init__()
@@ -114,6 +115,7 @@ class EventFeed(Broadcast[Envelope]):
         self._silent_after = timedelta(seconds=heartbeat_s * MISSED_HEARTBEATS)
         self._beats: dict[tuple[str, str], tuple[Heartbeat, datetime]] = {}
         self._last_event_at: datetime | None = None
+        self.metrics = ReportedMetrics()
 
     @asynccontextmanager
     async def receiving(self) -> AsyncIterator[None]:
@@ -152,6 +154,8 @@ class EventFeed(Broadcast[Envelope]):
         self._last_event_at = self._clock()
         if envelope.type == Heartbeat.wire.type:
             self._record_heartbeat(envelope)
+        elif envelope.type == ProcessMetrics.wire.type:
+            self.metrics.record(envelope, self._clock())
         elif may_publish(envelope.type, envelope.mbrequester):
             self.put(envelope)
 

@@ -24,13 +24,17 @@ class LazyApp:
         self._running: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = await self.open()
+        await app(scope, receive, send)
+
+    async def open(self) -> ASGIApp:
+        """The application, opened if need be."""
         if self._opened is None or self._running is None or self._running.done():
             self._opened = asyncio.get_running_loop().create_future()
             # Outside the context of the request, and whatever becomes of it.
             name = f"run {self._module}"
             self._running = asyncio.create_task(self._run(self._opened), context=Context(), name=name)
-        app = await asyncio.shield(self._opened)
-        await app(scope, receive, send)
+        return await asyncio.shield(self._opened)
 
     async def close(self) -> None:
         """End it, if anybody has asked for it."""

@@ -24,6 +24,10 @@ class NotYoursToWrite(Rejected, code=Code.UNAUTHORIZED):
     """Only its owner, or a writer that its owner has named, changes a unit; store one of your own."""
 
 
+class HoldsLater(Rejected, code=Code.INVALID):
+    """A unit that is to be superseded begins to hold later than the one that supersedes it; set its `valid_from`."""
+
+
 class NotYoursToShare(Rejected, code=Code.UNAUTHORIZED):
     """Only its owner says who may read or write a unit."""
 

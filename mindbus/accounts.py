@@ -3,8 +3,7 @@
 import hashlib
 import secrets
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -12,9 +11,9 @@ from pathlib import Path
 
 from bus_schema.codes import Code
 from mindbus.errors import Rejected
+from mindbus.files.private_sqlite import private_database
 from mindbus.run_dir import RunSettings
 
-_BUSY_WITHIN_S = 5.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS accounts (
     name TEXT NOT NULL, kind TEXT NOT NULL, role TEXT NOT NULL, can_write INTEGER NOT NULL,
@@ -168,18 +167,8 @@ class Accounts:
             Account(name, AccessRole(role), bool(writes), datetime.fromisoformat(at)) for name, role, writes, at in rows
         ]
 
-    @contextmanager
-    def _database(self) -> Iterator[sqlite3.Connection]:
-        if not self._file.exists():
-            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._file.touch(mode=0o600)
-        database = sqlite3.connect(self._file, timeout=_BUSY_WITHIN_S)
-        try:
-            with database:
-                database.executescript("PRAGMA secure_delete = ON;" + _SCHEMA)
-                yield database
-        finally:
-            database.close()
+    def _database(self) -> AbstractContextManager[sqlite3.Connection]:
+        return private_database(self._file, _SCHEMA)
 
 
 def accounts_of(settings: RunSettings) -> Accounts:

@@ -4,6 +4,7 @@ import asyncio
 import json
 from base64 import b64encode
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
@@ -12,6 +13,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
 from bus_schema.codes import Code
+from mindbus.broker_url import endpoints_of, nodes_of
 from mindbus.errors import MindBusError
 from mindbus.run_dir import RunSettings, management_file
 from mindbus.settings import Settings
@@ -24,11 +26,16 @@ class ManagementUnavailable(MindBusError, code=Code.UNAVAILABLE):
     """The management API does not answer: enable the plugin rabbitmq_management, or set MINDBUS_MANAGEMENT_URL."""
 
 
+class NodeSilent(ManagementUnavailable):
+    """The management API of a node does not answer."""
+
+
 @dataclass(frozen=True)
 class QueueState:
     """A queue as the UI shows it; `ready` and `unacked` are numbers of messages.
 
-    `policy` is what its policies say, None while that is unknown.
+    `policy` is what its policies say, None while that is unknown. `delivered` counts messages that have been delivered
+    for the first time.
     """
 
     name: str
@@ -38,6 +45,7 @@ class QueueState:
     state: str
     arguments: dict[str, Any]
     policy: dict[str, Any] | None = None
+    delivered: int = 0
 
     @property
     def depth(self) -> int:
@@ -45,12 +53,14 @@ class QueueState:
 
 
 class Management:
-    """A client of the API; `url` carries the login, `vhost` is the one of the AMQP address."""
+    """A client of the API; `url` carries the login, `vhost` is the one of the AMQP address.
+
+    With several hosts it asks the first that answers.
+    """
 
     def __init__(self, url: str, vhost: str = "/") -> None:
         parts = urlsplit(url)
-        host = f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
-        self._url = urlunsplit((parts.scheme, host, parts.path.rstrip("/") + "/api", "", ""))
+        self._urls = [_api_of(node) for node in nodes_of(url)]
         login = f"{unquote(parts.username or 'guest')}:{unquote(parts.password or 'guest')}"
         self._headers = {"Authorization": f"Basic {b64encode(login.encode()).decode()}"}
         self.vhost, self._vhost = vhost, quote(vhost, safe="")
@@ -77,14 +87,11 @@ class Management:
 
     async def import_definitions(self, definitions: Mapping[str, Any]) -> None:
         """Add users, permissions and more, replacing those of the same names; the login is an administrator's."""
-        body = json.dumps(definitions).encode()
-        headers = self._headers | {"Content-Type": "application/json"}
-        await asyncio.to_thread(self._read, Request(f"{self._url}/definitions", body, headers, method="POST"))
+        await asyncio.to_thread(self._ask, "POST", "/definitions", definitions)
 
     async def delete_user(self, name: str) -> None:
         """Remove a user, whose connections are closed; the login is an administrator's."""
-        request = Request(f"{self._url}/users/{quote(name, safe='')}", headers=self._headers, method="DELETE")
-        await asyncio.to_thread(self._read, request)
+        await asyncio.to_thread(self._ask, "DELETE", f"/users/{quote(name, safe='')}")
 
     async def policies(self) -> dict[str, dict[str, Any]]:
         """Policies of the vhost by name, as the API gives them."""
@@ -92,13 +99,20 @@ class Management:
 
     async def put_policy(self, name: str, policy: Mapping[str, Any]) -> None:
         """Set a policy; the login is a policymaker's."""
-        headers = self._headers | {"Content-Type": "application/json"}
-        url = f"{self._url}/policies/{self._vhost}/{quote(name, safe='')}"
-        await asyncio.to_thread(self._read, Request(url, json.dumps(policy).encode(), headers, method="PUT"))
+        await asyncio.to_thread(self._ask, "PUT", f"/policies/{self._vhost}/{quote(name, safe='')}", policy)
 
     async def _get(self, path: str) -> Any:
         # The standard library's client: that of httpx takes a quarter of the time of `mindbus queues` to be imported.
-        return await asyncio.to_thread(self._read, Request(self._url + path, headers=self._headers))
+        return await asyncio.to_thread(self._ask, "GET", path)
+
+    def _ask(self, method: str, path: str, content: Mapping[str, Any] | None = None) -> Any:
+        """The answer of the first node that gives one. Raises ManagementUnavailable."""
+        body = None if content is None else json.dumps(content).encode()
+        headers = self._headers | ({} if content is None else {"Content-Type": "application/json"})
+        for url in self._urls[:-1]:
+            with suppress(NodeSilent):
+                return self._read(Request(url + path, body, headers, method=method))
+        return self._read(Request(self._urls[-1] + path, body, headers, method=method))
 
     def _read(self, request: Request) -> Any:
         try:
@@ -109,7 +123,7 @@ class Management:
             raise ManagementUnavailable(f"The management API of RabbitMQ refuses: {error} {said}") from error
         except (OSError, HTTPException, ValueError) as error:
             reason = error.reason if isinstance(error, URLError) else error
-            raise ManagementUnavailable(f"{ManagementUnavailable.__doc__} ({self._url}: {reason})") from error
+            raise NodeSilent(f"{ManagementUnavailable.__doc__} ({request.full_url}: {reason})") from error
 
 
 def open_management(settings: Settings, amqp_url: str) -> Management:
@@ -127,12 +141,20 @@ def management_url(settings: RunSettings, amqp_url: str) -> str:
         return settings.management_url if has_login else settings.management_url.replace("://", f"://{login}", 1)
     if settings.amqp_url is None and file.exists():
         return file.read_text().strip()
-    return f"http://{login}{amqp.hostname}:15672"
+    hosts = (f"[{host}]" if ":" in host else host for host, _port in endpoints_of(amqp_url))
+    return f"http://{login}{','.join(f'{host}:15672' for host in hosts)}"
+
+
+def _api_of(node: str) -> str:
+    parts = urlsplit(node)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/") + "/api", "", ""))
 
 
 def _queue(row: dict[str, Any]) -> QueueState:
+    counts = row.get("message_stats", {})
     return QueueState(
         name=row["name"],
+        delivered=counts.get("deliver_get", 0) - counts.get("redeliver", 0),
         # A queue that was declared a moment ago has no statistics yet.
         ready=row.get("messages_ready", 0),
         unacked=row.get("messages_unacknowledged", 0),

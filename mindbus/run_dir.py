@@ -3,6 +3,9 @@
 from pathlib import Path
 from typing import Protocol
 
+# In a data folder that a restore has filled, until the orchestrator has sent again what the broker has lost.
+RESTORED = "restored"
+
 
 class RunSettings(Protocol):
     """The part of the settings that supervising takes: `Settings` has it, and so has a process without Pydantic."""

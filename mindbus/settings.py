@@ -10,6 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SecretsSettingsSource, SettingsConfigDict
 
 from bus_schema.delegation import client_identity
+from mindbus.broker_url import NotAnAddress, nodes_of
 from mindbus.redaction import add_secrets, without_secrets
 
 _SCHEMES = {
@@ -59,7 +60,11 @@ class Settings(BaseSettings):
         description="Folder with files that are called as variables, such as mindbus_amqp_url, and hold their values, "
         "as containers are given secrets; a variable that is set comes first.",
     )
-    amqp_url: str | None = Field(default=None, description="RabbitMQ to use; without it `up` starts a private node.")
+    amqp_url: str | None = Field(
+        default=None,
+        description="RabbitMQ to use; without it `up` starts a private node. Of a cluster name several hosts, as "
+        "amqp://USER:PASSWORD@HOST1,HOST2:5673,HOST3/.",
+    )
     management_url: str | None = Field(
         default=None,
         description="Management API of that RabbitMQ, with credentials; guessed where it is usual.",
@@ -136,6 +141,12 @@ class Settings(BaseSettings):
     )
     metrics_port: int | None = Field(default=None, description="Port of the Prometheus endpoint; none: no endpoint.")
     metrics_host: str = Field(default="127.0.0.1", description="Address that the Prometheus endpoint listens on.")
+    metrics_interval_s: float = Field(
+        default=15,
+        ge=0,
+        description="How often, in seconds, a worker process tells its metrics on the bus, for the gateway's "
+        "endpoint of the whole fleet; 0: never.",
+    )
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
     log_format: str = Field(default="console", description="console or json.")
 
@@ -144,7 +155,9 @@ class Settings(BaseSettings):
     def _is_readable_url(cls, value: Any, field: ValidationInfo) -> Any:
         if isinstance(value, str) and "@" in value and (field.field_name or "").endswith("_url"):
             try:
-                _ = urlsplit(value).port
+                _ = [urlsplit(node).port for node in nodes_of(value)]
+            except NotAnAddress:
+                raise
             except ValueError:
                 # Its own words repeat what stands where a port should, such as a part of the password.
                 raise ValueError("is no URL; in a password write / as %2F, # as %23, ? as %3F, @ as %40") from None

@@ -8,9 +8,9 @@ import signal
 import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 
-from prometheus_client import start_http_server
+from prometheus_client import disable_created_metrics, start_http_server
 
 from bus_schema.fleet import State
 from bus_schema.replies import Code
@@ -20,9 +20,11 @@ from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import MindBusError
 from mindbus.health import HealthFolder
 from mindbus.logs import logger
+from mindbus.runtime.metrics_reports import MetricsReports
 from mindbus.runtime.provision import Administrator, when_up
 from mindbus.runtime.service import Service, build, provide
 from mindbus.settings import Settings
+from mindbus.spans import exporting
 from mindbus.tasks import running
 
 # How long a worker of `mindbus up` waits for the broker that starts beside it.
@@ -45,8 +47,10 @@ async def host(
     Where they cannot run, their health files keep the reason.
     """
     health, reason = HealthFolder(settings), ""
+    # Around the making of the workers, whose databases look whether there is tracing.
+    exporter = exporting(next(iter(makers)) if len(makers) == 1 else "mindbus", os.environ)
     try:
-        async with _monitored(settings), _running(makers, settings, health):
+        async with _traced(exporter), _monitored(settings), _running(makers, settings, health):
             logger().info("workers ready", workers=sorted(makers))
             await stop.wait()
             logger().info("workers stopping", workers=sorted(makers))
@@ -122,7 +126,19 @@ async def watchdog(limit_s: float) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
+async def _traced(exporter: AbstractContextManager[None]) -> AsyncIterator[None]:
+    """Tracing for the time of a block; at its end the last spans are sent in a thread."""
+    exporter.__enter__()
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(exporter.__exit__, None, None, None)
+
+
+@asynccontextmanager
 async def _monitored(settings: Settings) -> AsyncIterator[None]:
+    # When a series began is of use to nobody, and as much to be told as the series itself.
+    disable_created_metrics()  # type: ignore[no-untyped-call]
     lag = asyncio.create_task(watch_loop(), name="loop watchdog")
     port = settings.metrics_port
     metrics = start_http_server(port, addr=settings.metrics_host)[0] if port is not None else None
@@ -155,7 +171,8 @@ async def _running(
                 await service.start()
                 started.append(service)
             await asyncio.gather(*(service.wait_ready() for service in stage))
-        yield
+        async with running(MetricsReports(services).keep_telling(settings), "metrics"):
+            yield
     finally:
         for last in (False, True):
             await asyncio.gather(*(_drain(s, health) for s in started if s.worker.stops_last is last))

@@ -47,8 +47,8 @@ class Similarities:
         return self._standardised(self.alone, *alone), self._standardised(self.in_context, *in_context)
 
     def maximum(self, allowed: NDArray[np.bool_]) -> float | None:
-        """Highest cosine in context among the allowed items that have a vector."""
-        cosines = self.in_context[allowed & self.known]
+        """Highest cosine among the allowed items that have a vector."""
+        cosines = self.alone[allowed & self.known]
         return float(cosines.max()) if cosines.size else None
 
     def _standardised(self, cosines: Scores, mean: float, deviation: float) -> Scores:

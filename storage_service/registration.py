@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from bus_schema.artifacts import Manifest
 from bus_schema.identities import Principal, owner_of
 from mindbus.errors import MindBusError, Rejected
+from mindbus.spans import span
 from mindbus.sql.errors import DatabaseAway
 from storage_service.blobs import Blobs, Declared, Labels
 from storage_service.errors import ArtifactTooLarge, IdTaken, NotTheProducer, SecretInParameters
@@ -131,7 +132,8 @@ class ArtifactRegistrar:
         async def publish(each: Prepared) -> Prepared:
             manifest, content = each.manifest, contents[each.manifest.sha256]
             declared, labels = Declared(manifest.sha256, manifest.size_bytes), Labels(manifest.id, manifest.created_by)
-            packed = await self.blobs.promote(each.upload, content.key, declared, labels)
+            with span("blob promote", "CLIENT", mindbus__artifact=manifest.id, mindbus__size_bytes=manifest.size_bytes):
+                packed = await self.blobs.promote(each.upload, content.key, declared, labels)
             return replace(each, generation=content.generation, packed=packed)
 
         outcomes |= await _each(staged, check)

@@ -1,5 +1,6 @@
 """Runs workers for a test and hands them out, so that it can look inside."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any, TypeVar
 
 from config.settings import FleetSettings
 from mindbus import Client, Worker, WorkerContext
+from mindbus.integrations.bus_thread import BusThread
 from mindbus.testing.deliver import running
 
 WorkerT = TypeVar("WorkerT", bound=Worker)
@@ -43,3 +45,14 @@ async def fleet_of(*makers: Callable[[WorkerContext], Worker], settings: FleetSe
 def settings_for(amqp_url: str, data_dir: Path, **options: Any) -> FleetSettings:
     """FleetSettings with a short ladder, so that retries take no time."""
     return FleetSettings(amqp_url=amqp_url, data_dir=data_dir, **{"retry_rungs": "50ms,100ms,300ms", **options})
+
+
+@asynccontextmanager
+async def bus_thread(identity: str, settings: FleetSettings) -> AsyncIterator[BusThread]:
+    """A connection in a thread of its own, as frameworks without an event loop of ours use it."""
+    thread = BusThread(identity, settings=settings)
+    await asyncio.to_thread(thread.__enter__)
+    try:
+        yield thread
+    finally:
+        await asyncio.to_thread(thread.__exit__, None, None, None)

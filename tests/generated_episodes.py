@@ -260,10 +260,12 @@ class _Writer:
         rest = list(sentences)
         while rest:
             taken, rest = rest[: (size := self._dice.randint(1, 4))], rest[size:]
+            # An assistant decides nothing by itself.
+            is_of_user = len(turns) % 2 == 0 or not set(self._decisions).isdisjoint(taken)
             turns.append(
                 RawTurn(
                     raw_log_id=f"raw_{self._number}_{len(turns)}",
-                    role="user" if len(turns) % 2 == 0 else "assistant",
+                    role="user" if is_of_user else "assistant",
                     content=" ".join(taken),
                     time=_BEGAN + timedelta(minutes=len(turns)),
                 )

@@ -56,6 +56,17 @@ def files_of(page: Path) -> dict[str, str]:
     return {part.name: part.text for part in parts_of(page) if isinstance(part, PageFile)}
 
 
+def python_with(folder: Path, extra: str, *packages: str) -> Path:
+    """An interpreter of its own that has the library's wheel with an extra, without the fleet, and these packages."""
+    uv = [sys.executable, "-m", "uv"]
+    subprocess.run([*uv, "build", "--quiet", "--wheel", "--no-build-isolation", "--out-dir", folder, ROOT], check=True)
+    subprocess.run([*uv, "venv", "--quiet", folder / "venv"], check=True)
+    (wheel,) = folder.glob("mindbus-*.whl")
+    python = folder / "venv" / "bin" / "python"
+    subprocess.run([*uv, "pip", "install", "--quiet", "--python", python, f"{wheel}[{extra}]", *packages], check=True)
+    return python
+
+
 @dataclass
 class Newcomer:
     """Somebody in a shell; `seen` are the ids that commands have shown, the last one of each kind."""

@@ -15,7 +15,8 @@ from bus_schema.storage import ArtifactRegistered, GetArtifact, SetTraceMembers
 from bus_schema.uploads import FoundManifest
 from mindbus import MessageContext, Rejected, Worker, WorkerContext, on_command
 from mindbus.sql.database import Database
-from workers.orchestrator import OrchestratorRules, OrchestratorWorker
+from workers.orchestrator import OrchestratorWorker
+from workers.run_control import OrchestratorRules
 
 ROLES = ("researcher", "ideator", "critic", "editor", "pushkin")
 BRIEF = ArtifactRef(artifact_id="art_brief", version=1, sha256="b" * 64, size_bytes=9, content_type="text/markdown")

@@ -41,6 +41,18 @@ class Place:
         }
         return FleetSettings.model_validate(chosen | others)
 
+    def environment(self) -> dict[str, str]:
+        """The same as variables of a process."""
+        account = self.account
+        fields = {
+            "ARTIFACTS_URL": self.url,
+            "S3_ENDPOINT_URL": account.endpoint_url,
+            "S3_ACCESS_KEY": account.access_key,
+            "S3_SECRET_KEY": account.secret_key,
+            "S3_REGION": account.region,
+        }
+        return {f"MINDBUS_{name}": value for name, value in fields.items() if value}
+
     def files(self) -> FileStore:
         """The file store here."""
         return open_files(self.settings())

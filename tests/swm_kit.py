@@ -87,10 +87,16 @@ class Desk:
         self.cache_sync = CacheSync(self.shelf, self.writes, self.glm)
 
     async def try_to_publish(
-        self, content: str = "It is Friday.", by: Principal = RESEARCHER, persist: bool = False, **fields: Any
+        self,
+        content: str = "It is Friday.",
+        by: Principal = RESEARCHER,
+        persist: bool = False,
+        message_id: str | None = None,
+        **fields: Any,
     ) -> KemEvent | Rejected:
         draft = a_draft(content, **fields)
-        (outcome,) = await self.memory.publish([(draft.id or mint("kem"), draft)], by, persist=persist)
+        named = [(draft.id or mint("kem"), draft)]
+        (outcome,) = await self.memory.publish(named, by, message_id or mint("msg"), persist=persist)
         return outcome
 
     async def carry(self) -> list[KemEvent]:

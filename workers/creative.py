@@ -17,9 +17,12 @@ from agents.models.errors import ModelFailure, ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.models.offline.model import OfflineModel
 from agents.models.prompt import Material, PresentModel, memory_materials
+from agents.models.recorded import RecordedModel, Report
+from agents.models.remote_agent import RemoteAgentModel
 from agents.present import Present
 from bus_schema.artifacts import AIContext, Manifest
 from bus_schema.identities import Identity
+from bus_schema.ids import derived, mint
 from bus_schema.process import (
     ExecuteStep,
     ModelMisbehaved,
@@ -33,7 +36,7 @@ from bus_schema.process import (
 )
 from bus_schema.runs import Misbehaviour
 from config.settings import FleetSettings
-from mindbus.bus.context import MessageContext
+from mindbus.bus.context import MessageContext, current_message
 from mindbus.bus.handlers import every, on_command
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import BusUnavailable, TemporaryFailure
@@ -76,7 +79,7 @@ class CreativeWorker(Worker):
         self.name = role.name
         self.role = role
         self._kit = context
-        self._model = model or model_of(settings, role.name, record_calls(context, role.name), streams=True)
+        self._model = model or _model_of(role, settings, record_calls(context, role.name))
         self.include(ChatPriority(context.bus, self._model))
         self._bus = context.bus.acting_as(self.identity, service=role.name)
         self._artifacts = open_artifacts(self._bus, settings, context.clock)
@@ -278,3 +281,16 @@ def _failed(order: ExecuteStep, reason: str, *, retryable: bool) -> StepFailed:
 
 def _late(order: ExecuteStep) -> str:
     return f"no result within {order.timeout_s:g} s of work" if order.timeout_s else "its deadline has passed"
+
+
+def _model_of(role: Role, settings: FleetSettings, report: Report) -> LanguageModel:
+    """The model of a role, or the agent elsewhere that plays it."""
+    if role.a2a is None:
+        return model_of(settings, role.name, report, streams=True)
+    return RecordedModel(RemoteAgentModel(role.a2a, _id_of_message), report)
+
+
+def _id_of_message(text: str) -> str:
+    """Id of a message to an agent elsewhere: of one order, delivered again, it is the same."""
+    at_hand = current_message()
+    return derived(at_hand.message_id, text) if at_hand else mint("msg")

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from agents.configuration.model_roles import price_of
 from agents.models.language_model import ModelMessage, ToolCall
+from agents.models.offline.model import NAME as OFFLINE_MODEL
 from agents.models.recorded import FinishedCall, Report, subject_of_calls
 from bus_schema.identities import user_of
 from bus_schema.ids import mint, uuid7
@@ -18,11 +19,15 @@ from mindbus.bus.worker import WorkerContext
 from mindbus.errors import BusUnavailable
 from mindbus.logs import logger
 from mindbus.redaction import MASK, without_secrets
+from mindbus.spans import past_span
 from mindbus.sql.database import Database
 from storage_service.token_usage import add_tokens
 
 MODEL_TOKENS = Metric("Counter", "mindbus_model_tokens_total", "Tokens of models", ("role", "model", "direction"))
 MODEL_CALLS = Metric("Counter", "mindbus_model_calls_total", "Calls of models", ("role", "model", "outcome"))
+MODEL_COST = Metric("Counter", "mindbus_model_cost_total", "Price of calls, in models.yaml's money", ("role", "model"))
+MODEL_RETRIES = Metric("Counter", "mindbus_model_retries_total", "Requests sent again", ("role", "model"))
+MODEL_SECONDS = Metric("Histogram", "mindbus_model_seconds", "Time of a call", ("role", "model"))
 # Fields of messages that name the person whose words they are about.
 _PEOPLE = ("user_id", "chat_id", "to_user")
 
@@ -41,6 +46,10 @@ def record_calls(context: WorkerContext, caller: str) -> Report:
         for direction, tokens in (("prompt", cost.prompt_tokens), ("completion", cost.completion_tokens)):
             series(MODEL_TOKENS, caller, cost.model_name, direction).inc(tokens)
         series(MODEL_CALLS, caller, cost.model_name, "failed" if done.failure else "answered").inc()
+        series(MODEL_COST, caller, cost.model_name).inc(cost.price or 0)
+        series(MODEL_RETRIES, caller, cost.model_name).inc(cost.retries)
+        series(MODEL_SECONDS, caller, cost.model_name).observe(done.took_s)
+        _trace(done, cost, caller)
         kept = settings.model_calls_days > 0
         at_hand = current_message()
         record = RecordModelCall(
@@ -70,6 +79,21 @@ class TokenCount:
             return
         identity, day = f"user.{event.user_id}", self._clock().date().isoformat()
         await self._database.run(lambda connection: add_tokens(connection, identity, day, event.cost.tokens))
+
+
+def _trace(done: FinishedCall, cost: CallUsage, caller: str) -> None:
+    """A span by OpenTelemetry's conventions for generative AI; no word of the prompt or the answer is in it."""
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "mindbus" if done.model_name == OFFLINE_MODEL else "openai",
+        "gen_ai.agent.name": caller,
+        "gen_ai.request.model": done.model_name,
+        "gen_ai.response.model": cost.model_name,
+        "gen_ai.usage.input_tokens": cost.prompt_tokens,
+        "gen_ai.usage.output_tokens": cost.completion_tokens,
+        "mindbus.price": cost.price or 0.0,
+    }
+    past_span(f"chat {done.model_name}", "CLIENT", done.took_s, "ModelFailure" if done.failure else "", attributes)
 
 
 def _cost_of(done: FinishedCall) -> CallUsage:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -49,6 +48,7 @@ from mindbus.bus.handlers import Publish, Send, background, every, on_command, o
 from mindbus.bus.worker import Worker, WorkerContext, utc_now
 from mindbus.errors import BusUnavailable, Rejected, ReplyError
 from mindbus.logs import logger
+from mindbus.run_dir import RESTORED
 from mindbus.sdk.storage_link import StorageWatch
 from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
@@ -56,25 +56,21 @@ from mindbus.sql.migrations import upgrade
 from storage_service import runs
 from storage_service.runs import MIGRATIONS
 from storage_service.token_usage import forget_tokens
+from workers.lost_orders import LostOrders
 from workers.model_calls import TokenCount
-from workers.run_control import RunControl, RunMoves, Sent, messages_of, one_after_another, takes_part
+from workers.run_control import (
+    OrchestratorRules,
+    RunControl,
+    RunMoves,
+    Sent,
+    messages_of,
+    one_after_another,
+    takes_part,
+)
 
 _ASK_WITHIN_S = 5.0
 _LOOK_AGAIN_S = 0.5
 _BATCH = 50
-
-
-@dataclass(frozen=True)
-class OrchestratorRules:
-    """Rules by which it goes: the time before anything is called late, heartbeats, the budget of each person."""
-
-    # What ended while nobody listened lies in the queue: it is heard first.
-    settle: timedelta = timedelta(seconds=5)
-    heartbeat_s: float = 5
-    tokens_per_day: int = 0
-
-
-_RULES = OrchestratorRules()
 
 
 class OrchestratorWorker(Worker):
@@ -92,18 +88,19 @@ class OrchestratorWorker(Worker):
         bus: Client,
         roles: Roles,
         clock: Callable[[], datetime] = utc_now,
-        rules: OrchestratorRules = _RULES,
+        rules: OrchestratorRules | None = None,
     ) -> None:
+        rules = rules or OrchestratorRules()
         self.database = database
         self.inbox = self.remembered = SqlInbox(database, only_rows=True)
         self.sends_to = sorted(roles)
         self._moves = RunMoves(database, clock, rules.tokens_per_day)
         self._bus, self._roles, self._clock, self._settle = bus, roles, clock, rules.settle
         self._deadlines_from = clock() + rules.settle
-        self._started: asyncio.Queue[Run] = asyncio.Queue()
-        self._looks_again_at = 0.0
+        self._started, self._looks_again_at = asyncio.Queue[Run](), 0.0
         self._storage = StorageWatch(bus, rules.heartbeat_s)
-        self.include(RunControl(database, self._moves, self._look_up, self._add, roles), TokenCount(database, clock))
+        self.include(RunControl(database, self._moves, self._look_up, self._add, roles))
+        self.include(TokenCount(database, clock), LostOrders(database, self._moves, rules.orders_lost))
 
     async def start(self) -> None:
         await upgrade(self.database, MIGRATIONS)
@@ -295,5 +292,9 @@ def open_orchestrator(context: WorkerContext) -> OrchestratorWorker:
     settings = context.settings_as(FleetSettings)
     database = Database(settings.database_of("orchestrator"), schema="orchestrator")
     bus = context.bus.acting_as(saga.ORCHESTRATOR)
-    rules = OrchestratorRules(heartbeat_s=settings.heartbeat_s, tokens_per_day=settings.user_tokens_per_day)
+    rules = OrchestratorRules(
+        heartbeat_s=settings.heartbeat_s,
+        tokens_per_day=settings.user_tokens_per_day,
+        orders_lost=settings.data_dir / RESTORED,
+    )
     return OrchestratorWorker(database, bus, crafts_of_roles(), context.clock, rules)

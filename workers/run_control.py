@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial, reduce
+from pathlib import Path
 
 from sqlalchemy import Connection
 
@@ -57,6 +58,18 @@ from storage_service.token_usage import tokens_used
 
 Sent = Sequence[Send | Publish]
 _SOON = timedelta(seconds=1)
+
+
+@dataclass(frozen=True)
+class OrchestratorRules:
+    """Rules by which it goes: the time before anything is called late, heartbeats, the budget of each person."""
+
+    # What ended while nobody listened lies in the queue: it is heard first.
+    settle: timedelta = timedelta(seconds=5)
+    heartbeat_s: float = 5
+    tokens_per_day: int = 0
+    # It is there until all orders have been sent again to a broker that has never had them.
+    orders_lost: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,22 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import Guide
 from agents.configuration.validation import InvalidFile
+from agents.mcp_servers.files import servers_named
+from agents.mcp_servers.tools import McpTools
 from agents.models.explicit_calls import ARTIFACT_ID
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import memory_materials
+from agents.models.remote_agent import RemoteAgentModel
 from agents.subagents.files import open_subagent
 from agents.subagents.loop import BoundTool, ToolFailed
 from agents.subagents.tables import InvalidTable, TableQuery, read_table, run_query
+from bus_schema.ids import derived
 from bus_schema.subagent import service_of
 from config.settings import FleetSettings
 from language.words import Language
@@ -56,14 +61,32 @@ class FileSubagent(ThinkingSubagent):
         self.name = service_of(name)
         self._file = open_subagent(name)
         super().__init__(context, self._file.guide, model)
+        self._mcp = McpTools(servers_named(self._file.mcp))
         self._recall = KemRecall(context.bus, context.settings_as(FleetSettings).recall_timeout_s)
+
+    @property
+    def health_note(self) -> str:
+        return self._mcp.note
+
+    async def start(self) -> None:
+        await super().start()
+        await self._mcp.start()
+
+    async def stop(self) -> None:
+        await self._mcp.stop()
+        await super().stop()
+
+    async def execute(self, work: Delegated) -> str:
+        if self._file.a2a is None:
+            return await super().execute(work)
+        return await RemoteAgentModel(self._file.a2a, partial(derived, work.delegation_id)).ask(work.task)
 
     def guide_in(self, language: Language) -> Guide:
         return open_subagent(self._file.name, language).guide
 
     def instruments(self, work: Delegated) -> Sequence[BoundTool]:
         tools = {tool.name: tool for tool in self._tools(work)}
-        return [tools[name] for name in self._file.tools]
+        return [*(tools[name] for name in self._file.tools), *self._mcp.for_answer().bound]
 
     def _tools(self, work: Delegated) -> Sequence[BoundTool]:
 

@@ -16,6 +16,7 @@ from agents.configuration.validation import (
     read_file,
 )
 from agents.models.language_model import ModelParams
+from agents.models.remote_agent import RemoteAgent
 from bus_schema.artifacts import ArtifactType
 from bus_schema.cards import Relevance
 from bus_schema.identities import ServiceName
@@ -52,13 +53,15 @@ class Role(Guide):
     """A member of the team; `prompt_version` changes with every word that the model is told.
 
     One that `remembers` is shown what memory has on the matter, beside what it is given. Where `relevance` is required,
-    an output that has nothing to do with its inputs is no result, unless the step of the card says otherwise.
+    an output that has nothing to do with its inputs is no result, unless the step of the card says otherwise. One that
+    runs elsewhere, named by `a2a`, is told what a model would be told.
     """
 
     max_rounds: int = Field(default=2, ge=0, le=10)
     remembers: bool = False
     relevance: Relevance = "off"
     produces: dict[ArtifactType, Craft] = Field(min_length=1, max_length=20)
+    a2a: RemoteAgent | None = None
 
     def require_craft(self, artifact_type: str) -> None:
         """Raises UnsupportedArtifactType."""
@@ -67,6 +70,12 @@ class Role(Guide):
             raise UnsupportedArtifactType(
                 message=f"{UnsupportedArtifactType.__doc__} ({self.name} makes {makes}, not {artifact_type})"
             )
+
+    @model_validator(mode="after")
+    def _judges_where_it_thinks(self) -> Self:
+        if self.a2a is not None and self.max_rounds:
+            raise ValueError("with a2a, max_rounds must be 0: the agent elsewhere judges its own work")
+        return self
 
     @model_validator(mode="after")
     def _leaves_the_headline_to_the_layout(self) -> Self:

@@ -33,15 +33,26 @@ _PHRASES = {
 
 @dataclass(frozen=True)
 class DelegationRound:
-    """One answer of the model in which it called for help, with what came of each call, in their order."""
+    """One answer of the model in which it called for help, with what came of each call, in their order.
+
+    It `is_open` where calls are left to whoever asked: the answer goes on once they bring the results; from then on
+    they have been told what was said till then.
+    """
 
     said: ModelMessage
     results: tuple[ModelMessage, ...]
+    is_open: bool = False
+    is_told: bool = False
 
     @property
     def messages(self) -> tuple[ModelMessage, ...]:
         """The round as the model is shown it afterwards."""
         return (self.said, *self.results)
+
+    @property
+    def untold(self) -> str:
+        """Beginning of the answer that was said with the calls, unless whoever asks has it already."""
+        return self.said.content + BETWEEN if self.said.content.strip() and not self.is_told else ""
 
 
 class Delegator(Protocol):
@@ -57,7 +68,11 @@ class Delegator(Protocol):
 
     @property
     def completed(self) -> Sequence[DelegationRound]:
-        """Rounds that were completed before a crash."""
+        """Rounds that were completed before."""
+
+    @property
+    def choice(self) -> str | None:
+        """Tool that the model has to call first, see `ModelParams`."""
 
     async def delegate(self, number: int, text: str, calls: Sequence[ToolCall]) -> DelegationRound:
         """Carry out the calls of one answer; rounds are counted from 0."""
@@ -70,6 +85,7 @@ class NoDelegator:
     tools: Sequence[Tool] = ()
     most_rounds = 0
     completed: Sequence[DelegationRound] = ()
+    choice: str | None = None
 
     async def delegate(self, number: int, text: str, calls: Sequence[ToolCall]) -> DelegationRound:
         """Carry out the calls of one answer; rounds are counted from 0."""
@@ -125,17 +141,18 @@ class DialogueAgent:
         shown = self.prompt(said, memory, present, helper.tools)
         guide = self._guide(_language(said, present))
         rounds: list[ModelMessage] = []
-        budget = self._budget()
-        told = ""
+        told, first, budget = "", len(helper.completed), self._budget()
         for number in range(helper.most_rounds + 1):
             if number < len(helper.completed):
                 completed = helper.completed[number]
-                if completed.said.content.strip():
-                    told += completed.said.content + BETWEEN
-                    yield completed.said.content + BETWEEN
+                if completed.untold:
+                    told += completed.untold
+                    yield completed.untold
                 rounds += completed.messages
                 continue
-            turn = AnswerGeneration(self._model, budget, guide.model)
+            turn = AnswerGeneration(
+                self._model, budget, guide.model.choosing(helper.choice if number == first else None)
+            )
             tools = helper.tools if number < helper.most_rounds else ()
             async for piece in turn.pieces((*shown, *rounds), tools, told):
                 yield piece
@@ -146,9 +163,10 @@ class DialogueAgent:
             if turn.text.strip():
                 told += turn.text + BETWEEN
                 yield BETWEEN
-            rounds += (
-                await helper.delegate(number, turn.text, normalise_calls(turn.calls, prefix=f"call_{number}"))
-            ).messages
+            done = await helper.delegate(number, turn.text, normalise_calls(turn.calls, prefix=f"call_{number}"))
+            if done.is_open:
+                return
+            rounds += done.messages
 
     def prompt(
         self,

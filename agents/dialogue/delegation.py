@@ -9,7 +9,7 @@ from agents.models.language_model import Tool, ToolCall
 from bus_schema.subagent import MAX_TASK_CHARS
 from language.words import Language
 
-_PREFIX = "delegate_to_"
+DELEGATION_PREFIX = "delegate_to_"
 _NO_SUCH = {
     Language.ENGLISH: "There is no sub-agent {name!r}; there are: {known}.",
     Language.RUSSIAN: "Подагента {name!r} нет; есть: {known}.",
@@ -46,12 +46,12 @@ def delegation_tool(name: str, description: str) -> Tool:
         "a question about it the next."
     )
     parameters = {"type": "object", "properties": {"task": task}, "required": ["task"], "additionalProperties": False}
-    return Tool(name=f"{_PREFIX}{name}", description=purpose, parameters=parameters)
+    return Tool(name=f"{DELEGATION_PREFIX}{name}", description=purpose, parameters=parameters)
 
 
 def subagent_of(tool: str) -> str:
     """Name of the sub-agent that a tool delegates to, whether or not it exists."""
-    return tool.removeprefix(_PREFIX)
+    return tool.removeprefix(DELEGATION_PREFIX)
 
 
 class UnreadableCall(Exception):

@@ -11,6 +11,7 @@ The present (see `agents.present`) and memory, as material (see `agents.models.p
 words. Users cannot write such blocks: in their words the tags are taken apart.
 """
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -108,8 +109,13 @@ def since_user(messages: Sequence[ModelMessage]) -> tuple[Sequence[ModelMessage]
 
 def _laid_out(message: ModelMessage) -> ModelMessage:
     if message.role == "system":
-        return ModelMessage(role="user", content=f"<instruction>\n{_TAG.sub('‹', message.content)}\n</instruction>")
-    return message.model_copy(update={"content": _TAG.sub("‹", message.content)})
+        return ModelMessage(role="user", content=f"<instruction>\n{without_tags(message.content)}\n</instruction>")
+    return message.model_copy(update={"content": without_tags(message.content)})
+
+
+def without_tags(text: str) -> str:
+    """A text that cannot pass for a block of the prompt."""
+    return _TAG.sub("‹", text)
 
 
 def model_messages(said: Iterable[ChatMessage]) -> list[ModelMessage]:
@@ -185,6 +191,22 @@ def sanitise_text(text: str) -> str:
 def is_written_call(text: str) -> bool:
     """Whether a text has a call that a small model has written instead of making it."""
     return _WRITTEN_CALL.search(text) is not None
+
+
+def written_call(text: str) -> ToolCall | None:
+    """The call that a text has instead of making it; None where it cannot be read."""
+    found = _WRITTEN_CALL.search(text)
+    if found is None or (start := text.rfind("{", 0, found.start())) < 0:
+        return None
+    try:
+        call, _ = json.JSONDecoder().raw_decode(text[start:])
+    except ValueError:
+        return None
+    if not {"name", "arguments"} <= call.keys():
+        return None
+    arguments = call["arguments"]
+    given = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return ToolCall(id="call_written", name=str(call["name"]), arguments=given)
 
 
 def normalise_calls(calls: Sequence[ToolCall], prefix: str) -> tuple[ToolCall, ...]:

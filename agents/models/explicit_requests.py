@@ -10,9 +10,11 @@ from datetime import timedelta
 
 from pydantic import BaseModel
 
-from agents.models.conversation import is_written_call, parse_conversation, since_user
+from agents.models.answer_guards import Ungrounded, WrittenCall, grounded, spoken
+from agents.models.conversation import is_written_call, parse_conversation, since_user, written_call
 from agents.models.errors import AnswerCutOff
 from agents.models.explicit_calls import (
+    NAMES,
     NOT_FOUND,
     explicit_task_calls,
     is_about_nothing,
@@ -20,6 +22,7 @@ from agents.models.explicit_calls import (
     with_plain_results,
     without_ids,
 )
+from agents.models.explicit_delegation import DELEGATE
 from agents.models.language_model import (
     DEFAULTS,
     Chunk,
@@ -31,7 +34,7 @@ from agents.models.language_model import (
     ToolCall,
 )
 from agents.models.present_answers import answer_from_clock
-from language.words import language_of, terms, words
+from language.words import language_of, words
 
 _NONE = timedelta(0)
 
@@ -59,6 +62,10 @@ class ExplicitRequestModel:
     async def stream(
         self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
     ) -> AsyncIterator[Chunk]:
+        if params.tool_choice:
+            async for chunk in self._model.stream(messages, tools=tools, params=params):
+                yield chunk
+            return
         told = _told_by_clock(messages)
         async for chunk in self._saying(told) if told else self._answer(messages, tools, params):
             yield chunk
@@ -75,13 +82,13 @@ class ExplicitRequestModel:
             return self._after_task(messages, params, since) if since else self._calling(task_calls)
         if done and not tools:
             return self._last_round(messages, params, since)
-        if done < len(plan):
-            return self._planned_round(messages, tools, params, plan, done)
-        if any(map(is_about_nothing, since)):
+        if (delegated := _delegations_in(since)) < len(plan):
+            return self._planned_round(messages, tools, params, plan, delegated)
+        if not plan and any(map(is_about_nothing, since)):
             return self._after_nothing(messages, tools, params)
         if since:
             return self._after_calls(messages, tools, params, since, is_planned=bool(plan))
-        return self._model.stream(messages, tools=tools, params=params)
+        return self._first_round(messages, tools, params)
 
     async def _calling(self, calls: tuple[ToolCall, ...]) -> AsyncIterator[Chunk]:
         yield Chunk(
@@ -89,6 +96,20 @@ class ExplicitRequestModel:
                 text="", tool_calls=calls, finish_reason="tool_calls", model_name=self.name, took=_NONE
             )
         )
+
+    async def _first_round(
+        self, messages: Sequence[ModelMessage], tools: Sequence[Tool], params: ModelParams
+    ) -> AsyncIterator[Chunk]:
+        """The model's answer or calls; a call written as text is made where there is such a tool."""
+        try:
+            async for chunk in spoken(self._model.stream(messages, tools=tools, params=params)):
+                yield chunk
+            return
+        except WrittenCall as written:
+            call = written_call(written.text)
+        is_offered = call is not None and call.name in {tool.name for tool in tools}
+        async for chunk in self._calling((call,)) if call and is_offered else self._last_round(messages, params, ()):
+            yield chunk
 
     async def _after_calls(
         self,
@@ -106,15 +127,15 @@ class ExplicitRequestModel:
         """
         results = [message.content for message in since if message.role == "tool" and is_planned]
         try:
-            async for chunk in _grounded(_spoken(self._model.stream(messages, tools=tools, params=params)), results):
+            async for chunk in grounded(spoken(self._model.stream(messages, tools=tools, params=params)), results):
                 if chunk.completion and _is_repeated(chunk.completion.tool_calls, since):
                     break
                 yield chunk
             else:
                 return
-        except _WrittenCall:
+        except WrittenCall:
             pass
-        except _Ungrounded:
+        except Ungrounded:
             async for chunk in self._saying(results[-1]):
                 yield chunk
             return
@@ -138,14 +159,19 @@ class ExplicitRequestModel:
     ) -> AsyncIterator[Chunk]:
         """The answer after a call of the model's own that has met no task.
 
-        Where it only repeats the result, it is asked without tools for an answer to the message itself: a small model
-        calls whatever it is offered, and the message may have been about something else.
+        Where it only repeats a result or a call, or writes one, it is asked without tools for an answer to the message
+        itself: a small model calls whatever it is offered, and the message may have been about something else.
         """
         said, since = since_user(messages)
         chunks = [chunk async for chunk in self._model.stream(messages, tools=tools, params=params)]
-        told = chunks[-1].completion.text.strip() if chunks[-1].completion else ""
-        if told in {without_ids(result.content) for result in since if result.role == "tool"}:
-            chunks = [chunk async for chunk in self._model.stream(said, params=params)]
+        completion = chunks[-1].completion
+        told = completion.text.strip() if completion else ""
+        known = {without_ids(each.content) for each in since if each.role == "tool"}
+        is_lost = completion is not None and _is_repeated(completion.tool_calls, since)
+        if is_lost or is_written_call(told) or told in known:
+            async for chunk in self._last_round(said, params, since):
+                yield chunk
+            return
         for chunk in chunks:
             yield chunk
 
@@ -164,7 +190,7 @@ class ExplicitRequestModel:
         plan: tuple[ToolCall, ...],
         done: int,
     ) -> AsyncIterator[Chunk]:
-        """The model's calls, or what is left of the plan in place of an answer or of repeated calls."""
+        """The model's calls, or what is left of the plan in place of an answer, repeated calls, or those of tasks."""
         rest = plan[done:]
         try:
             chunks = [chunk async for chunk in self._model.stream(messages, tools=tools, params=params)]
@@ -175,7 +201,8 @@ class ExplicitRequestModel:
             return
         completion = chunks[-1].completion
         calls = completion.tool_calls if completion else ()
-        if completion is None or (calls and not _is_repeated(calls, since_user(messages)[1])):
+        is_beside = _is_repeated(calls, since_user(messages)[1]) or {call.name for call in calls} <= NAMES
+        if completion is None or not is_beside:
             for chunk in chunks:
                 yield _with_whole_tasks(chunk, plan, done)
             return
@@ -187,9 +214,9 @@ class ExplicitRequestModel:
     ) -> AsyncIterator[Chunk]:
         """The answer without tools; a call written as text is replaced by the last result."""
         try:
-            async for chunk in _spoken(self._model.stream(with_plain_results(messages), params=params)):
+            async for chunk in spoken(self._model.stream(with_plain_results(messages), params=params)):
                 yield chunk
-        except _WrittenCall as written:
+        except WrittenCall as written:
             results = [message.content for message in with_plain_results(since) if message.role == "tool"]
             async for chunk in self._saying(results[-1] if results else written.text):
                 yield chunk
@@ -202,60 +229,8 @@ def _told_by_clock(messages: Sequence[ModelMessage]) -> str:
     return answer_from_clock(asked.words, asked.present, language_of(asked.words))
 
 
-class _WrittenCall(Exception):  # an answer, not a failure of the model
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.text = text
-
-
-class _Ungrounded(Exception):  # an answer, not a failure of the model
-    pass
-
-
-# An answer about what sub-agents have said is shown at once from so many characters on; one of a word confirms.
-_SHORT_CHARS, _STATED_TERMS = 300, 2
-
-
-async def _grounded(chunks: AsyncIterator[Chunk], results: Sequence[str]) -> AsyncIterator[Chunk]:
-    """The chunks of an answer, held back while it is short.
-
-    Raises _Ungrounded for a short one that states something without a word of the results.
-    """
-    held: list[Chunk] = []
-    text, is_held, calls = "", bool(results), False
-    async for chunk in chunks:
-        text += chunk.text
-        calls = calls or bool(chunk.completion and chunk.completion.tool_calls)
-        held.append(chunk)
-        is_held = is_held and len(text) < _SHORT_CHARS
-        if not is_held:
-            for each in held:
-                yield each
-            held.clear()
-    told = set(terms(text))
-    if held and not calls and len(told) >= _STATED_TERMS and not told & set(terms(" ".join(results))):
-        raise _Ungrounded
-    for each in held:
-        yield each
-
-
-async def _spoken(chunks: AsyncIterator[Chunk]) -> AsyncIterator[Chunk]:
-    """The chunks of an answer, held back while it may be a call written as text. Raises _WrittenCall if it is one."""
-    held: list[Chunk] = []
-    is_held, start = True, ""
-    async for chunk in chunks:
-        start += chunk.text
-        is_held = is_held and (not start.strip() or start.lstrip()[0] in "`{")
-        held.append(chunk)
-        if not is_held:
-            for each in held:
-                yield each
-            held.clear()
-    text = held[-1].completion.text if held and held[-1].completion else ""
-    if is_written_call(text):
-        raise _WrittenCall(text)
-    for each in held:
-        yield each
+def _delegations_in(since: Sequence[ModelMessage]) -> int:
+    return sum(call.name.startswith(DELEGATE) for message in since for call in message.tool_calls)
 
 
 def _is_repeated(calls: Sequence[ToolCall], since: Sequence[ModelMessage]) -> bool:

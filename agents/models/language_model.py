@@ -64,11 +64,19 @@ def _without_titles(schema: Any) -> Any:
 
 
 class ModelParams(_Value):
-    """Sampling parameters; those that are not set are left to the endpoint."""
+    """Parameters of a call; those that are not set are left to the endpoint.
+
+    `tool_choice` is the name of the tool that has to be called, or `required` for any.
+    """
 
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_tokens: int | None = Field(default=None, ge=1)
     seed: int | None = None
+    tool_choice: str | None = None
+
+    def choosing(self, tool: str | None) -> "ModelParams":
+        """The parameters with this choice of a tool."""
+        return self.model_copy(update={"tool_choice": tool}) if tool else self
 
 
 class TokenUsage(_Value):

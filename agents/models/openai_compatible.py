@@ -33,6 +33,7 @@ from agents.models.language_model import (
     ToolCall,
 )
 from agents.models.streamed_answer import StreamedAnswer, usage_of
+from bus_schema.client_tools import ANY_TOOL
 from mindbus.logs import logger
 
 # An address where nobody listens is noticed sooner than an answer can take.
@@ -61,9 +62,11 @@ def chat_request(
     model: str, messages: Sequence[ModelMessage], tools: Sequence[Tool], params: ModelParams
 ) -> dict[str, Any]:
     request: dict[str, Any] = {"model": model, "messages": [_wire(message) for message in messages]}
-    request.update(params.model_dump(exclude_none=True))
+    request.update(params.model_dump(exclude_none=True, exclude={"tool_choice"}))
     if tools:
         request["tools"] = [{"type": "function", "function": tool.model_dump()} for tool in tools]
+        if name := params.tool_choice:
+            request["tool_choice"] = name if name == ANY_TOOL else {"type": "function", "function": {"name": name}}
     return request
 
 

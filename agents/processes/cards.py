@@ -52,7 +52,7 @@ def _head_of(name: str, roles: Roles) -> CardHead:
         card = shipped_card(name, roles)
     except (UnknownCard, InvalidCard) as problem:
         return CardHead(name=name, problem=str(problem))
-    return CardHead(name=name, description=card.description, parameters=card.parameters)
+    return CardHead(name=name, description=card.description, parameters=card.parameters, public=card.public)
 
 
 def card_of(command: StartProcess, roles: Roles) -> Card:

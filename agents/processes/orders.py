@@ -17,12 +17,17 @@ def begin_steps(card: Card, run: Run, now: datetime) -> tuple[Run, tuple[Execute
     orders = []
     for step in run.steps:
         plan = plan_of(card, step)
-        if plan.role is None or (plan.for_each and step.of is None) or not is_ready(card, run, step, now):
+        if not is_ordered(plan, step) or not is_ready(card, run, step, now):
             continue
         attempt = next_attempt(step, plan, now)
         orders.append(_order(card, plan, run, attempt, now))
         run = with_step(run, attempt)
     return run, tuple(orders)
+
+
+def is_ordered(plan: CardStep, step: Step) -> bool:
+    """Whether a step is a role's to do: gates, timers and what fans out are not."""
+    return plan.role is not None and not (plan.for_each and step.of is None)
 
 
 def role_of(run: Run, order: ExecuteStep) -> str:

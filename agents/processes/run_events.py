@@ -37,6 +37,11 @@ class ClockHeld:
 
 
 @dataclass(frozen=True)
+class OrdersLost:
+    """The broker has lost its queues, or is another one: nobody works at what was ordered."""
+
+
+@dataclass(frozen=True)
 class CancelRequested:
     """A requester wants the run to stop."""
 
@@ -105,6 +110,7 @@ RunEvent = (
     | ControlRequest
     | ArtifactFound
     | ClockHeld
+    | OrdersLost
     | StepBegun
     | StepEnding
     | ModelMisbehaved

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from agents.processes.constructs import notifications, settle
 from agents.processes.control import controlled
 from agents.processes.graph import plan_of
-from agents.processes.orders import begin_steps, role_of
+from agents.processes.orders import begin_steps, is_ordered, role_of
 from agents.processes.parameters import with_defaults
 from agents.processes.run_events import (
     OVER,
@@ -17,12 +17,14 @@ from agents.processes.run_events import (
     ControlRequest,
     MembersConfirmed,
     MembersRefused,
+    OrdersLost,
     RunEvent,
     StepEnding,
     TimePassed,
     Transition,
 )
 from agents.processes.steps import (
+    as_not_sent,
     at_work,
     timeout_failure,
     with_artifact,
@@ -134,15 +136,23 @@ def _take_in(card: Card, run: Run, event: RunEvent, now: datetime) -> Transition
             return _with_timers(card, run, now)
         case ArtifactFound():
             return Transition(_with_artifact(run, event, now))
-        case ClockHeld(held):
-            steps = tuple(with_clock_held(step, held) for step in run.steps)
-            return Transition(run.model_copy(update={"steps": steps}))
+        case ClockHeld() | OrdersLost():
+            return Transition(_with_steps(card, run, event))
         case StepBegun() | ModelMisbehaved():
             return Transition(_in_attempt(card, run, event, now))
         case StepCompleted() | StepFailed() | StepPendingStorage():
             return Transition(_with_ending(card, run, event, now))
         case _:
             return Transition(run)
+
+
+def _with_steps(card: Card, run: Run, event: ClockHeld | OrdersLost) -> Run:
+    """The run after what all of its steps have in common."""
+    if isinstance(event, ClockHeld):
+        steps = tuple(with_clock_held(step, event.held) for step in run.steps)
+    else:
+        steps = tuple(as_not_sent(step) if is_ordered(plan_of(card, step), step) else step for step in run.steps)
+    return run.model_copy(update={"steps": steps})
 
 
 def _with_ending(card: Card, run: Run, ending: StepEnding, now: datetime) -> Run:

@@ -29,6 +29,13 @@ def next_attempt(step: Step, plan: CardStep, now: datetime) -> Step:
     return _with(step, status=StepStatus.RUNNING, attempt=step.attempt + 1, started_at=now, due_at=due_at)
 
 
+def as_not_sent(step: Step) -> Step:
+    """The step as before its attempt, if one is under way: its order is sent again as the same attempt."""
+    if step.status is not StepStatus.RUNNING:
+        return step
+    return _with(step, status=StepStatus.PENDING, attempt=step.attempt - 1, due_at=None)
+
+
 def with_artifact(
     step: Step, ending: StepCompleted | StepPendingStorage, now: datetime, missing_after: timedelta
 ) -> Step:

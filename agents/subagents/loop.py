@@ -31,7 +31,7 @@ class ToolFailed(Exception):
 
 @dataclass(frozen=True)
 class BoundTool:
-    """A tool at hand: its arguments as a model of ours, what is done with them.
+    """A tool at hand: its arguments as a model of ours, what is done with them; `declared` as another's schema says.
 
     It is offered once something in the talk matches `needs`: a small model calls whatever it is offered.
     """
@@ -41,6 +41,7 @@ class BoundTool:
     arguments: type[BaseModel]
     use: Callable[[Any], Awaitable[str]]
     needs: re.Pattern[str] | None = None
+    declared: Tool | None = None
 
     def fits(self, messages: Sequence[ModelMessage]) -> bool:
         """Whether the talk, without its system message, has what the tool needs."""
@@ -48,7 +49,7 @@ class BoundTool:
 
     @property
     def tool(self) -> Tool:
-        return Tool.of(self.name, self.description, self.arguments)
+        return self.declared or Tool.of(self.name, self.description, self.arguments)
 
 
 class Toolbox:

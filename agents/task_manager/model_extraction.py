@@ -13,6 +13,7 @@ from agents.models.explicit_delegation import is_delegation
 from agents.models.prompt import Material
 from agents.people import Mention, same_name
 from agents.present import Present
+from agents.sentence_kinds import may_give_work
 from agents.syntax.clauses import ImpliedOwner
 from agents.task_manager.extraction import TaskCandidate
 from agents.task_manager.tasks import TaskRecorder
@@ -90,7 +91,7 @@ def _enter(item: ReadTask, message: DialogueMessage, recorder: TaskRecorder) -> 
         # A quote that the rules have read as well would make a second task of the same words, a request of the
         # assistant's has made one if it was to.
         is_new = not _is_read(item, message, recorder) and not find_requests(item.quote, recorder.said_at(message))
-        if is_new and is_supported(item.text, item.quote):
+        if is_new and is_supported(item.text, item.quote) and may_give_work(message):
             recorder.record(
                 TaskCandidate(
                     item.text[:200], _doer(item, message, recorder), _due(item, message, recorder), item.quote
@@ -99,7 +100,8 @@ def _enter(item: ReadTask, message: DialogueMessage, recorder: TaskRecorder) -> 
             )
         return
     task = next((each for each in recorder.book.open if each.task_id == item.task_id), None)
-    if task:
+    # What has just been given is not done by the same words.
+    if task and message.message_id not in task.message_ids:
         _change(item, task, message, recorder)
 
 

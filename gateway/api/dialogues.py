@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -14,7 +14,8 @@ from fastapi.responses import Response
 from fastapi.sse import format_sse_event
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from bus_schema.conversations import DialoguePage, GetMessages, MessagePage
+from bus_schema.client_tools import ClientTools
+from bus_schema.conversations import DialoguePage, GetMessage, GetMessages, MessagePage
 from bus_schema.dialogue import (
     Answered,
     CancelAnswer,
@@ -28,11 +29,12 @@ from bus_schema.dialogue import (
 from bus_schema.identities import UserId
 from bus_schema.ids import mint
 from bus_schema.message_parts import Attachment, Attachments, FileName
-from bus_schema.replies import restarts
+from bus_schema.replies import Code, restarts
 from bus_schema.timeline import GetTimeline, TimelineEvent
 from gateway.backend import Backend, BackendDependency, Cursor
 from gateway.event_streams import STREAM_RESPONSES, LastEventId, StreamsDependency, accepts_stream, event_frames
 from gateway.problems import EXPECTED, Problem
+from mindbus.errors import Rejected, ReplyError
 from mindbus.sdk.errors import StorageAway
 from mindbus.sdk.transfers import guess_content_type
 
@@ -41,6 +43,7 @@ router = APIRouter(tags=["dialogues"])
 T = TypeVar("T")
 SUBAGENT_TOPIC = "subagent"
 _PAGE = 200
+_LOOK_S = 0.05
 _FILE_BODY = {
     "requestBody": {
         "required": True,
@@ -156,13 +159,15 @@ async def send_message(
     text: str,
     message_id: str | None = None,
     attachments: Sequence[Attachment] = (),
+    client_tools: ClientTools | None = None,
 ) -> AsyncGenerator[str | Answered]:
     """Chunks of the answer, then the whole answer; closing the generator does not stop the agent: `cancel_answer` does.
 
     Raises NotYours, BudgetSpent, ReplyError, BusUnavailable.
     """
     command = _invocation(backend, user_id, text, message_id, attachments, is_streamed=True)
-    bus, trace, timeout_s = backend.acting_as(user_id), conversation_trace(user_id), _within_s(backend)
+    command = command.model_copy(update={"client_tools": client_tools})
+    bus, trace, timeout_s = backend.acting_as(user_id), conversation_trace(user_id), answer_within_s(backend)
     chunks = bus.stream(command, trace=trace, timeout_s=timeout_s)
     async with aclosing(cast("AsyncGenerator[str | Answered]", chunks)):
         async for chunk in chunks:
@@ -175,10 +180,12 @@ async def answer_to(
     text: str,
     message_id: str | None = None,
     attachments: Sequence[Attachment] = (),
+    client_tools: ClientTools | None = None,
 ) -> Answered:
     """The whole answer alone. Raises as `send_message` does."""
     command = _invocation(backend, user_id, text, message_id, attachments, is_streamed=False)
-    bus, trace, timeout_s = backend.acting_as(user_id), conversation_trace(user_id), _within_s(backend)
+    command = command.model_copy(update={"client_tools": client_tools})
+    bus, trace, timeout_s = backend.acting_as(user_id), conversation_trace(user_id), answer_within_s(backend)
     return await bus.request(command, trace=trace, timeout_s=timeout_s)
 
 
@@ -201,9 +208,25 @@ def _invocation(
     )
 
 
-def _within_s(backend: Backend) -> float:
+def answer_within_s(backend: Backend) -> float:
+    """Seconds that an answer may take."""
     settings = backend.settings
     return settings.llm_timeout_s + settings.subagent_timeout_s + settings.request_timeout_s
+
+
+async def until_kept(backend: Backend, user_id: str, message_id: str) -> None:
+    """Wait until a message that was sent is stored: from then on nothing loses it. Raises Rejected, BusUnavailable."""
+    query = GetMessage(user_id=user_id, message_id=message_id)
+    try:
+        async with asyncio.timeout(backend.settings.request_timeout_s):
+            while True:
+                with suppress(ReplyError):
+                    await backend.acting_as(user_id).request(query, trace=conversation_trace(user_id))
+                    return
+                await asyncio.sleep(_LOOK_S)
+    except TimeoutError:
+        why = "the dialogue has not taken the message yet; ask again with the same key"
+        raise Rejected(Code.UNAVAILABLE, why) from None
 
 
 async def unless_gone(request: Request, work: Awaitable[T], cancel: Callable[[], None]) -> T:

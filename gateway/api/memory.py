@@ -7,12 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 from fastapi.sse import format_sse_event
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from bus_schema.artifacts import ContentType
 from bus_schema.glm import MAX_PAGE, DeleteKem, FoundKem, KemChanges, KemPage, MemoryStats, StoreKem, UpdateKem
 from bus_schema.identities import KemId, UserId
-from bus_schema.kem import Content, Kem, KemDraft, KemVisibility, Metadata, People
+from bus_schema.kem import Content, Kem, KemDraft, KemVisibility, Metadata, People, Superseded
 from bus_schema.kem_match import facets as facets_in
 from bus_schema.kem_query import KemQuery, OrderBy
 from gateway.backend import BackendDependency
@@ -54,6 +54,9 @@ class NewUnit(BaseModel):
     metadata: Metadata = Field(default={})
     visibility: KemVisibility = "private"
     readers: People = ()
+    valid_from: AwareDatetime | None = None
+    valid_to: AwareDatetime | None = None
+    supersedes: Superseded = ()
 
 
 class KemSearchParams(BaseModel):
@@ -64,10 +67,11 @@ class KemSearchParams(BaseModel):
     q: str | None = Field(default=None, min_length=1, max_length=2000, description="Text to search for.")
     filter: FilterText = ""
     order: OrderBy | None = None
+    as_of: AwareDatetime | None = Field(default=None, description="Time at which units must hold.")
 
     def query(self) -> KemQuery:
         """Raises MalformedFilter, UnsupportedQuery."""
-        return query_from(self.filter, text_query=self.q, order_by=self.order)
+        return query_from(self.filter, text_query=self.q, order_by=self.order, as_of=self.as_of)
 
 
 class KemPageParams(KemSearchParams):

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from bus_schema.cards import BRIEF, Card, CardStep
+from bus_schema.client_tools import ClientTools
 from bus_schema.dialogue import Answered
+from bus_schema.history import HistoryToolCall
 from bus_schema.ids import mint
 from bus_schema.process import GetProcess, StartProcess
 from bus_schema.replies import Code, restarts
@@ -15,6 +17,7 @@ from bus_schema.runs import Run, RunStatus
 from bus_schema.subagent import ExecuteTask, service_of
 from gateway.api.dialogues import answer_to, cancel_answer, send_message
 from gateway.backend import Backend
+from gateway.openai_api.client_tools import shown_call
 from gateway.openai_api.conversation import ClientMessage, last_words, whole_talk
 from gateway.openai_api.models import DIALOGUE, ROLE, SUBAGENT, craft_of, require_model
 from mindbus.errors import Rejected
@@ -27,12 +30,16 @@ _INSTRUCTIONS = "Do what the brief asks for."
 
 @dataclass(frozen=True)
 class Answer:
-    """A whole answer; `is_cut_off` where the model did not finish. Tokens are 0 where no model was asked."""
+    """A whole answer; `is_cut_off` where the model did not finish. Tokens are 0 where no model was asked.
+
+    With `calls` of the client's tools it goes on once their results are there.
+    """
 
     text: str
     prompt_tokens: int = 0
     completion_tokens: int = 0
     is_cut_off: bool = False
+    calls: tuple[HistoryToolCall, ...] = ()
 
 
 Pieces = AsyncGenerator[str | Answer]
@@ -46,6 +53,7 @@ class Question:
     messages: Sequence[ClientMessage]
     user_id: str
     id: str
+    tools: ClientTools | None = None
 
 
 def answer(backend: Backend, question: Question) -> Pieces:
@@ -67,7 +75,7 @@ async def whole_answer(backend: Backend, question: Question) -> Answer:
     """The answer as a whole. Raises as `answer` does."""
     if question.model == DIALOGUE:
         said = last_words(question.messages)
-        return _of_answered(await answer_to(backend, question.user_id, said, question.id))
+        return _of_answered(await answer_to(backend, question.user_id, said, question.id, client_tools=question.tools))
     pieces = answer(backend, question)
     async with aclosing(pieces):
         async for piece in pieces:
@@ -80,7 +88,8 @@ async def _of_dialogue(backend: Backend, question: Question) -> Pieces:
     said = last_words(question.messages)
     shown = ""
     restarted: str | None = None
-    async with aclosing(send_message(backend, question.user_id, said, question.id)) as chunks:
+    chunks = send_message(backend, question.user_id, said, question.id, client_tools=question.tools)
+    async with aclosing(chunks):
         async for chunk in chunks:
             if isinstance(chunk, Answered):
                 if rest := _unsaid(chunk.response, shown):
@@ -103,7 +112,9 @@ async def _of_dialogue(backend: Backend, question: Question) -> Pieces:
 def _of_answered(answered: Answered) -> Answer:
     used = answered.model_use
     tokens = (used.prompt_tokens, used.completion_tokens) if used else (0, 0)
-    return Answer(answered.response, tokens[0], tokens[1], answered.cut_off)
+    calls = tuple(shown_call(call, answered.message_id) for call in answered.tool_calls)
+    text = answered.response.rstrip() if calls else answered.response
+    return Answer(text, tokens[0], tokens[1], answered.cut_off, calls)
 
 
 def _unsaid(response: str, shown: str) -> str:

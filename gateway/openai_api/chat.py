@@ -1,7 +1,7 @@
 """Chat completions."""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Literal
@@ -15,7 +15,8 @@ from gateway.api.dialogues import unless_gone
 from gateway.backend import BackendDependency, IdempotencyKey
 from gateway.event_streams import StreamsDependency
 from gateway.openai_api.answers import Answer, Pieces, Question, answer, cancel, whole_answer
-from gateway.openai_api.conversation import ClientMessage, refuse_tools
+from gateway.openai_api.client_tools import client_tools
+from gateway.openai_api.conversation import ClientMessage
 from gateway.openai_api.errors import error_of
 from gateway.openai_api.models import DIALOGUE
 from gateway.openai_api.questions import question_of
@@ -41,7 +42,8 @@ class ChatRequest(BaseModel):
     stream_options: StreamOptions | None = None
     user: str | None = None
     n: Literal[1, None] = None
-    tools: list[Any] | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
 
 
 class Usage(BaseModel):
@@ -71,9 +73,12 @@ async def complete(
     streams: StreamsDependency,
     key: IdempotencyKey = None,
 ) -> Response | ChatCompletion:
-    """Answer the user's last words. Of the conversation before, the dialogue has a memory of its own."""
-    refuse_tools(body.tools)
-    question = question_of(backend, body.model, body.messages, body.user, key)
+    """Answer the user's last words. Of the conversation before, the dialogue has a memory of its own.
+
+    Where the model calls the client's `tools`, send the conversation again with their results.
+    """
+    tools = client_tools(body.tools, body.tool_choice, body.messages)
+    question = question_of(backend, body.model, body.messages, body.user, key, tools)
     stop = partial(cancel, backend, question)
     completion = _Completion(question, int(backend.clock().timestamp()))
     if not body.stream:
@@ -95,7 +100,9 @@ class _Completion:
 
     def whole(self, done: Answer) -> ChatCompletion:
         """As one object."""
-        message = {"role": "assistant", "content": done.text, "refusal": None}
+        message: dict[str, Any] = {"role": "assistant", "content": done.text, "refusal": None}
+        if done.calls:
+            message |= {"content": done.text or None, "tool_calls": _calls(done)}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(done)}
         return ChatCompletion(
             id=self._id, created=self._created, model=self._model, choices=[choice], usage=_usage(done)
@@ -117,16 +124,22 @@ class _Completion:
                         done = piece
                 is_over = True
                 assert done is not None
-                yield self._chunk({}, _finish(done))
-                if has_usage:
-                    yield self._frame(choices=[], usage=_usage(done).model_dump())
-                yield format_sse_event(data_str="[DONE]")
+                for frame in self._closing(done, has_usage=has_usage):
+                    yield frame
             except EXPECTED as error:
                 is_over = True
                 yield _data(error_of(Problem.of(error)))
             finally:
                 if not is_over:
                     stop()
+
+    def _closing(self, done: Answer, *, has_usage: bool) -> Iterator[bytes]:
+        if done.calls:
+            yield self._chunk({"tool_calls": [{"index": place, **call} for place, call in enumerate(_calls(done))]})
+        yield self._chunk({}, _finish(done))
+        if has_usage:
+            yield self._frame(choices=[], usage=_usage(done).model_dump())
+        yield format_sse_event(data_str="[DONE]")
 
     def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
         return self._frame(choices=[{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}])
@@ -141,7 +154,11 @@ def _data(fields: dict[str, Any]) -> bytes:
 
 
 def _finish(done: Answer) -> str:
-    return "length" if done.is_cut_off else "stop"
+    return "tool_calls" if done.calls else "length" if done.is_cut_off else "stop"
+
+
+def _calls(done: Answer) -> list[dict[str, Any]]:
+    return [call.model_dump() for call in done.calls]
 
 
 def _usage(done: Answer) -> Usage:

@@ -1,10 +1,11 @@
 """Conversation as a client remembers it, and its last words, which are said to the dialogue."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from bus_schema.history import FunctionCall, HistoryToolCall
 from bus_schema.replies import Code
 from mindbus.errors import Rejected
 
@@ -25,6 +26,8 @@ class ClientMessage(BaseModel):
     model_config = ConfigDict(extra="allow")
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[Part] | None = None
+    tool_calls: list[HistoryToolCall] | None = None
+    tool_call_id: str | None = None
 
     @property
     def text(self) -> str:
@@ -34,6 +37,42 @@ class ClientMessage(BaseModel):
         if other := next((part.type for part in self.content if part.type not in _TEXTS), None):
             raise Rejected(Code.INVALID, f"only text is heard, no {other}; attach files in the web app")
         return "\n".join(part.text for part in self.content)
+
+
+class FunctionCallItem(BaseModel):
+    """A call of a client's tool, as the responses API has it."""
+
+    model_config = ConfigDict(extra="allow")
+    type: Literal["function_call"]
+    call_id: str
+    name: str
+    arguments: str
+
+
+class FunctionOutputItem(BaseModel):
+    """Result of such a call."""
+
+    model_config = ConfigDict(extra="allow")
+    type: Literal["function_call_output"]
+    call_id: str
+    output: str | list[Part]
+
+
+def as_messages(items: Sequence[FunctionCallItem | FunctionOutputItem | ClientMessage]) -> list[ClientMessage]:
+    """Items of the responses API as messages: calls join the assistant's message before them."""
+    messages: list[ClientMessage] = []
+    for item in items:
+        if isinstance(item, ClientMessage):
+            messages.append(item)
+        elif isinstance(item, FunctionOutputItem):
+            messages.append(ClientMessage(role="tool", content=item.output, tool_call_id=item.call_id))
+        else:
+            call = HistoryToolCall(id=item.call_id, function=FunctionCall(name=item.name, arguments=item.arguments))
+            if not messages or messages[-1].role != "assistant":
+                messages.append(ClientMessage(role="assistant"))
+            last = messages[-1]
+            messages[-1] = last.model_copy(update={"tool_calls": [*(last.tool_calls or ()), call]})
+    return messages
 
 
 def last_words(messages: Sequence[ClientMessage]) -> str:
@@ -50,9 +89,3 @@ def whole_talk(messages: Sequence[ClientMessage]) -> str:
     if len(heard) == 1:
         return heard[0].text
     return "\n\n".join(f"{message.role}: {message.text}" for message in heard)
-
-
-def refuse_tools(tools: Sequence[Any] | None) -> None:
-    """Raises Rejected where a client brings tools of its own."""
-    if tools:
-        raise Rejected(Code.INVALID, "tools: the assistant uses its own; give it yours as a sub-agent or an MCP server")

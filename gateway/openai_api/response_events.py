@@ -4,10 +4,12 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 from fastapi.sse import format_sse_event
 
+from bus_schema.history import HistoryToolCall
 from gateway.openai_api.answers import Answer, Pieces
 from gateway.openai_api.errors import error_of
 from gateway.problems import EXPECTED, Problem
@@ -17,7 +19,7 @@ Status = Literal["in_progress", "completed", "incomplete", "cancelled", "failed"
 
 @dataclass(frozen=True)
 class ResponseText:
-    """A response whose output is one text."""
+    """A response: its output is one text, then calls of the client's tools."""
 
     key: str
     model: str
@@ -37,7 +39,7 @@ class ResponseText:
             "created_at": self.created,
             "status": status,
             "model": self.model,
-            "output": [self.item(done.text)] if done else [],
+            "output": [self.item(done.text), *map(_call_item, done.calls)] if done else [],
             "error": error,
             "tools": [],
             "tool_choice": "auto",
@@ -103,16 +105,33 @@ class _Events:
             self.event("response.output_text.done", **self._place, text=done.text, logprobs=[]),
             self.event("response.content_part.done", **self._place, part=_part(done.text)),
             self.event("response.output_item.done", output_index=0, item=self._text.item(done.text)),
+            *chain.from_iterable(self._call(place, call) for place, call in enumerate(done.calls, 1)),
             self.event(
                 "response.incomplete" if done.is_cut_off else "response.completed",
                 response=self._text.as_json("completed", done),
             ),
         ]
 
+    def _call(self, place: int, call: HistoryToolCall) -> list[bytes]:
+        item, at = _call_item(call), {"item_id": call.id, "output_index": place}
+        arguments = call.function.arguments
+        begun = {**item, "status": "in_progress", "arguments": ""}
+        return [
+            self.event("response.output_item.added", output_index=place, item=begun),
+            self.event("response.function_call_arguments.delta", **at, delta=arguments),
+            self.event("response.function_call_arguments.done", **at, name=call.function.name, arguments=arguments),
+            self.event("response.output_item.done", output_index=place, item=item),
+        ]
+
     def event(self, kind: str, **fields: Any) -> bytes:
         self._number += 1
         data = {"type": kind, "sequence_number": self._number, **fields}
         return format_sse_event(event=kind, data_str=json.dumps(data, ensure_ascii=False))
+
+
+def _call_item(call: HistoryToolCall) -> dict[str, Any]:
+    named = {"call_id": call.id, "name": call.function.name, "arguments": call.function.arguments}
+    return {"id": call.id, "type": "function_call", "status": "completed", **named}
 
 
 def _part(text: str) -> dict[str, Any]:

@@ -1,21 +1,27 @@
 """Responses: answers that can be asked for again, also after the connection, or the gateway, was gone."""
 
-import asyncio
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from bus_schema.conversations import GetMessage
 from bus_schema.dialogue import DialogueMessage, Invoke, answer_id_of, conversation_trace
 from bus_schema.replies import Code
-from gateway.api.dialogues import unless_gone
+from gateway.api.dialogues import unless_gone, until_kept
 from gateway.backend import Backend, BackendDependency, IdempotencyKey
 from gateway.event_streams import EventStreams, StreamsDependency
 from gateway.openai_api.answers import Answer, Question, answer, cancel, whole_answer
-from gateway.openai_api.conversation import ClientMessage, last_words, refuse_tools
+from gateway.openai_api.client_tools import client_tools
+from gateway.openai_api.conversation import (
+    ClientMessage,
+    FunctionCallItem,
+    FunctionOutputItem,
+    as_messages,
+    last_words,
+)
 from gateway.openai_api.models import DIALOGUE
 from gateway.openai_api.questions import question_of, user_of_request
 from gateway.openai_api.response_events import ResponseText, response_frames
@@ -23,26 +29,31 @@ from mindbus.errors import Rejected, ReplyError
 
 router = APIRouter()
 
-_LOOK_S = 0.05
-
-ResponseId = Annotated[str, Path(pattern=r"^resp_[A-Za-z0-9_-]{1,64}$")]
+RESPONSE_ID = r"^resp_[A-Za-z0-9_-]{1,64}$"
+ResponseId = Annotated[str, Path(pattern=RESPONSE_ID)]
 AsUser = Annotated[str | None, Query(description="For operators: whose response it is.")]
 
 
 class ResponseRequest(BaseModel):
-    """Words to be answered; one in the `background` is not waited for, but asked for by its id."""
+    """Words to be answered; one in the `background` is not waited for, but asked for by its id.
+
+    Results of the client's tools come in the `input`, after the calls that the response had.
+    """
 
     model_config = ConfigDict(extra="allow")
     model: str = DIALOGUE
-    input: str | list[ClientMessage]
+    input: str | list[FunctionCallItem | FunctionOutputItem | ClientMessage]
     stream: bool = False
     background: bool = False
     user: str | None = None
-    tools: list[Any] | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    previous_response_id: Annotated[str, StringConstraints(pattern=RESPONSE_ID)] | None = None
 
     @property
     def messages(self) -> list[ClientMessage]:
-        return [ClientMessage(role="user", content=self.input)] if isinstance(self.input, str) else self.input
+        items = [ClientMessage(role="user", content=self.input)] if isinstance(self.input, str) else self.input
+        return as_messages(items)
 
 
 @router.post("/responses")
@@ -54,16 +65,19 @@ async def respond(
     key: IdempotencyKey = None,
 ) -> Response:
     """Answer the user's last words. Of the conversation before, the dialogue has a memory of its own."""
-    refuse_tools(body.tools)
-    question = question_of(backend, body.model, body.messages, body.user, key)
+    await _require_previous(backend, body)
+    tools = client_tools(body.tools, body.tool_choice, body.messages)
+    question = question_of(backend, body.model, body.messages, body.user, key, tools)
     if not body.background:
         return await _answered(backend, streams, request, question, is_streamed=body.stream)
+    if tools:
+        raise Rejected(Code.INVALID, "background: tools of a client are called only while it waits")
     if question.model != DIALOGUE:
         raise Rejected(Code.INVALID, f"background: only {DIALOGUE} answers there; start a run instead")
     backend.require_budget()
     said = Invoke(user_id=question.user_id, message=last_words(question.messages), message_id=question.id)
     await backend.acting_as(question.user_id).send(said, trace=conversation_trace(question.user_id))
-    await _until_said(backend, question)
+    await until_kept(backend, question.user_id, question.id)
     return JSONResponse(_text_of(question, backend).as_json("in_progress"))
 
 
@@ -77,10 +91,8 @@ async def retrieve(
     user: AsUser = None,
 ) -> Response:
     """The response as far as it has come; streamed, from its beginning and to its end. It outlives the gateway."""
-    user_id, message_id = user_of_request(backend, user), f"msg_{response_id.removeprefix('resp_')}"
-    said = await _message(backend, user_id, message_id)
-    if said is None or said.role != "user":
-        raise Rejected(Code.NOT_FOUND, f"there is no response {response_id}")
+    user_id, message_id = user_of_request(backend, user), _message_id_of(response_id)
+    said = await _question_of(backend, user_id, response_id)
     question = Question(DIALOGUE, [ClientMessage(role="user", content=said.content)], user_id, message_id)
     answered = await _message(backend, user_id, answer_id_of(message_id))
     if answered is None and not stream:
@@ -93,9 +105,35 @@ async def retrieve(
 async def stop(response_id: ResponseId, backend: BackendDependency, user: AsUser = None) -> Response:
     """Have the model called no more; what has come is kept."""
     user_id = user_of_request(backend, user)
-    question = Question(DIALOGUE, [], user_id, f"msg_{response_id.removeprefix('resp_')}")
+    question = Question(DIALOGUE, [], user_id, _message_id_of(response_id))
     cancel(backend, question)
     return JSONResponse(_text_of(question, backend).as_json("cancelled"))
+
+
+async def _require_previous(backend: Backend, body: ResponseRequest) -> None:
+    """Have the response that this one goes on from, where it names one. Raises Rejected.
+
+    The dialogue remembers what was said; results of tools need the calls before them, which nobody else keeps.
+    """
+    if body.previous_response_id is None:
+        return
+    if body.model != DIALOGUE:
+        raise Rejected(Code.INVALID, f"previous_response_id: only {DIALOGUE} remembers; send the talk as `input`")
+    await _question_of(backend, user_of_request(backend, body.user), body.previous_response_id)
+    if not any(message.role == "user" for message in body.messages):
+        told = "send the user's words and the response's items back before results of tools"
+        raise Rejected(Code.INVALID, f"previous_response_id: calls are not kept; {told}")
+
+
+async def _question_of(backend: Backend, user_id: str, response_id: str) -> DialogueMessage:
+    said = await _message(backend, user_id, _message_id_of(response_id))
+    if said is None or said.role != "user":
+        raise Rejected(Code.NOT_FOUND, f"there is no response {response_id}")
+    return said
+
+
+def _message_id_of(response_id: str) -> str:
+    return f"msg_{response_id.removeprefix('resp_')}"
 
 
 async def _answered(
@@ -111,20 +149,6 @@ async def _answered(
     # An error before the first piece sets the status.
     first: str | Answer = await unless_gone(request, anext(pieces), hang_up)
     return streams.respond(response_frames(text, first, pieces), backend.is_current)
-
-
-async def _until_said(backend: Backend, question: Question) -> None:
-    """From then on the response can be asked for. Raises Rejected."""
-    try:
-        async with asyncio.timeout(backend.settings.request_timeout_s):
-            while True:
-                if await _message(backend, question.user_id, question.id) is not None:
-                    return
-                await asyncio.sleep(_LOOK_S)
-    except TimeoutError:
-        raise Rejected(
-            Code.UNAVAILABLE, "the dialogue has not taken the message yet; ask again with the same key"
-        ) from None
 
 
 def _text_of(question: Question, backend: Backend) -> ResponseText:

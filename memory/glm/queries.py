@@ -1,6 +1,7 @@
 """Queries of the global memory: SQL conditions of KEM queries and read rights, page cursors, reads of units."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import datetime
 
 from sqlalchemy import ColumnElement, Select, and_, exists, false, func, not_, or_, select, true
 
@@ -43,7 +44,16 @@ def matching_apart_from_metadata(query: KemQuery) -> ColumnElement[bool]:
             conditions.append(time >= start)
         if end is not None:
             conditions.append(time <= end)
+    if query.as_of is not None:
+        conditions.append(not_(_outdated(query.as_of)))
     return and_(true(), *conditions)
+
+
+def _outdated(time: datetime) -> ColumnElement[bool]:
+    """Condition of units that do not hold at a time, by what they say of themselves."""
+    begins_later = and_(KemRow.valid_from.is_not(None), KemRow.valid_from > time)
+    has_ended = and_(KemRow.valid_to.is_not(None), KemRow.valid_to <= time)
+    return or_(begins_later, has_ended)
 
 
 def _matching(conditions: MetadataFilter) -> ColumnElement[bool]:
@@ -157,6 +167,17 @@ class KemQueries:
         async with self.database.reading() as session:
             rows = (await session.scalars(select(KemRow).where(condition))).all()
         return {row.id: as_kem(row) for row in rows if meets_filter(row.facts, query.metadata_filters)}
+
+    async def outdated(self, kem_ids: Collection[str], time: datetime) -> dict[str, str | None]:
+        """Those of these units that do not hold at the time, or are facts that were superseded; by which unit."""
+        is_status = (FacetRow.key == "status", FacetRow.text == "superseded")
+        is_superseded = exists().where(FacetRow.kem_id == KemRow.id, *is_status).correlate(KemRow)
+        condition = or_(_outdated(time), is_superseded)
+        async with self.database.reading() as session:
+            rows = await session.execute(
+                select(KemRow.id, KemRow.superseded_by).where(KemRow.id.in_(kem_ids), condition)
+            )
+            return {row.id: row.superseded_by for row in rows}
 
     async def count(self, query: KemQuery, principal: Principal) -> int:
         condition = and_(matching(query), readable_by(principal))

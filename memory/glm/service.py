@@ -33,7 +33,7 @@ class GlobalMemory:
         self.database, self.index = database, index
         self.store, self.queries = KemStore(database, clock, index.space), KemQueries(database)
         self.relay, self.backlog = VectorRelay(database, index), KemEmbeddingBacklog(database, embedder)
-        self.search = KemSearch(self.queries, self.relay, embedder)
+        self.search = KemSearch(self.queries, self.relay, embedder, clock)
 
     async def start(self) -> None:
         """Bring the vector index up to date with the rows."""

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Select, delete, insert, or_, select, text, update
+from sqlalchemy import Select, delete, insert, inspect, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.envelope import explain
@@ -19,6 +19,7 @@ from bus_schema.kem_match import facets
 from language.words import stems
 from memory.errors import (
     ChangesDoNotFit,
+    HoldsLater,
     KemVersionDiffers,
     NoSuchKem,
     NotYoursToShare,
@@ -38,10 +39,11 @@ _COLUMNS = {attribute.key: attribute.columns[0].name for attribute in KemRow.__m
 
 @dataclass(frozen=True, slots=True)
 class StoredKem:
-    """Outcome of a draft that is stored in the current transaction."""
+    """Outcome of a draft that is stored in the current transaction; `superseded` are older units that it changed."""
 
     row: KemRow
     is_new: bool
+    superseded: tuple[KemRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,10 @@ class KemStore:
         self.database, self.clock, self.space = database, clock, space
 
     async def store(self, draft: KemDraft, principal: Principal) -> StoredKem:
-        """Store a new unit or replace one. Raises WrongVector, NotTheOwner, KemIdTaken, NotYoursToShare."""
+        """Store a new unit or replace one; what it supersedes holds until it does.
+
+        Raises WrongVector, NotTheOwner, KemIdTaken, NotYoursToShare, NoSuchKem, NotYoursToWrite, HoldsLater.
+        """
         (outcome,) = await self.store_all([draft], principal)
         if isinstance(outcome, RejectedDraft):
             raise outcome.rejection
@@ -78,18 +83,17 @@ class KemStore:
             raise NotYoursToShare(kem_id=row.id)
         self.space.require(command.changes.embeddings)
         kem = _apply_changes(as_kem(row), command.changes)
-        kem = kem.model_copy(update={"version": row.version + 1, "updated_at": self.clock()})
-        times = {"created_at": kem.created_at, "updated_at": kem.updated_at}
-        changed = KemRow(id=kem.id, owner=kem.owner, **body_columns(kem), **times, version=kem.version)
+        new = {"version": row.version + 1, "updated_at": self.clock(), "superseded_by": _kept_end(row, kem.valid_to)}
+        kem = kem.model_copy(update=new)
+        changed = KemRow(id=kem.id, owner=kem.owner, **body_columns(kem), created_at=kem.created_at, **new)
         await save(self.database.session, [changed], {row.id: row})
         return kem
 
     async def delete(self, kem_id: str, principal: Principal) -> None:
         """Raises NoSuchKem, NotYoursToWrite."""
         await self._writable(kem_id, principal)
-        session = self.database.session
-        await session.execute(delete(KemRow).where(KemRow.id == kem_id))
-        await note_vector_writes(session, [kem_id])
+        await self.database.session.execute(delete(KemRow).where(KemRow.id == kem_id))
+        await note_vector_writes(self.database.session, [kem_id])
 
     async def clear(self) -> int:
         """Delete all units; returns their number."""
@@ -135,7 +139,8 @@ class KemStore:
         self, drafts: Sequence[tuple[str, KemDraft]], principal: Principal
     ) -> list[StoredKem | RejectedDraft]:
         session = self.database.session
-        older = await _lock_rows(session, {kem_id for kem_id, _ in drafts})
+        superseded = {older_id for _, draft in drafts for older_id in draft.supersedes}
+        older = await _lock_rows(session, superseded.union(kem_id for kem_id, _ in drafts))
         rows = dict(older)
         outcomes = [self._outcome(kem_id, draft, principal, rows) for kem_id, draft in drafts]
         changed = [row for kem_id, row in sorted(rows.items()) if row is not older.get(kem_id)]
@@ -156,20 +161,45 @@ class KemStore:
         try:
             self.space.require(draft.embeddings)
             row = self._new(kem_id, draft, principal) if older is None else self._next(older, draft, principal)
+            if draft.supersedes and draft.valid_from is draft.valid_to is None:
+                # It holds from when the older ones no longer do.
+                row.valid_from = (older.valid_from if older else None) or row.updated_at
+            superseded = [self._superseded(rows.get(each), each, row, principal) for each in draft.supersedes]
         except Rejected as rejection:
             return RejectedDraft(kem_id, rejection)
-        rows[kem_id] = row
-        return StoredKem(row, is_new=older is None)
+        changed = {each.id: each for each in superseded if each is not rows[each.id]}
+        rows |= {**changed, kem_id: row}
+        return StoredKem(row, older is None, tuple(changed.values()))
+
+    def _superseded(self, older: KemRow | None, kem_id: str, by: KemRow, principal: Principal) -> KemRow:
+        """The older unit, which holds until the newer one does. Raises NoSuchKem, NotYoursToWrite, HoldsLater."""
+        if older is None or not is_readable(older, principal):
+            raise NoSuchKem(is_denied=older is not None, kem_id=kem_id)
+        if not is_writable(older, principal):
+            raise NotYoursToWrite(kem_id=kem_id)
+        until = by.valid_from or by.updated_at
+        if older.valid_from is not None and older.valid_from >= until:
+            raise HoldsLater(kem_id=kem_id, valid_from=older.valid_from.isoformat())
+        if older.valid_to is not None and older.valid_to <= until:
+            return older
+        if inspect(older).transient:
+            # Made by a draft before this one in the batch, and not yet stored.
+            older.valid_to, older.superseded_by = until, by.id
+            return older
+        changes = {"valid_to": until, "superseded_by": by.id, "version": older.version + 1, "updated_at": self.clock()}
+        return KemRow(**_columns(older) | changes)
 
     def _new(self, kem_id: str, draft: KemDraft, principal: Principal) -> KemRow:
         owner, now = owner_of_new(draft, principal), self.clock()
-        return KemRow(id=kem_id, owner=owner, **body_columns(draft), created_at=now, updated_at=now, version=1)
+        times = {"created_at": now, "updated_at": now}
+        return KemRow(id=kem_id, owner=owner, **body_columns(draft), **times, version=1, superseded_by=None)
 
     def _next(self, older: KemRow, draft: KemDraft, principal: Principal) -> KemRow:
         columns = body_columns(draft)
         columns |= rights_of_replacement(columns, draft, older, principal)
         times = {"created_at": older.created_at, "updated_at": self.clock()}
-        return KemRow(id=older.id, owner=older.owner, **columns, **times, version=older.version + 1)
+        kept = {"version": older.version + 1, "superseded_by": _kept_end(older, draft.valid_to)}
+        return KemRow(id=older.id, owner=older.owner, **columns, **times, **kept)
 
 
 async def save(session: AsyncSession, rows: Sequence[KemRow], older: Mapping[str, KemRow]) -> set[str]:
@@ -214,6 +244,11 @@ async def _insert_new(session: AsyncSession, rows: list[dict[str, Any]]) -> set[
 async def _insert(session: AsyncSession, table: Any, rows: list[dict[str, Any]]) -> None:
     if rows:
         await session.execute(insert(table.__table__), rows)
+
+
+def _kept_end(row: KemRow, valid_to: datetime | None) -> str | None:
+    """Id of the unit that superseded the row, as long as nobody has set or lifted its end since."""
+    return row.superseded_by if valid_to == row.valid_to else None
 
 
 def _columns(row: KemRow) -> dict[str, Any]:

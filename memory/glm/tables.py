@@ -59,6 +59,10 @@ class KemRow(GlmBase):
     created_at: Mapped[datetime] = mapped_column(Utc)
     updated_at: Mapped[datetime] = mapped_column(Utc)
     version: Mapped[int] = mapped_column(sa.BigInteger)
+    valid_from: Mapped[datetime | None] = mapped_column(Utc)
+    valid_to: Mapped[datetime | None] = mapped_column(Utc)
+    supersedes: Mapped[list[str] | None] = mapped_column(_JSON)
+    superseded_by: Mapped[str | None] = mapped_column(sa.String(128))
 
 
 class ReaderRow(GlmBase):
@@ -139,6 +143,9 @@ def body_columns(kem: KemBody) -> dict[str, Any]:
         "source": None if kem.source is None else kem.source.model_dump(mode="json"),
         "model": None if vector is None else vector.model,
         "vector": None if vector is None else vector.raw,
+        "valid_from": kem.valid_from,
+        "valid_to": kem.valid_to,
+        "supersedes": list(kem.supersedes) or None,
     }
 
 
@@ -160,4 +167,8 @@ def as_kem(row: KemRow, *, has_vector: bool = True) -> Kem:
         created_at=row.created_at,
         updated_at=row.updated_at,
         version=row.version,
+        valid_from=row.valid_from,
+        valid_to=row.valid_to,
+        supersedes=tuple(row.supersedes or ()),
+        superseded_by=row.superseded_by,
     )

@@ -50,12 +50,12 @@ class SourceDiffers(Rejected, code=Code.CHECKSUM_MISMATCH):
 MAX_TEXT_CHARS = 8_000_000
 MAX_TITLE_CHARS = 200
 
-Kind = Literal["heading", "prose", "lines"]
+Kind = Literal["heading", "prose", "lines", "table"]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Characters `start` to `end`: a heading of a level, prose, or lines that each stand for themselves."""
+    """Characters `start` to `end`: a heading of a level, prose, lines that each stand for themselves, a table."""
 
     kind: Kind
     start: int
@@ -104,8 +104,12 @@ class Composer:
         self._add("prose", text, "\n" if is_item else "\n\n", 0, page)
 
     def lines(self, text: str, page: int | None = None) -> None:
-        """A table, code, records."""
+        """Code, records."""
         self._add("lines", text, "\n\n", 0, page)
+
+    def table(self, text: str, page: int | None = None) -> None:
+        """Rows, a line each; the first names the columns."""
+        self._add("table", text, "\n\n", 0, page)
 
     def document(self) -> Document:
         return Document("".join(self._parts), tuple(self._blocks))

@@ -84,7 +84,7 @@ def extract_pptx(content: bytes) -> Document:
                 for paragraph in shape.text_frame.paragraphs:
                     composer.prose(paragraph.text.replace("\v", "\n"), number, is_item=paragraph.level > 0)
             elif isinstance(shape, GraphicFrame) and shape.has_table:
-                composer.lines(_table([cell.text for cell in row.cells] for row in shape.table.rows), number)
+                composer.table(_table([cell.text for cell in row.cells] for row in shape.table.rows), number)
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
             composer.prose(slide.notes_slide.notes_text_frame.text, number)
     return composer.document()
@@ -108,7 +108,7 @@ def extract_xlsx(content: bytes) -> Document:
                 rows.append([_cell(value) for value in row])
         if rows:
             composer.heading(sheet.title, 1)
-            composer.lines(_table(rows))
+            composer.table(_table(rows))
     return composer.document()
 
 

@@ -20,7 +20,7 @@ _KINDS: dict[str, Kind] = {
     "blockquote_open": "prose",
     "bullet_list_open": "lines",
     "ordered_list_open": "lines",
-    "table_open": "lines",
+    "table_open": "table",
     "fence": "lines",
     "code_block": "lines",
     "html_block": "prose",
@@ -32,16 +32,13 @@ _LONG_CHARS = 200
 
 def extract_text(text: str) -> Document:
     """Paragraphs between empty lines; the text stays as it is, so that a span of it is one of the artifact."""
-    return _paragraphs_of(text, "prose")
+    return Document(text, tuple(Block("prose", *match.span()) for match in _PARAGRAPH.finditer(text)))
 
 
 def extract_table_text(text: str) -> Document:
-    """Rows of CSV or TSV, blocks of them between empty lines; the text stays as it is."""
-    return _paragraphs_of(text, "lines")
-
-
-def _paragraphs_of(text: str, kind: Kind) -> Document:
-    return Document(text, tuple(Block(kind, *match.span()) for match in _PARAGRAPH.finditer(text)))
+    """Rows of CSV or TSV, the first of which names the columns; the text stays as it is."""
+    start, end = len(text) - len(text.lstrip()), len(text.rstrip())
+    return Document(text, (Block("table", start, end),) if start < end else ())
 
 
 def extract_markdown(text: str) -> Document:
@@ -269,7 +266,7 @@ class _Page(HTMLParser):
     def _flush_rows(self) -> None:
         if not self._tables and self._rows:
             self._entitle()
-            self._composer.lines("\n".join(self._rows))
+            self._composer.table("\n".join(self._rows))
             self._rows = []
 
     def _entitle(self) -> None:

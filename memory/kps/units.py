@@ -20,16 +20,21 @@ _ROOM = 8
 _MAX_TITLES = 12
 # A piece that long need not swallow the next section, or the beginning of the next paragraph.
 _FAIR = 0.5
+_MOST_HEADER = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Characters `start` to `end` of the text, with the headings that they stand under, the page they begin on."""
+    """Characters `start` to `end` of the text, with the headings that they stand under, the page they begin on.
+
+    `header` names the columns of a table whose further rows it begins with.
+    """
 
     start: int
     end: int
     section: tuple[str, ...] = ()
     page: int | None = None
+    header: str = ""
 
 
 def cut(document: Document, chunking: Chunking) -> list[Piece]:
@@ -57,6 +62,7 @@ class _Cutter:
     _path: list[Block] = field(default_factory=list)
     _atoms: list[Atom] = field(default_factory=list)
     _section: dict[str, None] = field(default_factory=dict)
+    _header: str = ""
     _has_body: bool = False
 
     def take(self, block: Block) -> None:
@@ -71,21 +77,28 @@ class _Cutter:
         for atom in parts:
             if self._atoms and self._is_too_far(atom.end):
                 self._go_on(block, atom)
+                self._header = self._header_of(block, parts[0]) if atom.start > parts[0].start else ""
             self._append(atom)
         self._has_body = self._has_body or block.kind != "heading"
 
     def close(self) -> None:
         if self._atoms:
             first, last = self._atoms[0], self._atoms[-1]
-            self.pieces.append(Piece(first.start, last.end, tuple(self._section), first.page))
-        self._atoms, self._section, self._has_body = [], {}, False
+            self.pieces.append(Piece(first.start, last.end, tuple(self._section), first.page, self._header))
+        self._atoms, self._section, self._header, self._has_body = [], {}, "", False
 
     @property
     def _is_fair(self) -> bool:
         return bool(self._atoms) and self._is_too_far(self._atoms[-1].end, self.chunking.max_chars * _FAIR)
 
     def _is_too_far(self, end: int, limit: float | None = None) -> bool:
-        return end - self._atoms[0].start > (self.chunking.max_chars if limit is None else limit)
+        room = (self.chunking.max_chars if limit is None else limit) - len(self._header)
+        return end - self._atoms[0].start > room
+
+    def _header_of(self, table: Block, first: Atom) -> str:
+        """The first row of a table, where it leaves most of a piece to the others; of other blocks nothing."""
+        row = self.text[first.start : first.end]
+        return row if table.kind == "table" and len(row) <= self.chunking.max_chars * _MOST_HEADER else ""
 
     def _head(self, heading: Block) -> None:
         """A heading goes with what follows it; a short section stays with the one before."""
@@ -115,7 +128,9 @@ class _Cutter:
 def atoms(text: str, block: Block, limit: int) -> Iterator[Atom]:
     """Sentences, lines; of those that are too long, words; of those, characters."""
     spans = (
-        _lines(text, block.start, block.end) if block.kind == "lines" else sentence_spans(text, block.start, block.end)
+        _lines(text, block.start, block.end)
+        if block.kind in ("lines", "table")
+        else sentence_spans(text, block.start, block.end)
     )
     for start, end in spans:
         for fitting in _fitting(text, start, end, limit):
@@ -192,7 +207,7 @@ def units_of(command: ProcessRawData, owner: str, document: Document, pieces: Se
 
 
 def _unit(command: ProcessRawData, identity: str, number: int, document: Document, piece: Piece) -> Unit:
-    content = document.text[piece.start : piece.end]
+    content = "\n".join(filter(None, (piece.header, document.text[piece.start : piece.end])))
     draft = KemDraft(
         id=f"kem_{derived(identity, number).replace('-', '')}",
         content_type="text/markdown" if command.content_type.split(";")[0] in _MARKDOWN else "text/plain",

@@ -8,14 +8,14 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, select, tuple_
 
 from bus_schema.dialogue import MessageKind
-from bus_schema.episodes import Episode, Layer
+from bus_schema.episodes import Episode, Layer, RawTurn
 from bus_schema.lsm import EpisodePage, ListEpisodes
 from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, GetHotEpisodes
 from bus_schema.lsm_statistics import ExplainedEpisode, NextLayer
 from bus_schema.packer import PackReport
 from memory.errors import NoSuchEpisode
 from memory.lsm.priority import LayerRules
-from memory.lsm.rows import as_episode, as_head, as_turn, stored_words, turns_of
+from memory.lsm.rows import as_episode, as_head, as_turn, stored_words, turns_after, turns_of
 from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow
 from mindbus.sql.database import Database
 from retrieval.cursors import InvalidCursor, PageKey, decode_cursor, encode_cursor
@@ -46,8 +46,8 @@ class EpisodeQueries:
 
     async def episode(self, episode_id: str, at: datetime) -> Episode:
         """An episode with the content of its layer. Raises NoSuchEpisode."""
-        row, turns = await self._load(episode_id)
-        return await asyncio.to_thread(as_episode, row, turns, self.rules, at)
+        row, turns, later = await self._load(episode_id)
+        return await asyncio.to_thread(as_episode, row, turns, self.rules, at, later)
 
     async def chat_of(self, episode_id: str) -> str | None:
         """The chat of an episode, None where there is no such episode."""
@@ -71,10 +71,10 @@ class EpisodeQueries:
 
     async def explain(self, episode_id: str, at: datetime) -> ExplainedEpisode:
         """An episode with its raw turns and the reasons for its layer. Raises NoSuchEpisode."""
-        row, turns = await self._load(episode_id)
+        row, turns, later = await self._load(episode_id)
         following = self.rules.next_layer(row)
         return ExplainedEpisode(
-            episode=await asyncio.to_thread(as_episode, row, turns, self.rules, at),
+            episode=await asyncio.to_thread(as_episode, row, turns, self.rules, at, later),
             turns=tuple(map(as_turn, turns)),
             kept_words=stored_words(row),
             terms=self.rules.terms(row, at),
@@ -121,12 +121,14 @@ class EpisodeQueries:
             episodes=tuple(_group(rows)),
         )
 
-    async def _load(self, episode_id: str) -> tuple[EpisodeRow, Sequence[TurnRow]]:
+    async def _load(self, episode_id: str) -> tuple[EpisodeRow, Sequence[TurnRow], Sequence[RawTurn]]:
+        """An episode, its turns, those that were said after it."""
         async with self.database.reading() as session:
             row = await session.get(EpisodeRow, episode_id)
             if row is None:
                 raise NoSuchEpisode(episode_id=episode_id)
-            return row, await turns_of(session, episode_id)
+            later = await turns_after(session, row.chat_id, row.ended_at) if row.layer == Layer.WARM else []
+            return row, await turns_of(session, episode_id), later
 
 
 def _fitting(connection: Connection, latest: Any, budget_words: int) -> list[Row[Any]]:

@@ -9,15 +9,29 @@ from sqlalchemy import Row, delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Session
 
+from bus_schema.dialogue import MessageKind
 from bus_schema.embeddings import Embedding
-from bus_schema.episodes import Content, Episode, EpisodeHead, HotContent, Layer, RawTurn, Speaker
+from bus_schema.episodes import (
+    ColdContent,
+    Content,
+    Decision,
+    Episode,
+    EpisodeHead,
+    HotContent,
+    Layer,
+    RawTurn,
+    Speaker,
+)
 from memory.lsm.priority import LayerRules
 from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow, TurnVectorRow, wants_vector
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
+from memory.packing.supersession import superseded
 from mindbus.sql.tables import insert_or_ignore
 
 _CONTENT: TypeAdapter[Content] = TypeAdapter(Content)
+# A decision that stood so long is rarely changed.
+_LATER_TURNS = 300
 _HEAD_COLUMNS = (
     *("id", "chat_id", "created_at", "last_accessed", "access_count", "layer", "headline", "tags", "continues_from"),
     *("related_to", "is_anchor", "anchor_reason", "started_at", "ended_at", "turns", "version"),
@@ -90,11 +104,27 @@ def as_head(row: EpisodeRow, rules: LayerRules, at: datetime) -> EpisodeHead:
     return EpisodeHead.model_validate(_head(row, rules, at))
 
 
-def as_episode(row: EpisodeRow, turns: Sequence[TurnRow], rules: LayerRules, at: datetime) -> Episode:
-    """An episode with the content of its layer; slow for a long hot one."""
-    content = as_hot(turns) if row.layer == Layer.HOT else pack_of(row)
+async def turns_after(session: AsyncSession, chat_id: str, time: datetime) -> list[RawTurn]:
+    """Turns of a chat that were said after a time, the first ones of many."""
+    said_later = (TurnRow.chat_id == chat_id, TurnRow.time > time, TurnRow.kind != MessageKind.HIDDEN.value)
+    query = select(TurnRow).where(*said_later).order_by(TurnRow.time, TurnRow.position).limit(_LATER_TURNS)
+    return [as_turn(row) for row in await session.scalars(query)]
+
+
+def as_episode(
+    row: EpisodeRow, turns: Sequence[TurnRow], rules: LayerRules, at: datetime, later: Sequence[RawTurn] = ()
+) -> Episode:
+    """An episode with the content of its layer; slow for a long hot one. `later` are turns said after it."""
+    content = with_superseded(as_hot(turns) if row.layer == Layer.HOT else pack_of(row), decisions_of(later))
     ids = tuple(turn.id for turn in turns)
     return Episode.model_validate(_head(row, rules, at) | {"content": content, "raw_log_ids": ids})
+
+
+def with_superseded(content: Content, later: Sequence[Decision]) -> Content:
+    """Content whose decisions tell which of these later ones, or of their own, seem to change them."""
+    if isinstance(content, ColdContent) or not content.decisions:
+        return content
+    return content.model_copy(update={"decisions": superseded(content.decisions, later)})
 
 
 def as_hot(rows: Sequence[TurnRow]) -> HotContent:

@@ -87,7 +87,9 @@ def _candidates(warm: WarmContent) -> Iterator[tuple[str, float]]:
         yield text, _SUMMARY * (_CLIPPED_SUMMARY if text.endswith("…") else 1.0)
     for text in warm.key_points:
         yield text, (_QUESTION if is_question(text) else 1.0)
-    yield from ((decision.text, _DECISION if is_decision(decision.text) else 1.0) for decision in warm.decisions)
+    for decision in warm.decisions:
+        for text in split_sentences(decision.text):
+            yield text, (_DECISION if is_decision(text) else _QUESTION if is_question(text) else 1.0)
 
 
 def _without_lead_in(text: str) -> str:

@@ -1,69 +1,19 @@
-"""Decisions of a dialogue and requests to remember, in their own wording (spec 002 F3: all are kept)."""
+"""Decisions of a dialogue and requests to remember, in their own words (spec 002 F3: all that rules find are kept).
+
+A decision is a message's sentences that have the cues of one (`memory.packing.decision_cues`). Those that say little by
+themselves («Берём.») have the sentences before them that tell what it is about, of the same message or of the one that
+is answered, and every message quoted is cited.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from bus_schema.episodes import Decision, RawTurn
-from language.words import stem_key
-from memory.packing.sentences import TurnSentence, is_question, sentences_of, without_filler
+from language.words import small_talk_stems, stem_key
+from memory.packing.decision_cues import ACCEPTS, BIAS, OWN, PROPOSES, WEIGHTS, cues_of
+from memory.packing.sentences import TurnSentence, is_question, is_small_talk, sentences_of, without_filler
 
-
-def _any_of(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(rf"(?<!\w)(?:{pattern})(?!\w)" for pattern in alternatives), re.IGNORECASE)
-
-
-# Wordings of a decision, whatever else the sentence says.
-_DECIDED = _any_of(
-    r"decided|decision(?: is|:| was)|the decision|agreed(?: to|:| on| that| with| we|,)",
-    r"it(?: is|'s) (?:decided|settled|agreed)|chose to|opted (?:for|to)|resolved to|signed off",
-    r"we(?: have|'ve)? (?:chose|chosen|approved|settled|picked|opted|finali[sz]ed|confirmed)",
-    r"settled on|made up (?:my|our|his|her|their) minds?|final (?:choice|answer|call)",
-    r"going (?:to go )?with|(?:will|\w+'ll|let's|shall|should just|then we) go with",
-    r"let's (?:stick with|settle|use|do it|drop|switch)|(?:have|\w+'ve) (?:chosen|settled|picked)",
-    r"concluded|voted (?:to|for|on|against)|ended up \w+ing",
-    r"(?:deal|resolution|outcome|agreement):|we (?:won't|will not)|I'll take|we (?:plan|intend) to",
-    r"changed (?:my|our|his|her) minds?|(?:switching|switched|moving|migrating|moved over) to",
-    r"no longer us\w+|stop using",
-    r"реш[её]н[оаы]|решил\w*|решаем|решение(?: такое| принято|:| —| -| \w+ть)|приня\w+ решение",
-    r"договорил\w+|договариваемся|условил\w+|согласовал\w*|одобрил\w*|одобрен\w*",
-    r"утвердил\w*|утвержд[её]н\w*|утверждаем|постановил\w*|передумал\w*|выбрал\w*|выбираем",
-    r"остановил\w+ на|останавливаемся на|отказал\w+ от|отказываемся от",
-    r"выбран\w*|определил\w+ с|пришли к (?:выводу|решению|соглашению)|сошлись на|проголосовал\w* за|назначил\w*",
-    r"(?:итог|решение|договор[её]нность|вывод):|не будем|не буду|используем|переезжаем|назначен\w*",
-    r"переход(?:им|ить будем) на|переш(?:ли|[её]л|ла) на|больше не (?:используем|будем|буду|делаем|работаем)",
-    r"откладываем|переносим|отменяем|запускаем|назначаем|фиксируем|закрепляем|бер[её]м|оставляем|внедряем",
-)
-# Wordings of a decision unless the sentence expresses doubt.
-_INTENDED = _any_of(
-    r"we(?:'ll| will| shall| are going to|'re going to) (?:use|keep|start|launch|move|hire|buy|drop|switch)",
-    r"we(?:'ll| will| shall| are going to|'re going to) (?:make|ship|stay|adopt|run|postpone|cancel)",
-    r"we(?:'re| are) (?:using|keeping|dropping|hiring|buying|postponing|cancell?ing|launching)",
-    r"I(?:'ll| will) (?:go for|choose|accept|book|buy)",
-    r"будем (?:использовать|делать|брать|работать|запускать|считать|писать|хранить|собираться|встречаться|платить)",
-    r"использовать будем|возьм[её]м|сделаем|перенес[её]м|запустим|отменим|оставим|купим|перейд[её]м|найм[её]м",
-)
-_PROPOSED = _any_of(r"let's|shall we|how about|what about|давай(?:те)?|предлагаю|может,? ")
-_ACCEPTED = re.compile(
-    r"^\W*(?:ok(?:ay)?|sure|agreed|deal|sounds good|yes|yeah|great|perfect|fine|done|let's do (?:it|that)|"
-    r"хорошо|договорились|согласен|согласна|давай(?:те)?|да|ок|окей|отлично|идёт|идет|решено|по рукам|так и сделаем)\b",
-    re.IGNORECASE,
-)
-_UNDECIDED = _any_of(
-    r"(?:haven't|hasn't|have not|has not|hadn't|not|never|yet to|before (?:we|you|I)|until (?:we|you|I))"
-    r"(?: been| yet| fully| really)? (?:decided?|agreed?|settled?|chosen?|choose|made up|approved?)",
-    r"(?:not|nothing is|isn't|nothing|no) (?:decided|settled|agreed|final|decision)",
-    r"not sure (?:what|if|whether|how|who|when).*|реш\w+ бы|бы реш\w+|не зна\w+, (?:что|как|кто|когда).*",
-    r"реш\w+ (?:\w+ )?(?:задач|уравнени|пример|головоломк|проблем|вопрос)\w*",
-    r"(?:make|need|waiting for|help)(?: a| the| your| this)? decision",
-    r"(?:ещ[её] |пока |так и )?не (?:решил\w*|решен\w*|реш[её]но|договорил\w*|выбрал\w*|определил\w*)",
-    r"(?:ещ[её] |пока |так и )?не (?:утвержд\w*|утвердил\w*|согласовал\w*|принял\w* решени\w+)",
-    r"(?:надо|нужно|пора|предстоит|осталось|хочу|хотим|помоги\w*|трудно|сложно|никак не|не могу|не можем) "
-    r"(?:решить|выбрать|определиться|договориться)",
-)
-_UNSURE = _any_of(
-    r"возможно|может|может быть|наверное|наверно|кажется|вроде|если|бы|хотел|хотела|надеюсь|предлагаю",
-    r"maybe|perhaps|might|probably|i guess|if|would|could|wish|hope|wonder|not sure",
-)
 # A request, as opposed to «I'll always remember our trip».
 _REQUEST = r"(?:^|[.!?;:,\n—-]\s*|\b(?:please|and|must|should|(?:can|could|will|would) you|you to)\s+)"
 TO_REMEMBER = re.compile(
@@ -77,45 +27,230 @@ TO_REMEMBER = re.compile(
     re.IGNORECASE,
 )
 _MIN_WORDS = 2
+# Log odds from which a sentence is a decision.
+_LEAST = -1.5
+# Shared words of which more make no difference.
+_ENOUGH_SHARED = 3
+# Sentences at the end of the message before and at the beginning of the next that belong to an exchange.
+_BESIDE = 3
+# A decision of fewer terms has context; that of more is not lengthened; words that a decision has with it.
+_FEW_TERMS, _CONTEXT_TERMS, _MOST_WORDS = 5, 14, 60
+_NEAR, _SAME_TERMS = 2, 2
+# Of the words of an episode, those for decisions with their context; a warm pack has a third of them.
+_SHARE_OF_EPISODE = 0.22
+# One that says nothing by itself may have so many words all the same.
+_FEWEST_WORDS, _LEAST_WORDS = 14, 35
+_CODE = re.compile(r"```(?s:.*?)(?:```|\Z)|^\s*(?://|#|\$ ).*$", re.MULTILINE)
+_YOU = re.compile(r"(?<!\w)(?:you|your|ты|вы|ваш\w*|тво\w+|вам|вас|тебе|тебя)(?!\w)", re.IGNORECASE)
+_OTHER_SUBJECT = re.compile(r"^\W*(?:also|by the way|meanwhile|кстати|ещ[её]|а ещ[её]|и ещ[её])(?!\w)", re.IGNORECASE)
 
 
 def decisions_of(turns: Sequence[RawTurn]) -> tuple[Decision, ...]:
-    """All decisions and requests to remember, each with the turns that state it."""
-    sentences = sentences_of(turns)
-    to_remember = set(_to_remember(sentences))
-    by_key: dict[str, tuple[str, list[str]]] = {}
-    for at, sentence in enumerate(sentences):
-        if at in to_remember or is_decision(sentence.text) or _is_accepted(sentence, sentences[at + 1 :]):
-            text = without_filler(sentence.text)
-            by_key.setdefault(stem_key(text), (text, []))[1].append(sentence.raw_log_id)
-    return tuple(Decision(text=text, raw_log_ids=tuple(dict.fromkeys(ids))) for text, ids in by_key.values())
+    """Decisions and requests to remember that rules find, each with the turns that state it."""
+    dialogue = _Dialogue(turns)
+    by_key: dict[str, Decision] = {}
+    for found in sorted([*dialogue.to_remember(), *dialogue.decisions()], key=lambda each: each.own[0].place):
+        decision = Decision(text=found.text, raw_log_ids=found.raw_log_ids)
+        known = by_key.setdefault(stem_key(decision.text), decision)
+        if known is not decision:
+            ids = dict.fromkeys((*known.raw_log_ids, *decision.raw_log_ids))
+            by_key[stem_key(decision.text)] = known.model_copy(update={"raw_log_ids": tuple(ids)})
+    return tuple(by_key.values())
 
 
 def is_decision(text: str) -> bool:
     """Whether a sentence by itself states a decision."""
-    sentence = text.replace("’", "'")
-    if is_question(sentence) or len(sentence.split()) < _MIN_WORDS:
+    return not is_question(text) and len(text.split()) >= _MIN_WORDS and _log_odds(cues_of(text)) >= _LEAST
+
+
+def _log_odds(cues: frozenset[str]) -> float:
+    return BIAS + sum(WEIGHTS[cue] for cue in sorted(cues))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Sentences of a decision in the order in which they were said; `own` are those that state it.
+
+    `accepted_by` are turns that agree to it without adding anything.
+    """
+
+    sentences: tuple[TurnSentence, ...]
+    own: tuple[TurnSentence, ...]
+    accepted_by: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> int:
+        return sum(each.words for each in self.sentences)
+
+    @property
+    def text(self) -> str:
+        first, *rest = (sentence.text for sentence in self.sentences)
+        return " ".join(map(_with_full_stop, (without_filler(first), *rest))) if rest else without_filler(first)
+
+    @property
+    def raw_log_ids(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*(sentence.raw_log_id for sentence in self.sentences), *self.accepted_by)))
+
+    def followed_by(self, own: tuple[TurnSentence, ...]) -> "_Found":
+        """With sentences of a later turn, or with that turn alone where they add nothing."""
+        if _content(own) <= _content(self.sentences) | small_talk_stems():
+            return replace(self, accepted_by=(*self.accepted_by, own[0].raw_log_id))
+        return replace(self, sentences=(*self.sentences, *own), own=(*self.own, *own))
+
+
+class _Dialogue:
+    """Turns with their sentences and content words."""
+
+    def __init__(self, turns: Sequence[RawTurn]) -> None:
+        self._turns = turns
+        self._of_turn: list[list[TurnSentence]] = [[] for _ in turns]
+        for sentence in sentences_of([turn.model_copy(update={"content": _without_code(turn)}) for turn in turns]):
+            self._of_turn[sentence.turn].append(sentence)
+        self._words = sum(each.words for sentences in self._of_turn for each in sentences)
+        self._content = [_content(sentences) for sentences in self._of_turn]
+
+    def to_remember(self) -> Iterator[_Found]:
+        """Sentences of requests to remember, or their neighbours in the turn where they say nothing else."""
+        for own in self._of_turn:
+            for place, sentence in enumerate(own):
+                if not TO_REMEMBER.search(sentence.text) or sentence.is_question:
+                    continue
+                is_bare = len(TO_REMEMBER.sub(" ", sentence.text).split()) < _MIN_WORDS
+                neighbours = [*own[place + 1 : place + 2], *own[max(0, place - 1) : place]] if is_bare else []
+                kept = (*neighbours, sentence)[0]
+                yield _Found((kept,), (kept,))
+
+    def decisions(self) -> Iterator[_Found]:
+        """At most one of a turn; one about what was decided just before belongs to that."""
+        last: _Found | None = None
+        room = round(_SHARE_OF_EPISODE * self._words)
+        for number, sentences in enumerate(self._of_turn):
+            own = tuple(each for place, each in enumerate(sentences) if self._is_decided(number, place))
+            if not own:
+                continue
+            if last and _is_of_one(last, own):
+                last = last.followed_by(own)
+                continue
+            if last:
+                yield last
+                room -= last.words
+            last = self._with_context(own, room)
+        if last:
+            yield last
+
+    def _is_decided(self, number: int, place: int) -> bool:
+        turn, cues = self._turns[number], cues_of(self._of_turn[number][place].text)
+        is_of_assistant = turn.role == "assistant" and turn.speaker is None
+        if ("question" in cues and not self._is_accepted(number, place)) or (
+            is_of_assistant and not _is_for_both(cues, self._of_turn[number][place].text)
+        ):
+            return False
+        if "lets" in cues and "decides" not in cues and self._is_open(number, place):
+            return False
+        return _log_odds(cues) + self._log_odds_of_place(number, place, cues) >= _LEAST
+
+    def _log_odds_of_place(self, number: int, place: int, cues: frozenset[str]) -> float:
+        """Log odds that the messages before and after, and the place in its own, add to those of a sentence."""
+        sentence = self._of_turn[number][place]
+        own, text = sentence.content, sentence.text
+        # What is said again word for word answers nothing.
+        asked = [each for each in (self._of_turn[number - 1] if number else [])[-_BESIDE:] if each.text != text]
+        following = self._of_turn[number + 1] if number + 1 < len(self._turns) else []
+        answer = [each for each in following[:_BESIDE] if each.text != text]
+        is_answer = any(map(_is_proposal, asked))
+        before = _share(own, _content(asked))
+        values = {
+            "after_proposal": is_answer,
+            "accepts_proposal": is_answer and place == 0 and "accepts" in cues,
+            "accepted": self._is_accepted(number, place),
+            "shared_before": before,
+            "own_shared_before": before * (not OWN.isdisjoint(cues)),
+            "shared_after": _share(own, _content(answer)),
+            "last": place == len(self._of_turn[number]) - 1,
+        }
+        return sum(WEIGHTS[name] * value for name, value in values.items())
+
+    def _is_accepted(self, number: int, place: int) -> bool:
+        """Whether a sentence ends a turn as a proposal that the next person accepts."""
+        if place < len(self._of_turn[number]) - 2 or number + 1 == len(self._turns):
+            return False
+        answer, sentence = self._turns[number + 1], self._of_turn[number][place]
+        is_of_person = answer.role == "user" or answer.speaker is not None
+        return is_of_person and _is_proposal(sentence) and bool(ACCEPTS.match(answer.content))
+
+    def _is_open(self, number: int, place: int) -> bool:
+        """Whether a proposal is answered by another person who does not accept it."""
+        if number + 1 == len(self._turns) or self._is_accepted(number, place):
+            return False
+        return place == len(self._of_turn[number]) - 1 and self._turns[number + 1].role == "user"
+
+    def _with_context(self, own: tuple[TurnSentence, ...], room: int) -> _Found:
+        """With sentences before and after it in its turn, then with what it answers, until it says enough.
+
+        It has `room` for so many words with them.
+        """
+        if len(_content(own)) >= _FEW_TERMS - 1 and any("decides" in cues_of(each.text) for each in own):
+            return _Found(own, own)
+        number, sentences, room = own[0].turn, list(own), min(room, _MOST_WORDS)
+        if len(_content(own)) < _FEW_TERMS:
+            room = max(room, _FEWEST_WORDS, min(_LEAST_WORDS, round(_SHARE_OF_EPISODE * self._words)))
+        turn = self._of_turn[number]
+        before = turn[: turn.index(own[0])]
+        while before and _has_room(sentences, before[-1], room) and not _OTHER_SUBJECT.match(sentences[0].text):
+            sentences.insert(0, before.pop())
+        following = turn[turn.index(own[-1]) + 1 :]
+        if following and _has_room(sentences, following[0], room) and not _OTHER_SUBJECT.match(following[0].text):
+            sentences.append(following[0])
+        if number and not before:
+            content = _content(sentences)
+            answered = [each for each in self._of_turn[number - 1] if each.content & content or _is_proposal(each)]
+            nearest = max(answered, key=lambda each: len(each.content & content), default=None)
+            if nearest is not None and _has_room(sentences, nearest, room):
+                sentences.insert(0, nearest)
+        return _Found(tuple(sentences), own)
+
+
+def _content(sentences: Sequence[TurnSentence]) -> frozenset[str]:
+    return frozenset(term for sentence in sentences for term in sentence.content)
+
+
+def _is_for_both(cues: frozenset[str], text: str) -> bool:
+    """Whether an assistant states what was decided, as opposed to advice, which speaks of the other person."""
+    return "decides" in cues and "asks_for" not in cues and not _YOU.search(text)
+
+
+def _without_code(turn: RawTurn) -> str:
+    return _CODE.sub("\n", turn.content)
+
+
+def _has_room(sentences: Sequence[TurnSentence], sentence: TurnSentence, room: int) -> bool:
+    """Whether a sentence adds something to a decision that says too little; a question only of another message."""
+    is_own_question = sentence.is_question and sentence.turn == sentences[-1].turn
+    if is_own_question or is_small_talk(sentence.text) or len(sentence.content) < _MIN_WORDS:
         return False
-    decided = _UNDECIDED.sub(" ", sentence)
-    if _DECIDED.search(decided):
-        return len(without_filler(sentence).split()) > 1
-    return bool(_INTENDED.search(decided)) and not _UNSURE.search(decided)
+    words = sum(each.words for each in sentences) + sentence.words
+    return words <= room and len(_content(sentences)) < _CONTEXT_TERMS
 
 
-def _to_remember(sentences: Sequence[TurnSentence]) -> Iterator[int]:
-    """Indices of sentences to remember: of a request, or of its neighbour in the turn where it says nothing else."""
-    for at, sentence in enumerate(sentences):
-        if not TO_REMEMBER.search(sentence.text) or is_question(sentence.text):
-            continue
-        neighbours = [place for place in (at + 1, at - 1) if 0 <= place < len(sentences)]
-        same_turn = [place for place in neighbours if sentences[place].turn == sentence.turn]
-        is_bare = len(TO_REMEMBER.sub(" ", sentence.text).split()) < _MIN_WORDS
-        yield same_turn[0] if is_bare and same_turn else at
+def _share(own: frozenset[str], content: frozenset[str]) -> float:
+    """Share of the words that another message has, too, 1 from three on or from half of them."""
+    shared = len(own & content)
+    return min(1.0, shared / _ENOUGH_SHARED, 2 * shared / max(1, len(own)))
 
 
-def _is_accepted(sentence: TurnSentence, following: Sequence[TurnSentence]) -> bool:
-    """Whether a sentence is a proposal that the next turn accepts."""
-    if not _PROPOSED.search(sentence.text.replace("’", "'")) or sentence.words < _MIN_WORDS + 1:
-        return False
-    answer = next((follower for follower in following if follower.turn > sentence.turn), None)
-    return answer is not None and answer.turn == sentence.turn + 1 and bool(_ACCEPTED.match(answer.text))
+def _is_of_one(last: _Found, own: Sequence[TurnSentence]) -> bool:
+    """Whether sentences tell of the decision of the turns before: in a turn's distance, much the same words or few."""
+    distance, content = own[0].turn - last.own[-1].turn, _content(own)
+    words = sum(each.words for each in (*last.sentences, *own))
+    is_near = distance == 1 and len(content) < _FEW_TERMS
+    is_same = distance <= _NEAR and len(content & _content(last.sentences)) >= _SAME_TERMS
+    return (is_near or is_same) and words <= 2 * _MOST_WORDS
+
+
+def _is_proposal(sentence: TurnSentence) -> bool:
+    """Whether a sentence asks or proposes, as opposed to asking a favour."""
+    return (sentence.is_question or bool(PROPOSES.search(sentence.text))) and "asks_for" not in cues_of(sentence.text)
+
+
+def _with_full_stop(text: str) -> str:
+    return text if text[-1:] in ".!?…" else f"{text}."

@@ -137,7 +137,7 @@ def _further_decisions(proposed: WarmContent, source: SourceText, repairs: Repai
         key = stem_key(decision.text)
         if any(f" {key} " in f" {decision_key} " for decision_key in decision_keys):
             continue
-        if source.knows(decision.raw_log_ids) and source.has(decision.text, decision.raw_log_ids):
+        if source.states(decision):
             decision_keys.append(key)
             yield decision
         elif not any(len(wording & terms) >= _SAME_DECISION * max(len(wording), len(terms)) for wording in wordings):

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from bus_schema.episodes import Decision, Entity, RawTurn, WarmContent
 from language.sentences import parts_of_at_most, sentence_spans
-from language.words import query_stems, stem_key
+from language.words import query_stems, stem_key, terms
 from memory.packing.budget import content_texts
 
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)]|\[[ xX]?\]|#{1,6}|>)\s+")
@@ -41,6 +41,11 @@ class TurnSentence:
     def terms(self) -> frozenset[str]:
         return meaningful_stems(self.text)
 
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """Stems of the words that have content of their own."""
+        return frozenset(terms(self.text))
+
 
 def sentences_of(turns: Sequence[RawTurn]) -> list[TurnSentence]:
     """All sentences of the turns in order, without list markers."""
@@ -54,7 +59,7 @@ def sentences_of(turns: Sequence[RawTurn]) -> list[TurnSentence]:
 def turns_of_warm(warm: WarmContent) -> tuple[RawTurn, ...]:
     """Texts of a warm pack as turns, to be verified against."""
     return tuple(
-        RawTurn(raw_log_id=f"raw_{number}", role="assistant", content=text, time=_EPOCH)
+        RawTurn(raw_log_id=f"raw_of-pack_{number}", role="assistant", content=text, time=_EPOCH)
         for number, text in enumerate(content_texts(warm))
     )
 

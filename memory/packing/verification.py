@@ -56,6 +56,19 @@ class SourceText:
         key = stem_key(phrase)
         return bool(key) and any(f" {key} " in self._key(turn) for turn in self._of(raw_log_ids))
 
+    def states(self, decision: Decision) -> bool:
+        """Whether a decision is one that rules find, or each of its sentences is in one of the turns that it cites."""
+        if not self.knows(decision.raw_log_ids):
+            return False
+        if stem_key(decision.text) in self._decision_keys:
+            return True
+        sentences = list(split_sentences(decision.text))
+        return bool(sentences) and all(self.has(sentence, decision.raw_log_ids) for sentence in sentences)
+
+    @cached_property
+    def _decision_keys(self) -> frozenset[str]:
+        return frozenset(stem_key(decision.text) for decision in self.decisions)
+
     def supports(self, claim: str, raw_log_ids: Iterable[str] | None = None, share: float = POINT_SUPPORT) -> bool:
         """Whether the turns have most stems of a claim, all its figures and names, and do not negate it."""
         if self.has(claim, raw_log_ids):
@@ -137,7 +150,7 @@ def _invented_in_warm(content: WarmContent, source: SourceText) -> Iterable[str]
         if not (source.knows(entity.raw_log_ids) and source.has(entity.name, entity.raw_log_ids)):
             yield entity.name
     for decision in content.decisions:
-        if not (source.knows(decision.raw_log_ids) and source.has(decision.text, decision.raw_log_ids)):
+        if not source.states(decision):
             yield decision.text
     for point, sources in zip(content.key_points, content.key_point_sources, strict=True):
         if not (source.knows(sources) and source.supports(point, sources)):

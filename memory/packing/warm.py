@@ -24,6 +24,7 @@ _SMALL_SUMMARY_WORDS, _MIN_SUMMARY_WORDS = 6, 3
 # With less room, the summary is the sentence that is best understood by itself.
 _ONE_SENTENCE_WORDS = 8
 _FIRST_TURN, _FIRST_QUESTION, _NAME_ALONE = 1.5, 4.0, 0.5
+_FIGURES = frozenset({"date", "amount"})
 # Share of known terms from which a sentence says nothing new.
 _REPETITION = 0.7
 # Information of a key point: a name counts as two words; every point costs as much as so many words.
@@ -50,8 +51,13 @@ def warm_of(turns: Sequence[RawTurn]) -> WarmContent:
 
 
 def _outside_of(decisions: Sequence[Decision], entities: Sequence[Entity]) -> tuple[Entity, ...]:
+    """Without the figures that a decision has; names are looked for by themselves."""
     decided = [f" {stem_key(decision.text)} " for decision in decisions]
-    return tuple(entity for entity in entities if not any(f" {stem_key(entity.name)} " in text for text in decided))
+
+    def is_named(entity: Entity) -> bool:
+        return entity.kind in _FIGURES and any(f" {stem_key(entity.name)} " in text for text in decided)
+
+    return tuple(entity for entity in entities if not is_named(entity))
 
 
 def _words(entities: Sequence[Entity], decisions: Sequence[Decision]) -> int:

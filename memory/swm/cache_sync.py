@@ -14,7 +14,7 @@ from memory.errors import NoSuchKem, NotYoursToWrite, SharedMemoryAway
 from memory.glm.store import USER_KEY
 from memory.rights import RIGHTS, is_readable, is_writable
 from memory.swm.cache import BufferedCache
-from memory.swm.subscriptions import KemEvent
+from memory.swm.subscriptions import KemEvent, KemEventType
 from memory.swm.working_memory import Glm
 from memory.swm.write_queue import KemWriteQueue, QueuedWrite
 from mindbus.logs import logger
@@ -91,6 +91,13 @@ class CacheSync:
                 return [KemEvent("KEM_UPDATED", kem_id, stored[0], is_published=True)]
             await self._cache.drop(kem_id)
         return [] if cached is None else [KemEvent("KEM_EVICTED", kem_id)]
+
+    async def stored_elsewhere(self, kem_id: str, version: int) -> list[KemEvent]:
+        """The event of a unit that was stored without being at hand, for who subscribes to it. Raises GlmAway."""
+        if await self._cache.find(kem_id) is not None or await self._writes.pending([kem_id]):
+            return []
+        kind: KemEventType = "KEM_PUBLISHED" if version == 1 else "KEM_UPDATED"
+        return [KemEvent(kind, kem_id, kem, is_published=True) for kem in await self._glm.fetch([kem_id])]
 
     async def apply_deletion(self, kem_id: str) -> list[KemEvent]:
         await self._writes.cancel(kem_id)

@@ -12,9 +12,19 @@ from bus_schema.kem import Kem
 from bus_schema.swm import SubscriptionTopic
 from memory.errors import NoSuchSubscription, NotYourSubscription
 from memory.swm.tables import KnownKemRow, SubscriptionRow
-from mindbus.sdk.kem_filters import EVENT_TYPES, EVERYTHING, Either, Filter, FilterSubject, parse_filter
+from mindbus.logs import logger
+from mindbus.sdk.kem_filters import (
+    EVENT_TYPES,
+    EVERYTHING,
+    Either,
+    Filter,
+    FilterSubject,
+    MalformedFilter,
+    parse_filter,
+)
 from mindbus.sql.database import Database
 
+_AT_ONCE = 500
 KemEventType = Literal["KEM_PUBLISHED", "KEM_UPDATED", "KEM_EVICTED", "KEM_DELETED"]
 
 
@@ -71,7 +81,16 @@ class Subscriptions:
     async def open(self) -> None:
         async with self._database.reading() as session:
             rows = (await session.scalars(select(SubscriptionRow))).all()
-        self._subscribers = {row.subscription_id: _subscriber(row) for row in rows}
+        for row in rows:
+            try:
+                self._subscribers[row.subscription_id] = _subscriber(row)
+            except MalformedFilter as error:
+                # Stored by a release whose filters allowed it; the owner subscribes anew.
+                logger().warning("subscription unreadable", subscription_id=row.subscription_id, reason=str(error))
+
+    @property
+    def has_any(self) -> bool:
+        return bool(self._subscribers)
 
     async def add(
         self, subscription_id: str, agent_id: str, topics: Sequence[SubscriptionTopic], by: Principal
@@ -94,6 +113,7 @@ class Subscriptions:
         async with self._database.transaction() as session:
             await session.execute(delete(SubscriptionRow).where(SubscriptionRow.subscription_id == subscription_id))
         del self._subscribers[subscription_id]
+        await self._forget_unwatched()
 
     async def recipients(self, event: KemEvent) -> list[Recipient]:
         """Recipients of an event; records the unit as they know it now."""
@@ -127,7 +147,27 @@ class Subscriptions:
                 await session.execute(delete(KnownKemRow))
         for subscriber in removed:
             del self._subscribers[subscriber.subscription_id]
+        await self._forget_unwatched()
         return len(removed)
+
+    async def _forget_unwatched(self) -> None:
+        """Remove what is known of units that nobody subscribes to any more."""
+        last = ""
+        while True:
+            rows = select(KnownKemRow).where(KnownKemRow.kem_id > last).order_by(KnownKemRow.kem_id).limit(_AT_ONCE)
+            async with self._database.reading() as session:
+                known = (await session.scalars(rows)).all()
+            if not known:
+                return
+            last = known[-1].kem_id
+            watchers = self._subscribers.values()
+            unwatched = [
+                row.kem_id
+                for row in known
+                if not any(each.matches(row.kem_id, _known(row), *EVENT_TYPES) for each in watchers)
+            ]
+            async with self._database.transaction() as session:
+                await session.execute(delete(KnownKemRow).where(KnownKemRow.kem_id.in_(unwatched)))
 
     def _recipients_of_change(
         self, event_type: str, kem_id: str, now: KnownKem, before: KnownKem | None
@@ -145,9 +185,7 @@ class Subscriptions:
     async def _read_known(self, kem_id: str) -> KnownKem | None:
         async with self._database.reading() as session:
             row = await session.get(KnownKemRow, kem_id)
-        if row is None:
-            return None
-        return KnownKem(row.facts, None if row.readers is None else frozenset(row.readers))
+        return None if row is None else _known(row)
 
     async def _record(self, kem_id: str, kem: KnownKem) -> None:
         readers = None if kem.readers is None else sorted(kem.readers)
@@ -163,6 +201,10 @@ def state_known_of(kem: Kem) -> KnownKem:
     """State of a unit as subscribers know it after an event."""
     readers = None if kem.visibility == "public" else frozenset({kem.owner, *kem.readers, *kem.writers})
     return KnownKem(kem.metadata, readers)
+
+
+def _known(row: KnownKemRow) -> KnownKem:
+    return KnownKem(row.facts, None if row.readers is None else frozenset(row.readers))
 
 
 def _subscriber(row: SubscriptionRow) -> Subscriber:

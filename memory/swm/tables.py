@@ -33,6 +33,19 @@ class WriteRow(SwmBase):
     message_id: Mapped[str | None] = mapped_column(String(128))
 
 
+class PublishedRow(SwmBase):
+    """Unit that a message has published: the same message, come again, publishes it no second time.
+
+    Ids are people's words, which may have to be forgotten; `kem_key` is made from one and does not tell it.
+    """
+
+    __tablename__ = "published"
+    __table_args__ = (Index(None, "published_at"),)
+    message_id: Mapped[str] = mapped_column(String(128), primary_key=True)
+    kem_key: Mapped[str] = mapped_column(String(36), primary_key=True)
+    published_at: Mapped[datetime] = mapped_column(Utc)
+
+
 class LockRow(SwmBase):
     """Lock, held until `expires_at`; the row outlives its holders because `fencing` goes on counting."""
 

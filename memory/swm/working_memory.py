@@ -10,7 +10,7 @@ from bus_schema.identities import Principal
 from bus_schema.kem import Kem, KemBody, KemDraft
 from bus_schema.kem_match import matches_query, order_of
 from bus_schema.kem_query import KemQuery
-from memory.errors import SharedMemoryAway
+from memory.errors import NoSuchKem, SharedMemoryAway
 from memory.glm.queries import cursor_after, page_key_of
 from memory.rights import RIGHTS, is_readable, owner_of_new, rights_of_replacement
 from memory.swm.cache import BufferedCache, CacheAway
@@ -50,15 +50,25 @@ class WorkingMemory:
         self._cache, self._writes, self._glm, self._clock = cache, writes, glm, clock
 
     async def publish(
-        self, drafts: Sequence[NamedDraft], principal: Principal, *, persist: bool
+        self, drafts: Sequence[NamedDraft], principal: Principal, message_id: str, *, persist: bool
     ) -> list[KemEvent | Rejected]:
-        """One outcome per draft; with `persist` they are queued for the global memory, which may be away."""
+        """One outcome per draft; with `persist` they are queued for the global memory, which may be away.
+
+        They are queued once for one `message_id`. Raises SharedMemoryAway where a repeated one finds nothing to answer.
+        """
         named = (draft.id for _, draft in drafts if draft.id is not None and not draft.is_new)
         stored, is_complete = await self._read_stored(named)
         async with self._cache.lock:
-            outcomes = [await self._publish(draft, principal, stored, is_complete=is_complete) for draft in drafts]
+            done = await self._writes.published_by(message_id, (id_ for id_, _ in drafts)) if persist else set()
+            outcomes = [
+                await self._published_before(draft[0])
+                if draft[0] in done
+                else await self._publish(draft, principal, stored, is_complete=is_complete)
+                for draft in drafts
+            ]
             if persist:
-                await self._writes.add(list(_queued_writes(drafts, outcomes, principal)))
+                queued = _queued_writes(drafts, outcomes, principal)
+                await self._writes.add([write for write in queued if write.kem_id not in done], message_id)
         return outcomes
 
     async def query(self, query: KemQuery, principal: Principal, cursor: str | None, page_size: int) -> KemPage:
@@ -95,6 +105,21 @@ class WorkingMemory:
         except Rejected as rejection:
             return rejection
         return await self._put(kem, cached)
+
+    async def _published_before(self, kem_id: str) -> KemEvent | Rejected:
+        """The outcome for a unit that the same message has published, told again: it may not have been, or been lost.
+
+        Raises SharedMemoryAway.
+        """
+        kem = await self._cache.find(kem_id)
+        if kem is None:
+            stored, is_complete = await self._read_stored([kem_id])
+            if not is_complete:
+                raise SharedMemoryAway(reason=f"{kem_id} was published before, and is not at hand")
+            kem = stored.get(kem_id)
+        if kem is None:
+            return NoSuchKem(kem_id=kem_id)
+        return KemEvent("KEM_PUBLISHED" if kem.version == 1 else "KEM_UPDATED", kem_id, kem)
 
     async def _load(self, kem: Kem) -> KemEvent | None:
         cached = await self._cache.find(kem.id)

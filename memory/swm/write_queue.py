@@ -1,17 +1,20 @@
 """Durable queue of writes to the global memory and to a cache that is away."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from pydantic import ValidationError
 from sqlalchemy import delete, func, select, update
 
 from bus_schema.envelope import explain
+from bus_schema.ids import derived
 from bus_schema.kem import Kem, KemDraft
-from memory.swm.tables import WriteRow
+from memory.swm.tables import PublishedRow, WriteRow
 from mindbus.logs import logger
 from mindbus.sql.database import Database
+from mindbus.sql.inbox import KEPT
 
 Target = Literal["glm", "cache"]
 BATCH = 100
@@ -52,8 +55,9 @@ class KemWriteQueue:
         """Forget what is known to be empty: another instance may have written."""
         self._may_wait = {"glm": True, "cache": True}
 
-    async def add(self, writes: Sequence[QueuedWrite]) -> None:
-        """Append writes, durably."""
+    async def add(self, writes: Sequence[QueuedWrite], cause: str | None = None) -> None:
+        """Append writes, durably, and that the message `cause` has led to them."""
+        ids = dict.fromkeys(write.kem_id for write in writes)
         rows = [
             WriteRow(
                 target=write.target,
@@ -64,10 +68,28 @@ class KemWriteQueue:
             )
             for write in writes
         ]
+        now = datetime.now(UTC)
+        done = (
+            []
+            if cause is None
+            else [PublishedRow(message_id=cause, kem_key=_key(id_), published_at=now) for id_ in ids]
+        )
         async with self._database.transaction() as session:
-            session.add_all(rows)
+            session.add_all([*rows, *done])
         for write in writes:
             self._may_wait[write.target] = True
+
+    async def published_by(self, message_id: str, kem_ids: Iterable[str]) -> set[str]:
+        """Those of the units whose writes a message has led to, carried out or not; none for a message that is new."""
+        query = select(PublishedRow.kem_key).where(PublishedRow.message_id == message_id)
+        async with self._database.reading() as session:
+            keys = set(await session.scalars(query))
+        return {kem_id for kem_id in kem_ids if _key(kem_id) in keys} if keys else set()
+
+    async def forget_old(self, kept: timedelta = KEPT) -> None:
+        """Remove what is known of messages so old that they no longer come again."""
+        async with self._database.transaction() as session:
+            await session.execute(delete(PublishedRow).where(PublishedRow.published_at < datetime.now(UTC) - kept))
 
     async def next(self, target: Target, limit: int = BATCH) -> list[QueuedWrite]:
         """The first writes of a target; unreadable ones are set aside."""
@@ -141,6 +163,10 @@ class KemWriteQueue:
             for row in selected:
                 await session.delete(row)
         return len(selected)
+
+
+def _key(kem_id: str) -> str:
+    return derived("published", kem_id)
 
 
 def _as_write(row: WriteRow) -> QueuedWrite:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bus_schema.identities import Principal
 from bus_schema.kem_match import Facet, facets
 from bus_schema.kem_query import AllOf, AnyOf, Between, Condition, KemQuery, MetadataFilter, NoneOf, OneOf
-from memory.vectors.index import PREFIX, NearKem, epoch_seconds
+from memory.vectors.index import PREFIX, VALID_FROM, VALID_TO, NearKem, epoch_seconds
 from retrieval.similarity import as_floats, normalized, top
 
 Mask = NDArray[np.bool_]
@@ -103,6 +103,7 @@ class StoredPoint(NamedTuple):
     vector: bytes
 
 
+_ALWAYS, _NEVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 # No metadata key has a colon.
 _READER = ":reader"
 
@@ -113,7 +114,7 @@ class VectorCache:
     def __init__(self, dim: int) -> None:
         self._matrix = VectorMatrix(dim)
         rows = self._matrix.capacity
-        self._times: NDArray[np.int64] = np.zeros((rows, 2), dtype=np.int64)
+        self._times: NDArray[np.int64] = np.zeros((rows, 4), dtype=np.int64)
         self._is_taken: Mask = np.zeros(rows, dtype=np.bool_)
         # Columns rather than facets: a set of nearly all rows would be slow.
         self._is_public: Mask = np.zeros(rows, dtype=np.bool_)
@@ -138,7 +139,8 @@ class VectorCache:
         self._grow()
         for row, point in zip(rows, points, strict=True):
             payload = json.loads(point.payload)
-            self._times[row] = payload["created_at_ts"], payload["updated_at_ts"]
+            validity = payload.get(VALID_FROM, _ALWAYS), payload.get(VALID_TO, _NEVER)
+            self._times[row] = payload["created_at_ts"], payload["updated_at_ts"], *validity
             self._is_taken[row] = True
             self._is_public[row] = payload["visibility"] == "public"
             self._owner[row] = self._owners.setdefault(payload["owner"], len(self._owners))
@@ -179,6 +181,9 @@ class VectorCache:
                 mask &= self._times[:size, column] >= epoch_seconds(start)
             if end is not None:
                 mask &= self._times[:size, column] <= epoch_seconds(end)
+        if query.as_of is not None:
+            time = epoch_seconds(query.as_of)
+            mask &= (self._times[:size, 2] <= time) & (self._times[:size, 3] >= time)
         return mask
 
     def _grow(self) -> None:

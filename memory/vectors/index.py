@@ -27,6 +27,10 @@ class NearKem(NamedTuple):
     score: float
 
 
+# Present in the payload of those units that hold for a time.
+VALID_FROM, VALID_TO = "valid_from_ts", "valid_to_ts"
+
+
 @dataclass(frozen=True, slots=True)
 class VectorPoint:
     """Vector, as bytes of little-endian float32, and the payload that it can be filtered by."""
@@ -49,6 +53,8 @@ def point_of(kem: Kem, vector: bytes, readers: Iterable[str]) -> VectorPoint:
         **{PREFIX + key: plain for key, value in kem.metadata.items() if (plain := _plain(value)) is not None},
         "created_at_ts": epoch_seconds(kem.created_at),
         "updated_at_ts": epoch_seconds(kem.updated_at),
+        **({} if kem.valid_from is None else {VALID_FROM: epoch_seconds(kem.valid_from)}),
+        **({} if kem.valid_to is None else {VALID_TO: epoch_seconds(kem.valid_to)}),
         "kem_version": kem.version,
         "owner": kem.owner,
         "visibility": kem.visibility,

@@ -11,7 +11,17 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 
 from bus_schema.identities import Principal
 from bus_schema.kem_query import AllOf, AnyOf, Between, Condition, KemQuery, MetadataFilter, NoneOf, OneOf, Scalar
-from memory.vectors.index import PREFIX, IndexAway, IndexOfAnotherSpace, NearKem, VectorPoint, epoch_seconds, point_id
+from memory.vectors.index import (
+    PREFIX,
+    VALID_FROM,
+    VALID_TO,
+    IndexAway,
+    IndexOfAnotherSpace,
+    NearKem,
+    VectorPoint,
+    epoch_seconds,
+    point_id,
+)
 from retrieval.embedding.embedder import EmbeddingSpace
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -39,6 +49,11 @@ def _in_time(query: KemQuery) -> Iterator[models.Condition]:
                 gte=None if start is None else epoch_seconds(start), lte=None if end is None else epoch_seconds(end)
             )
             yield models.FieldCondition(key=key, range=bounds)
+    if query.as_of is not None:
+        time = epoch_seconds(query.as_of)
+        for key, range_ in ((VALID_FROM, models.Range(lte=time)), (VALID_TO, models.Range(gte=time))):
+            is_open = models.IsEmptyCondition(is_empty=models.PayloadField(key=key))
+            yield models.Filter(should=[is_open, models.FieldCondition(key=key, range=range_)])
 
 
 def _matching_filter(metadata_filter: MetadataFilter) -> models.Filter:
@@ -84,6 +99,8 @@ _INDEXED = {
     "readers": models.PayloadSchemaType.KEYWORD,
     "created_at_ts": models.PayloadSchemaType.INTEGER,
     "updated_at_ts": models.PayloadSchemaType.INTEGER,
+    VALID_FROM: models.PayloadSchemaType.INTEGER,
+    VALID_TO: models.PayloadSchemaType.INTEGER,
 }
 
 

@@ -16,6 +16,7 @@ from bus_schema.uploads import MAX_CLAIM_BYTES, OpenClaim, RequestClaim
 from mindbus.errors import BusUnavailable, NoReply, ReplyError
 from mindbus.files.presigned import AddressExpired, PresignedTransfer
 from mindbus.files.store import FileStore
+from mindbus.spans import span
 
 _TIMEOUT_S = 10.0
 
@@ -66,12 +67,14 @@ class Claims:
         content = json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
         if len(content) > MAX_CLAIM_BYTES:
             raise ClaimTooLarge(f"{ClaimTooLarge.__doc__} Got: {len(content)} bytes")
-        return await self._keep(content)
+        with span("blob put", "CLIENT", mindbus__size_bytes=len(content)):
+            return await self._keep(content)
 
     async def redeem(self, key: str) -> dict[str, Any]:
         """Read the data back. Raises ClaimLost; OSError where the store is away."""
         try:
-            content = await self._fetch(key)
+            with span("blob get", "CLIENT", mindbus__key=key):
+                content = await self._fetch(key)
         except FileNotFoundError as missing:
             raise ClaimLost(f"{ClaimLost.__doc__} ({key})") from missing
         if hashlib.sha256(content).hexdigest() != key.rsplit("/", 1)[-1]:

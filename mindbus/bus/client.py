@@ -40,7 +40,7 @@ class Replies:
 
     def __init__(self, transport: Transport, sender: Sender, *, exclusive: bool) -> None:
         self._transport, self._sender = transport, sender
-        self._topology = replies_to(sender.reply_key, exclusive=exclusive)
+        self._topology = replies_to(sender.reply_key, exclusive=exclusive, replicated=transport.is_cluster)
         self._waiting: dict[str, tuple[str, asyncio.Queue[Envelope | None]]] = {}
         self._consumer: Consumer | None = None
         self._settling: set[asyncio.Task[None]] = set()

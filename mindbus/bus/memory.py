@@ -86,6 +86,7 @@ class MemoryBroker:
 class MemoryTransport:
     # There is no administrator either, and no delivery twice.
     shares_user = False
+    is_cluster = False
 
     def __init__(self, broker: MemoryBroker) -> None:
         self._broker = broker

@@ -1,6 +1,7 @@
 """RabbitMQ as a transport."""
 
 import asyncio
+import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -8,7 +9,8 @@ from typing import Any
 
 from pamqp import commands
 
-from mindbus.bus.amqp.channel import Channel, ChannelClosed, NotTaken, PublishingChannel, Returned
+from mindbus.broker_url import nodes_of
+from mindbus.bus.amqp.channel import Address, Channel, ChannelClosed, NotTaken, PublishingChannel, Returned
 from mindbus.bus.amqp.frames import Content, pack_properties
 from mindbus.bus.rabbit_consumer import RabbitConsumer, RabbitIncoming
 from mindbus.bus.rabbit_link import CONNECTION_ERRORS, RabbitLink, checks, declarations, translate_connection_errors
@@ -23,11 +25,17 @@ _BACKOFF_S = (0.05, 0.2, 0.5, 1.0)
 
 
 class RabbitTransport:
-    """Publishes and consumes on separate connections, so that a blocked publisher never stops a consumer."""
+    """Publishes and consumes on separate connections, so that a blocked publisher never stops a consumer.
+
+    In a cluster they begin at two of its nodes, by chance, so that all clients together load all nodes.
+    """
 
     def __init__(self, url: str, name: str, publish_timeout_s: float = 10.0, service: str = "") -> None:
-        self._publishing = RabbitLink(url, f"{name} publish", service)
-        self._consuming = RabbitLink(url, f"{name} consume", service)
+        nodes = list(nodes_of(url))
+        random.shuffle(nodes)
+        self.is_cluster = len(nodes) > 1
+        self._publishing = RabbitLink(nodes, f"{name} publish", service)
+        self._consuming = RabbitLink([*nodes[1:], nodes[0]], f"{name} consume", service)
         self._publish_timeout_s = publish_timeout_s
         self._channel: PublishingChannel | None = None
         self._opening = asyncio.Lock()
@@ -53,7 +61,6 @@ class RabbitTransport:
             except NotTaken as error:
                 reason = error
             except CONNECTION_ERRORS as error:
-                # A late confirm harms nobody: a channel that is not closed stays in use, so that none is left open.
                 # The end of the time says less than what went wrong before.
                 if reason is None or not isinstance(error, TimeoutError):
                     reason = error
@@ -132,22 +139,30 @@ class RabbitTransport:
         await self._consuming.close()
 
     async def _publish_once(self, message: Outgoing | RawCopy, timeout_s: float) -> None:
-        # Connecting, the exchange and the confirm share the time: a frozen broker may answer none of them.
-        async with asyncio.timeout(timeout_s):
-            channel = await self._open_channel()
-            if message.exchange not in self._exchanges:
-                await self._ensure_exchange(channel, message.exchange)
-            if isinstance(message, Outgoing):
-                properties, headers = properties_of(message.envelope), {}
-                is_durable, mandatory = not message.transient, message.mandatory
-            else:
-                properties, headers, is_durable, mandatory = message.properties, message.headers, True, True
-            await channel.publish(
-                (message.exchange, message.routing_key, properties.message_id or ""),
-                _pack(properties, headers, self._publishing.receiver.user, is_durable),
-                message.body,
-                mandatory=mandatory,
-            )
+        channel: PublishingChannel | None = None
+        try:
+            # Connecting, the exchange and the confirm share the time: a frozen broker may answer none of them.
+            async with asyncio.timeout(timeout_s):
+                channel = await self._open_channel()
+                if message.exchange not in self._exchanges:
+                    await self._ensure_exchange(channel, message.exchange)
+                address, properties, body = self._packed(message)
+                await channel.publish(address, properties, body, mandatory=_must_arrive(message))
+        except (NotTaken, TimeoutError):
+            # Seen on 3.10: a channel over which a queue was published to that has lost its leader may refuse for ever.
+            if channel is not None and channel is self._channel and channel.output.writable.is_set():
+                self._channel = None
+                channel.retire()
+            raise
+
+    def _packed(self, message: Outgoing | RawCopy) -> tuple[Address, bytes, bytes]:
+        """Address, properties, body."""
+        if isinstance(message, Outgoing):
+            properties, headers, is_durable = properties_of(message.envelope), dict[str, Any](), not message.transient
+        else:
+            properties, headers, is_durable = message.properties, message.headers, True
+        packed = _pack(properties, headers, self._publishing.receiver.user, is_durable)
+        return (message.exchange, message.routing_key, properties.message_id or ""), packed, message.body
 
     async def _open_channel(self) -> PublishingChannel:
         if self._channel is not None and self._channel.error is None:
@@ -196,6 +211,11 @@ async def _depth(channel: Channel, queue: str) -> int:
             return 0
         raise
     return answer.message_count or 0
+
+
+def _must_arrive(message: Outgoing | RawCopy) -> bool:
+    """Whether it is an error that no queue takes it."""
+    return message.mandatory if isinstance(message, Outgoing) else True
 
 
 def _is_refusal(error: BaseException, message: Outgoing | RawCopy) -> bool:

@@ -1,8 +1,9 @@
-"""One connection to RabbitMQ, made anew when it breaks; the requests that declare a topology."""
+"""One connection to RabbitMQ, made anew when it breaks, elsewhere in a cluster; declarations of a topology."""
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import TypeVar
@@ -32,11 +33,11 @@ CONNECTION_ERRORS = (OSError, TimeoutError)
 
 
 class RabbitLink:
-    """Keeps at most one connection, opened anew on the next use after a loss."""
+    """Keeps at most one connection, opened anew on the next use after a loss: to the next of its nodes in turn."""
 
-    def __init__(self, url: str, name: str, service: str) -> None:
-        self._url, self._name = URL(url), name
-        self.receiver = Receiver(self._url.user or "guest", service)
+    def __init__(self, nodes: Sequence[str], name: str, service: str) -> None:
+        self._nodes, self._name = deque(map(URL, nodes)), name
+        self.receiver = Receiver(self._nodes[0].user or "guest", service)
         self._connection: Connection | None = None
         self._connecting = asyncio.Lock()
         self._counting: ConsumingChannel | None = None
@@ -110,10 +111,31 @@ class RabbitLink:
             if self._closed:
                 raise ConnectionError("this transport has been closed")
             if self._connection is None or not self._connection.is_open:
-                async with asyncio.timeout(_CONNECT_TIMEOUT_S):
-                    self._connection = await connect(self._url, self._name)
-                logger().debug("connected to RabbitMQ", link=self._name)
+                if self._connection is not None:
+                    # It may be frozen, and would take connections that nobody serves.
+                    self._nodes.rotate(-1)
+                self._connection = await self._connect_somewhere()
+                if self._closed:
+                    # Meanwhile, by somebody who found none to close.
+                    self._connection.abandon()
+                    raise ConnectionError("this transport has been closed")
             return self._connection
+
+    async def _connect_somewhere(self) -> Connection:
+        """A connection to the first node that lets it in. Raises the last one's refusal."""
+        refusal: OSError = ConnectionError("no node is known")
+        for _ in range(len(self._nodes)):
+            node = self._nodes[0]
+            try:
+                async with asyncio.timeout(_CONNECT_TIMEOUT_S / len(self._nodes)):
+                    connection = await connect(node, self._name)
+            except CONNECTION_ERRORS as error:
+                refusal = error
+                self._nodes.rotate(-1)
+            else:
+                logger().debug("connected to RabbitMQ", link=self._name, host=node.host, port=node.port)
+                return connection
+        raise refusal
 
 
 @contextmanager

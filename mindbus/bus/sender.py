@@ -15,11 +15,11 @@ from bus_schema.messages import Command, Event
 from bus_schema.replies import Code, Reply, restarts
 from mindbus.bus.claims import Claims
 from mindbus.bus.context import current_message
-from mindbus.bus.telemetry import current_parent
 from mindbus.bus.topology import REPLIES, SUBSCRIBERS, commands_exchange, events_exchange, key_of, target_of
 from mindbus.bus.transport import Outgoing, Transport
 from mindbus.errors import BusUnavailable, PermanentFailure, Rejected, Unroutable
 from mindbus.logs import logger
+from mindbus.spans import current_parent, sending_span
 from mindbus.tasks import end
 
 
@@ -92,26 +92,30 @@ class Sender:
         target = to or command.wire.service
         if target is None:
             raise NoTarget(f"{NoTarget.__doc__} ({command.wire.type})")
-        envelope = self._stamp(
-            Kind.COMMAND,
-            command.wire.type,
-            where,
-            expirytime=deadline,
-            mbreplyto=self.reply_key if wants_reply else None,
-            data=command.model_dump(mode="json", exclude_unset=True),
-        )
-        partition = target_of(target, key_of(command), self.partitions.get(target, 1))
-        return await self._outgoing(commands_exchange(partition), command.wire.routing_key, envelope)
+        with sending_span(command.wire.type, self.service):
+            envelope = self._stamp(
+                Kind.COMMAND,
+                command.wire.type,
+                where,
+                expirytime=deadline,
+                mbreplyto=self.reply_key if wants_reply else None,
+                data=command.model_dump(mode="json", exclude_unset=True),
+            )
+            partition = target_of(target, key_of(command), self.partitions.get(target, 1))
+            return await self._outgoing(commands_exchange(partition), command.wire.routing_key, envelope)
 
     async def event(self, event: Event, **where: Unpack[Coordinates]) -> Outgoing:
         """Address an event; it may have no listener yet."""
-        envelope = self._stamp(Kind.EVENT, event.wire.type, where, data=event.model_dump(mode="json"))
-        return await self._outgoing(events_exchange(self.service), event.wire.routing_key, envelope, mandatory=False)
+        return await self._event(event, events_exchange(self.service), event.wire.routing_key, where)
 
     async def event_for(self, subscriber: str, event: Event) -> Outgoing:
         """Address an event to one subscriber, whose queue may be gone."""
-        envelope = self._stamp(Kind.EVENT, event.wire.type, {}, data=event.model_dump(mode="json"))
-        return await self._outgoing(SUBSCRIBERS, subscriber, envelope, mandatory=False)
+        return await self._event(event, SUBSCRIBERS, subscriber, {})
+
+    async def _event(self, event: Event, exchange: str, routing_key: str, where: Coordinates) -> Outgoing:
+        with sending_span(event.wire.type, self.service):
+            envelope = self._stamp(Kind.EVENT, event.wire.type, where, data=event.model_dump(mode="json"))
+            return await self._outgoing(exchange, routing_key, envelope, mandatory=False)
 
     async def reply(self, command: Envelope, reply: Reply, part: int = 0) -> Outgoing:
         """Answer a command; its id is derived, so that a duplicate is answered with the same reply.

@@ -1,17 +1,14 @@
-"""Spans and metrics, one series per message type."""
+"""Metrics of this process, one series per message type."""
 
 import asyncio
-import secrets
 import sys
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, Protocol
 
-from bus_schema.envelope import Envelope
 from mindbus.logs import logger
 
-_OPEN_TELEMETRY, _PROMETHEUS = "opentelemetry.trace", "prometheus_client"
+_PROMETHEUS = "prometheus_client"
 
 
 @dataclass(frozen=True)
@@ -29,6 +26,7 @@ class Series(Protocol):
 
     def inc(self, amount: float = 1) -> None: ...
     def dec(self, amount: float = 1) -> None: ...
+    def set(self, value: float) -> None: ...
     def observe(self, amount: float) -> None: ...
 
 
@@ -38,12 +36,15 @@ class Unread:
     def inc(self, amount: float = 1) -> None:
         """Count nothing."""
 
-    dec = observe = inc
+    dec = observe = set = inc
 
 
 PUBLISHED = Metric("Counter", "mindbus_published_total", "Messages confirmed by the broker", ("type",))
 ENDED = Metric("Counter", "mindbus_handled_total", "Deliveries by how they ended", ("service", "type", "ending"))
 TOOK = Metric("Histogram", "mindbus_handling_seconds", "Time in the handler", ("service", "type"))
+WAITED = Metric("Histogram", "mindbus_waiting_seconds", "From sending to the first attempt", ("service", "type"))
+RECALLED = Metric("Counter", "mindbus_recalls_total", "Searches of memory by what came", ("memory", "outcome"))
+RATED = Metric("Counter", "mindbus_recalls_rated_total", "Feedback on searches, useful or useless", ("outcome",))
 _UNREAD = Unread()
 
 
@@ -65,63 +66,6 @@ def _registered(metric: Metric) -> Any:
     import prometheus_client
 
     return getattr(prometheus_client, metric.kind)(metric.name, metric.documentation, metric.labels)
-
-
-@dataclass(frozen=True, slots=True)
-class Parent:
-    """The W3C trace context that a message carries."""
-
-    traceparent: str
-    tracestate: str | None = None
-
-
-def current_parent(inherited: Envelope | None) -> Parent:
-    """The context for a message that is sent now: the active span's, else the handled message's, else a new one."""
-    # Tracing is an extra: whoever has set it up has imported it.
-    if _OPEN_TELEMETRY in sys.modules and (active := _active_span()):
-        return active
-    if inherited is not None and inherited.traceparent:
-        return Parent(inherited.traceparent, inherited.tracestate)
-    noise = secrets.token_hex(24)
-    return Parent(f"00-{noise[:32]}-{noise[32:]}-01")
-
-
-def is_tracing() -> bool:
-    """Whether OpenTelemetry tracing is set up in this process."""
-    if _OPEN_TELEMETRY not in sys.modules:
-        return False
-    from opentelemetry import trace
-
-    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
-
-
-def handling_span(envelope: Envelope, service: str) -> AbstractContextManager[object]:
-    """A consumer span whose parent is the sender's."""
-    from opentelemetry import trace
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-
-    parent = {"traceparent": envelope.traceparent or "", "tracestate": envelope.tracestate or ""}
-    return trace.get_tracer("mindbus").start_as_current_span(
-        f"{service} {envelope.type}",
-        context=TraceContextTextMapPropagator().extract(parent),
-        kind=trace.SpanKind.CONSUMER,
-        attributes={
-            "messaging.system": "rabbitmq",
-            "messaging.message.id": envelope.id,
-            "mindbus.trace_id": envelope.mbtraceid or "",
-        },
-    )
-
-
-def _active_span() -> Parent | None:
-    from opentelemetry import trace
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-
-    if not trace.get_current_span().get_span_context().is_valid:
-        return None
-    carrier: dict[str, str] = {}
-    TraceContextTextMapPropagator().inject(carrier)
-    return Parent(carrier["traceparent"], carrier.get("tracestate"))
 
 
 LAG = Metric("Histogram", "mindbus_loop_lag_seconds", "How late the event loop wakes a sleeper")

@@ -35,6 +35,8 @@ _AT_LEAST_ONCE = {
     "x-dead-letter-strategy": "at-least-once",
     "x-overflow": "reject-publish",
 }
+# RabbitMQ 4 would drop a message after twenty looks at it.
+_UNBOUNDED = {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000}
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -214,7 +216,7 @@ def backbone(rungs: Iterable[Rung]) -> Topology:
             Exchange(REQUEUE, "direct", {"alternate-exchange": UNROUTED}),
             *(Exchange(rung.exchange) for rung in ladder),
         ),
-        queues=(_terminal(LOST), *(_rung_queue(rung) for rung in ladder)),
+        queues=(Queue(LOST, _UNBOUNDED), *(_rung_queue(rung) for rung in ladder)),
         bindings=(Binding(UNROUTED, LOST, ""), *(Binding(rung.exchange, rung.queue, "#") for rung in ladder)),
         policies=_POLICIES,
     )
@@ -249,16 +251,20 @@ def of_service(
         topology += Topology(exchanges=(Exchange(commands_exchange(service)),))
         dead = dead_queue(service)
         bindings = Binding(DEAD, dead, service), Binding(DEAD_LETTERS, dead, service)
-        topology += Topology(queues=(_terminal(dead),), bindings=bindings)
+        topology += Topology(queues=(Queue(dead, _UNBOUNDED),), bindings=bindings)
     return topology
 
 
-def replies_to(key: str, *, exclusive: bool) -> Topology:
-    """Queue of the replies to a requester; a durable one outlives a lost connection by ten minutes."""
-    arguments = {} if exclusive else {"x-expires": REPLY_EXPIRES_MS}
+def replies_to(key: str, *, exclusive: bool, replicated: bool = False) -> Topology:
+    """Queue of the replies to a requester; a durable one outlives a lost connection by ten minutes.
+
+    A replicated one outlives a node of a cluster, too; any other would be away for as long as its node is.
+    """
+    kept = {"x-expires": REPLY_EXPIRES_MS}
+    arguments = kept | _UNBOUNDED if replicated else {} if exclusive else kept
     return Topology(
         exchanges=(Exchange(REPLIES),),
-        queues=(Queue(reply_queue(key), arguments, exclusive),),
+        queues=(Queue(reply_queue(key), arguments, exclusive and not replicated),),
         bindings=(Binding(REPLIES, reply_queue(key), key),),
     )
 
@@ -270,7 +276,7 @@ def of_subscriber(key: str) -> Topology:
     queue = subscriber_queue(key)
     return Topology(
         exchanges=(Exchange(SUBSCRIBERS),),
-        queues=(Queue(queue, {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000} | arguments),),
+        queues=(Queue(queue, _UNBOUNDED | arguments),),
         bindings=(Binding(SUBSCRIBERS, queue, key),),
     )
 
@@ -291,8 +297,3 @@ def _work_queue(service: str, name: str, bounds: dict[str, Any]) -> Topology:
 
 def _rung_queue(rung: Rung) -> Queue:
     return Queue(rung.queue, {"x-message-ttl": _ms(rung.delay), "x-dead-letter-exchange": REQUEUE, **_AT_LEAST_ONCE})
-
-
-def _terminal(name: str) -> Queue:
-    # RabbitMQ 4 would drop a message after twenty looks at it.
-    return Queue(name, {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000})

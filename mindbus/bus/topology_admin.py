@@ -1,14 +1,15 @@
 """Keeps broker and code together: apply, compare, prune, migrate."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import aio_pika
 import aiormq.exceptions
-from aio_pika.abc import AbstractChannel
+from aio_pika.abc import AbstractChannel, AbstractConnection
 from yarl import URL
 
+from mindbus.broker_url import nodes_of
 from mindbus.bus.queue_moves import (
     MOVING,
     QueueMove,
@@ -24,6 +25,7 @@ from mindbus.management import Management, QueueState
 
 # Queues that live and die with their clients, or wait for them, are nobody's to prune.
 _TEMPORARY_PREFIXES = ("mb.reply.", "mb.tap.", "mb.sub.")
+_CONNECT_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -39,16 +41,25 @@ class Difference:
 async def admin_channel(amqp_url: str) -> AsyncIterator[AbstractChannel]:
     """A channel with confirms on a connection of its own. Raises BusUnavailable."""
     try:
-        connection = await aio_pika.connect(amqp_url, timeout=10)
+        connection = await _connect(amqp_url)
         async with connection, connection.channel(publisher_confirms=True, on_return_raises=True) as channel:
             yield channel
     except (aiormq.exceptions.AMQPError, aio_pika.exceptions.AMQPError, OSError, TimeoutError) as error:
         raise BusUnavailable(f"{BusUnavailable.__doc__} ({error!r})") from error
 
 
+async def _connect(amqp_url: str) -> AbstractConnection:
+    """A connection to the first node that answers. Raises the last one's refusal."""
+    nodes = nodes_of(amqp_url)
+    for node in nodes[:-1]:
+        with suppress(aiormq.exceptions.AMQPError, aio_pika.exceptions.AMQPError, OSError, TimeoutError):
+            return await aio_pika.connect(node, timeout=_CONNECT_TIMEOUT_S / len(nodes))
+    return await aio_pika.connect(nodes[-1], timeout=_CONNECT_TIMEOUT_S / len(nodes))
+
+
 def user_of(amqp_url: str) -> str:
     """Name of the user that an AMQP address logs in."""
-    return URL(amqp_url).user or "guest"
+    return URL(nodes_of(amqp_url)[0]).user or "guest"
 
 
 async def compare(management: Management, topology: Topology) -> list[Difference]:

@@ -144,6 +144,10 @@ class Transport(Protocol):
     def shares_user(self) -> bool:
         """Whether participants share a user of RabbitMQ, so that each makes what it needs."""
 
+    @property
+    def is_cluster(self) -> bool:
+        """Whether it has several nodes, so that what must last is kept on more than one."""
+
     async def publish(self, message: Outgoing | RawCopy) -> None:
         """Returns once the broker has confirmed. Raises BusUnavailable, or Unroutable for a mandatory message."""
 

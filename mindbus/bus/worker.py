@@ -138,6 +138,11 @@ class Worker:
         """Whether it overrides `order_key`."""
         return type(self).order_key is not Worker.order_key
 
+    @property
+    def health_note(self) -> str:
+        """Override to tell, with its health, of something to look at though it works; empty where there is nothing."""
+        return ""
+
     def on_consuming(self) -> None:
         """Override to learn that it begins to consume, again after a pause in which others may have been served."""
 

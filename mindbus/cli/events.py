@@ -19,7 +19,8 @@ _PAGE = 500
 _SHOWN_CHARACTERS = 100
 _SHOWN_WATCHED_CHARACTERS = 160
 _READ_FIRST = frozenset({"text", "content", "preview", "title", "name", "reason", "status", "user_id"})
-_HEARTBEAT = "mb.evt.fleet.heartbeat."
+# Told every few seconds by everybody.
+_STATES = ("mb.evt.fleet.heartbeat.", "mb.evt.fleet.metrics.")
 # Clocks differ.
 _AHEAD = timedelta(minutes=1)
 
@@ -113,13 +114,13 @@ def watch(
 
     mindbus watch 'artifact.#' --json --count 1
     """
-    wants_heartbeats = pattern.startswith("fleet")
+    wants_states = pattern.startswith("fleet")
 
     async def listen() -> None:
         async with on_the_bus(acting, goes_on=None) as bus, bus.subscribe(pattern, trace=trace) as events:
             if not as_json:
                 note(f"listening to {pattern}; Ctrl-C ends it")
-            shown = (event async for event in events if wants_heartbeats or not event.type.startswith(_HEARTBEAT))
+            shown = (event async for event in events if wants_states or not event.type.startswith(_STATES))
             await show_each(shown, show_json_line if as_json else _show_envelope, count, for_s)
 
     run_until_interrupted(listen())

@@ -1,6 +1,7 @@
 """The bus connection of one command, and what it asks over it: one answer, all pages, events as they come."""
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -13,6 +14,7 @@ from bus_schema.codes import Code
 from bus_schema.identities import user_of
 from bus_schema.messages import Command, Page, Query
 from bus_schema.users import GetUser, PutUser, User
+from mindbus.broker_url import DEFAULT_PORTS, endpoints_of
 from mindbus.bus.client import Client, ResultT
 from mindbus.bus.connection import connect, find_broker
 from mindbus.cli.console import errors, note
@@ -21,6 +23,7 @@ from mindbus.cli.language import translate
 from mindbus.cli.options import LOCAL_USER, own_identity
 from mindbus.errors import BusUnavailable, NoReply, ReplyError
 from mindbus.settings import Settings
+from mindbus.spans import exporting
 from mindbus.tasks import end
 
 T = TypeVar("T")
@@ -32,7 +35,6 @@ _REACH_WITHIN_S = 3.0
 _SHOWN_AFTER_S = 1.0
 _KNOWN_WITHIN_S = 3.0
 GOES_ON = "What the fleet has been asked for goes on there."
-_AMQP_PORT = {"amqp": 5672, "amqps": 5671}
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -56,15 +58,16 @@ async def on_the_bus(
     """
     settings = settings or read_settings()
     await require_reachable(find_broker(settings))
-    async with connect(identity, settings=settings, service="cli") as client:
-        if speaks:
-            await _introduce(client)
-        try:
-            yield client
-        except asyncio.CancelledError:
-            if goes_on is not None:
-                note(goes_on)
-            raise
+    with exporting("cli", os.environ):
+        async with connect(identity, settings=settings, service="cli") as client:
+            if speaks:
+                await _introduce(client)
+            try:
+                yield client
+            except asyncio.CancelledError:
+                if goes_on is not None:
+                    note(goes_on)
+                raise
 
 
 @asynccontextmanager
@@ -108,19 +111,20 @@ async def _introduce(bus: Client) -> None:
 
 async def require_reachable(amqp_url: str) -> None:
     """Find out in seconds what a client, which waits for a broker to come back, would take long to say."""
-    parts = urlsplit(amqp_url)
-    if parts.scheme not in _AMQP_PORT:
+    if urlsplit(amqp_url).scheme not in DEFAULT_PORTS:
         return
-    port = parts.port or _AMQP_PORT[parts.scheme]
-    try:
-        async with asyncio.timeout(_REACH_WITHIN_S):
-            _reader, writer = await asyncio.open_connection(parts.hostname, port)
-    except (OSError, TimeoutError) as silent:
-        raise CommandError(
-            f"RabbitMQ does not answer at {parts.hostname}:{port}: run `mindbus up`, or correct MINDBUS_AMQP_URL",
-            Code.UNAVAILABLE,
-        ) from silent
-    writer.close()
+    endpoints = endpoints_of(amqp_url)
+    for host, port in endpoints:
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_REACH_WITHIN_S / len(endpoints)):
+                _reader, writer = await asyncio.open_connection(host, port)
+                writer.close()
+                await writer.wait_closed()
+            return
+    places = ", ".join(f"{host}:{port}" for host, port in endpoints)
+    raise CommandError(
+        f"RabbitMQ does not answer at {places}: run `mindbus up`, or correct MINDBUS_AMQP_URL", Code.UNAVAILABLE
+    )
 
 
 def answer_to(

@@ -12,6 +12,7 @@ from bus_schema.identities import SERVICE_NAME
 from bus_schema.replies import Code
 from mindbus.accounts import AccessRole, Account, Accounts, accounts_of
 from mindbus.bus.connection import find_broker
+from mindbus.bus.permissions import instance_mark
 from mindbus.cli.console import say, show_result
 from mindbus.cli.errors import CommandError, UsageError, read_settings
 from mindbus.cli.options import Json, UserArgument
@@ -130,7 +131,9 @@ async def _new_login(admin: Administrator, account: Account) -> str:
 
 
 def _granted(account: Account, amqp_url: str, token: str) -> dict[str, str]:
-    return {"name": account.name, "role": account.role.value, "amqp_url": amqp_url, "token": token}
+    prefix = instance_mark(account.login)
+    shown = {"name": account.name, "role": account.role.value, "amqp_url": amqp_url, "token": token}
+    return shown | {"instance_prefix": prefix}
 
 
 def _found(accounts: Accounts, user: str, role: str | None) -> list[Account]:

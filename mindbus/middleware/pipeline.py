@@ -15,7 +15,6 @@ from mindbus.bus.context import ClockOffsets, MessageContext
 from mindbus.bus.decode import Decoded
 from mindbus.bus.inbox import Inbox
 from mindbus.bus.outcomes import answering
-from mindbus.bus.telemetry import handling_span, is_tracing
 from mindbus.bus.transport import Outgoing
 from mindbus.bus.worker import CallNext, Middleware
 from mindbus.errors import Expired, Rejected, TemporaryFailure
@@ -116,15 +115,3 @@ class Deadline:
         if deadline is not None and deadline <= datetime.now(UTC):
             raise Expired(message=f"its deadline was {deadline.isoformat()}")
         return call_next()
-
-
-class Tracing:
-    """An OpenTelemetry consumer span whose parent is the sender's, if tracing is set up."""
-
-    def __call__(self, context: MessageContext, call_next: CallNext) -> Awaitable[Sequence[Outgoing]]:
-        # A span that records nothing would be the most expensive part of a delivery.
-        return self._trace(context, call_next) if is_tracing() else call_next()
-
-    async def _trace(self, context: MessageContext, call_next: CallNext) -> Sequence[Outgoing]:
-        with handling_span(context.envelope, context.consumer):
-            return await call_next()

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from time import perf_counter
 from typing import Any
@@ -12,14 +13,15 @@ from mindbus.bus.context import ClockOffsets, MessageContext
 from mindbus.bus.decode import Decoded, Unreadable, attempt_of, decode
 from mindbus.bus.outcomes import Outcome, address_results, moved_copy
 from mindbus.bus.sender import Sender, StreamWriter
-from mindbus.bus.telemetry import ENDED, TOOK, series
+from mindbus.bus.telemetry import ENDED, TOOK, WAITED, series
 from mindbus.bus.topology import Rung, commands_queue, events_queue, key_of, target_of
 from mindbus.bus.transport import Incoming, Outgoing, RawCopy, Transport
 from mindbus.bus.worker import CallNext, Middleware, Worker
 from mindbus.errors import BusUnavailable, Damaged, Expired, HandlerTooSlow, TemporaryFailure, Unroutable
 from mindbus.logs import logger
 from mindbus.middleware.errors import ErrorMapping
-from mindbus.middleware.pipeline import Authorisation, Deadline, Deduplication, Tracing, fleet_middleware
+from mindbus.middleware.pipeline import Authorisation, Deadline, Deduplication, fleet_middleware
+from mindbus.spans import handling_span, note_outcome
 from mindbus.tasks import end
 
 
@@ -27,8 +29,8 @@ from mindbus.tasks import end
 class Processor:
     """Processes the deliveries of one queue: decode, run the handler within its pipeline, publish, acknowledge.
 
-    The pipeline, from the outside: error mapping; metrics; deduplication with the unit of work, for a group of
-    messages; then for each message authorisation, deadline, tracing, the fleet's middleware, the worker's, the handler.
+    The pipeline, from the outside: tracing; error mapping; metrics; deduplication with the unit of work, for a group of
+    messages; then for each message authorisation, deadline, the fleet's middleware, the worker's, the handler.
     `in_place` is for queues whose order matters: a message that is to be tried again waits here, not on the ladder.
     """
 
@@ -45,7 +47,7 @@ class Processor:
     @cached_property
     def middleware(self) -> tuple[Middleware, ...]:
         """Middleware around each message, outermost first."""
-        return (self.authorisation, Deadline(self.clocks), Tracing(), *fleet_middleware(), *self.worker.middleware)
+        return (self.authorisation, Deadline(self.clocks), *fleet_middleware(), *self.worker.middleware)
 
     @cached_property
     def deduplication(self) -> Deduplication:
@@ -167,7 +169,16 @@ class Processor:
             inbox.mark_published(self.worker.name, message.envelope.id)
 
     async def outcome_of(self, message: Decoded, incoming: Incoming) -> Outcome:
-        """Handle it once within the whole pipeline, error mapping included. Raises Damaged."""
+        """Handle it once within the whole pipeline, tracing and error mapping included. Raises Damaged."""
+        with handling_span(message.envelope, self.worker.name, self.queue, message.attempt) as handling:
+            outcome = await self._outcome_of(message, incoming)
+            note_outcome(handling, outcome.name, outcome.error)
+            return outcome
+
+    async def _outcome_of(self, message: Decoded, incoming: Incoming) -> Outcome:
+        if message.attempt == 1:
+            waited_s = (datetime.now(UTC) - message.envelope.time).total_seconds()
+            series(WAITED, self.worker.name, message.envelope.type).observe(max(waited_s, 0.0))
         failure: Exception | None = None
         caused: Mapping[str, Sequence[Outgoing]] = {}
         began = perf_counter()

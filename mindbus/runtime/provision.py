@@ -7,10 +7,11 @@ import typing
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 from bus_schema.delegation import is_operator_by, targets_of
 from bus_schema.messages import Command
+from mindbus.broker_url import with_login
 from mindbus.bus.connection import open_broker
 from mindbus.bus.permissions import (
     Permissions,
@@ -57,16 +58,13 @@ class Administrator:
     def at(cls, amqp_url: str, settings: Settings) -> Self:
         """The one whose login an AMQP address has."""
         login = urlsplit(amqp_url)
-        api = urlsplit(management_url(settings, amqp_url))
-        host = f"{login.username}:{login.password}@{api.hostname}:{api.port}"
+        user, password = unquote(login.username or "guest"), unquote(login.password or "guest")
         vhost = unquote(login.path.removeprefix("/")) or "/"
-        return cls(amqp_url, Management(urlunsplit((api.scheme, host, api.path, "", "")), vhost))
+        return cls(amqp_url, Management(with_login(management_url(settings, amqp_url), user, password), vhost))
 
     def url_of(self, user: str, password: str) -> str:
         """The address with the login of another user."""
-        parts = urlsplit(self.amqp_url)
-        host = f"{quote(user, safe='')}:{quote(password, safe='')}@{parts.hostname}:{parts.port}"
-        return urlunsplit((parts.scheme, host, parts.path, parts.query, ""))
+        return with_login(self.amqp_url, user, password)
 
     async def add_users(self, names: Iterable[str], settings: Settings) -> list[str]:
         """Make users of those workers that have none, keep their addresses in files; the names of the new ones.

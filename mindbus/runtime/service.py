@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from bus_schema.fleet import NOTE_CHARS, Heartbeat, State
+from bus_schema.messages import Event
 from mindbus.bus.client import Client
 from mindbus.bus.connection import new_client, new_sender
 from mindbus.bus.context import ClockOffsets
@@ -18,10 +19,11 @@ from mindbus.errors import Damaged
 from mindbus.files.store import open_files
 from mindbus.logs import logger
 from mindbus.middleware.pipeline import Authorisation
+from mindbus.runtime.partitions import partitions_of
 from mindbus.runtime.processor import Mailboxes, Processor, Work
 from mindbus.runtime.provision import Administrator, limit_deliveries, queues_of, when_up
 from mindbus.runtime.worker_tasks import CrashReplay, WorkerTasks
-from mindbus.settings import Settings, parse_partitions
+from mindbus.settings import Settings
 from mindbus.tasks import Supervised, end
 from mindbus.version import __version__
 
@@ -71,7 +73,7 @@ class Service:
     @property
     def note(self) -> str:
         """Its trouble, or something to look at in one that is well."""
-        return self.trouble or self.worker.inbox.note or self._clocks.wrong_clock()
+        return self.trouble or self.worker.inbox.note or self.worker.health_note or self._clocks.wrong_clock()
 
     @property
     def state(self) -> State:
@@ -231,6 +233,11 @@ class Service:
             await self._halt(damage)
         self._report(self.worker.name, self.state, self.note)
 
+    async def tell(self, state: Event) -> None:
+        """Publish what is void once the next of its kind is told. Raises BusUnavailable."""
+        await self._transport.publish(replace(await self._sender.event(state), transient=True))
+        series(PUBLISHED, state.wire.type).inc()
+
     async def _send_heartbeat(self) -> None:
         beat = Heartbeat(
             service=self.worker.name,
@@ -240,8 +247,7 @@ class Service:
             version=__version__,
             note=self.note[:NOTE_CHARS],
         )
-        await self._transport.publish(await self._sender.event(beat))
-        series(PUBLISHED, beat.wire.type).inc()
+        await self.tell(beat)
 
 
 def build(
@@ -255,29 +261,12 @@ def build(
     principal = new_sender(name, f"svc.{name}", settings)
     client = new_client(transport, principal, settings)
     worker = make(WorkerContext(settings, client))
-    worker.partitions = _partitions_of(worker, settings)
+    worker.partitions = partitions_of(worker, settings)
     if worker.direct_files:
         principal.claims.files = principal.claims.files or open_files(settings)
     identity = worker.identity if worker.identity.startswith("svc.") else f"{worker.identity}.{principal.instance}"
     sender = replace(principal, service=worker.name, identity=identity)
     return Service(worker, transport, sender, client, settings, report)
-
-
-class NotPartitionable(ValueError):
-    """The commands of this worker cannot be spread over several queues; take it out of MINDBUS_PARTITIONS."""
-
-
-class NoSuchPartition(ValueError):
-    """MINDBUS_PARTITION is the number of one of the queues, from 0, less than their number in MINDBUS_PARTITIONS."""
-
-
-def _partitions_of(worker: Worker, settings: Settings) -> int:
-    count = parse_partitions(settings.partitions).get(worker.name, 1)
-    if count > 1 and not (worker.is_partitionable and worker.is_ordered):
-        raise NotPartitionable(f"{NotPartitionable.__doc__} ({worker.name})")
-    if count > 1 and settings.partition is not None and settings.partition >= count:
-        raise NoSuchPartition(f"{NoSuchPartition.__doc__} ({worker.name}={count})")
-    return count
 
 
 def topology_of(worker: Worker, settings: Settings) -> Topology:

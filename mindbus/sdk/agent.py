@@ -108,6 +108,7 @@ class SyncAgentSDK:
     update_kem = _waiting(AgentSDK.update_kem)
     delete_kem = _waiting(AgentSDK.delete_kem)
     process_raw_data = _waiting(AgentSDK.process_raw_data)
+    end_subscription = _waiting(AgentSDK.end_subscription)
     acquire_distributed_lock = _waiting(AgentSDK.acquire_distributed_lock)
     release_distributed_lock = _waiting(AgentSDK.release_distributed_lock)
     get_distributed_lock_info = _waiting(AgentSDK.get_distributed_lock_info)

@@ -39,6 +39,7 @@ from mindbus.sdk.transfers import (
     save_to,
 )
 from mindbus.settings import Settings
+from mindbus.spans import span as blob_span
 from mindbus.tasks import end
 
 
@@ -105,7 +106,7 @@ class Artifacts:
         Raises BufferFull, ArtifactConflict, ArtifactRejected; OSError where the source or the disk fails.
         """
         artifact_id = options["artifact_id"] = options.get("artifact_id") or mint("art")
-        with self._working_on(artifact_id) as is_alone:
+        with blob_span("blob put", "CLIENT", mindbus__artifact=artifact_id), self._working_on(artifact_id) as is_alone:
             artifact: NewArtifact = {"source": source, **options}
             entry, is_staged = await self._receiver.receive(artifact, progress, stages=is_alone)
             if not is_alone:
@@ -208,8 +209,9 @@ class Artifacts:
 
     async def get(self, artifact_id: str, *, max_bytes: int | None = None, **options: Unpack[ReadOptions]) -> bytes:
         """All the bytes. Raises as `open` does; ArtifactTooLong."""
-        async with self.open(artifact_id, **options) as reader:
-            return await read_whole(reader, max_bytes)
+        with blob_span("blob get", "CLIENT", mindbus__artifact=artifact_id):
+            async with self.open(artifact_id, **options) as reader:
+                return await read_whole(reader, max_bytes)
 
     async def save(self, artifact_id: str, path: Path, **options: Unpack[ReadOptions]) -> Manifest:
         """Write the bytes to a file atomically. Raises as `open` does."""

@@ -1,6 +1,7 @@
 """The filter language of shared memory (spec 000 §7.2.2): subscriptions to changes, conditions of queries."""
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,18 +11,24 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from bus_schema.kem_match import facets
-from bus_schema.kem_query import KemQuery
+from bus_schema.kem_query import Between, KemQuery
 from mindbus.errors import Rejected
 
 EVENT_TYPES = ("KEM_PUBLISHED", "KEM_UPDATED", "KEM_EVICTED", "KEM_DELETED")
 MAX_DEPTH = 32
 
-_TOKEN = re.compile(r'\s*(?:(?P<mark>[()=])|"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<word>[^\s()="]+))', re.DOTALL)
+_TOKEN = re.compile(
+    r'\s*(?:(?P<mark>!=|<=|>=|[()=<>])|"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<word>(?:[^\s()="<>!]|!(?!=))+))', re.DOTALL
+)
 _METADATA = "metadata."
+_BOUNDS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 
 
 class MalformedFilter(Rejected):
-    """A filter is conditions joined by AND, OR, ( ): kem_id=…, metadata.key=value, event_type=… or just its name."""
+    """A filter is conditions joined by AND, OR, NOT, ( ): kem_id=…, metadata.key=value, event_type=… or just its name.
+
+    != is NOT of =; metadata compares with numbers by <, <=, >, >= as well.
+    """
 
     def __init__(self, text: str, position: int, expected: str) -> None:
         super().__init__(position=position, expected=expected, filter=text)
@@ -56,6 +63,28 @@ class FieldEquals:
 
 
 @dataclass(frozen=True, slots=True)
+class FieldWithin:
+    """A value of the metadata is a number within these bounds."""
+
+    name: str
+    bounds: Between
+
+    def matches(self, change: FilterSubject) -> bool:
+        key = self.name.removeprefix(_METADATA)
+        return any(name == key and self.bounds.holds(value) for name, value in facets(change.metadata))
+
+
+@dataclass(frozen=True, slots=True)
+class Neither:
+    """This does not match; of `metadata.key!=value` true for a unit without the key."""
+
+    part: "Filter"
+
+    def matches(self, change: FilterSubject) -> bool:
+        return not self.part.matches(change)
+
+
+@dataclass(frozen=True, slots=True)
 class Both:
     """Each of these matches; none of them is everything."""
 
@@ -75,12 +104,15 @@ class Either:
         return any(part.matches(change) for part in self.parts)
 
 
-Filter = FieldEquals | Both | Either
+Filter = FieldEquals | FieldWithin | Neither | Both | Either
 EVERYTHING = Both(())
 
 
 def parse_filter(text: str) -> Filter:
-    """AND binds closer than OR; values with spaces or marks stand in double quotes. Raises MalformedFilter."""
+    """NOT binds closer than AND, AND than OR; values with spaces or marks stand in double quotes.
+
+    Raises MalformedFilter.
+    """
     parser = _Parser(text)
     if parser.next.kind == "end":
         return EVERYTHING
@@ -135,6 +167,10 @@ class _Parser:
 
     def _one(self, depth: int) -> Filter:
         name = self.next
+        if self._takes_word("NOT"):
+            if depth == MAX_DEPTH:
+                raise self.error(f"more than {MAX_DEPTH} parentheses within each other", name)
+            return Neither(self._one(depth + 1))
         if self._takes_mark("("):
             if depth == MAX_DEPTH:
                 raise self.error(f"more than {MAX_DEPTH} parentheses within each other", name)
@@ -150,9 +186,31 @@ class _Parser:
         is_metadata = name.text.startswith(_METADATA) and name.text != _METADATA
         if not is_metadata and name.text not in ("kem_id", "event_type"):
             raise self.error(f"unknown field {name.text}", name)
+        return self._condition(name.text)
+
+    def _condition(self, field_name: str) -> Filter:
+        sign = self.next
+        if sign.kind == "mark" and sign.text in _BOUNDS:
+            self._advance()
+            return self._within(field_name, sign)
+        if self._takes_mark("!="):
+            return Neither(self._equals(field_name))
         if not self._takes_mark("="):
             raise self.error("expected =")
-        return self._equals(name.text)
+        return self._equals(field_name)
+
+    def _within(self, field_name: str, sign: _Token) -> FieldWithin:
+        if not field_name.startswith(_METADATA):
+            raise self.error(f"{field_name} has no order: expected = or !=", sign)
+        value = self.next
+        try:
+            bound = float(value.text)
+        except ValueError:
+            raise self.error("expected a number: dates are compared as text, by = alone") from None
+        if not math.isfinite(bound):
+            raise self.error("expected a number")
+        self._advance()
+        return FieldWithin(field_name, Between.model_validate({_BOUNDS[sign.text]: bound}))
 
     def _equals(self, field_name: str) -> FieldEquals:
         value = self.next
@@ -220,6 +278,10 @@ def _tree(part: Filter) -> dict[str, Any]:
             return {"AND": list(map(_tree, parts))}
         case Either(parts=parts):
             return {"OR": list(map(_tree, parts))}
+        case Neither(part=inner):
+            return {"NOT": _tree(inner)}
+        case FieldWithin(name=name, bounds=bounds):
+            return {name.removeprefix(_METADATA): bounds.model_dump(exclude_none=True)}
         case FieldEquals(name=name, value=value) if name.startswith(_METADATA):
             return {name.removeprefix(_METADATA): {"any_of": _readings(value)}}
     raise UnsupportedQuery(f"{part.name} cannot be joined with other conditions here; event types are for watching")

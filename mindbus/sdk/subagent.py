@@ -57,6 +57,11 @@ class Delegated:
         return self._order.task
 
     @property
+    def delegation_id(self) -> str:
+        """Id of the delegation, however often it is delivered."""
+        return self._order.delegation_id
+
+    @property
     def chat_id(self) -> str:
         """The chat in whose name it is done."""
         return self._order.chat_id

@@ -113,6 +113,15 @@ class SubscriptionClient(SdkPart):
             self.link, self.local_memory, Subscribe(agent_id=self.link.bus.owner, topics=topics, name=name)
         )
 
+    async def end_subscription(self, name: str) -> None:
+        """End the subscription of a name, with what it has not read yet; nothing happens where there is none.
+
+        Raises MemoryAway.
+        """
+        # Its id is known to the service, which tells it to whoever subscribes.
+        known = await self.link.ask(Subscribe(agent_id=self.link.bus.owner, name=name))
+        await self.link.ask(Unsubscribe(subscription_id=known.subscription_id))
+
     @asynccontextmanager
     async def keep_fresh(self, *filters: str, name: str | None = None) -> AsyncIterator[None]:
         """Update local memory with the events of `handle_swm_events` until the block ends."""

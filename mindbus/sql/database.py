@@ -18,6 +18,7 @@ from sqlalchemy.pool import NullPool
 
 from mindbus.sql.errors import DatabaseDamaged, answering, is_damage
 from mindbus.sql.groups import GroupedConnections, WriteQueue
+from mindbus.sql.spans import statement_span, trace_statements
 from mindbus.sql.statements import BUSY_TIMEOUT_S, set_pragma
 
 T = TypeVar("T")
@@ -69,7 +70,8 @@ class AmbientTransaction:
 
             async def commit(failure: type[BaseException] | None, *_error: object) -> None:
                 if failure is None:
-                    await session.commit()
+                    with statement_span("COMMIT", self._database.url.get_backend_name(), self._database.schema):
+                        await session.commit()
 
             # Its end, which rolls back what is not committed, outlives a cancellation.
             self._ending.push_async_exit(session)
@@ -113,6 +115,7 @@ class Database:
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.groups: GroupedConnections | None = None
         self.engine = self._sqlite() if self.is_sqlite else self._postgresql()
+        trace_statements(self.engine.sync_engine, schema)
         self.new_session = async_sessionmaker(self.engine, expire_on_commit=False)
         self._ambient: ContextVar[AmbientTransaction | None] = ContextVar(f"transaction of {schema}", default=None)
 
@@ -236,6 +239,7 @@ class Database:
         plain, options = self.url.set(drivername="sqlite"), {"timeout": BUSY_TIMEOUT_S, "check_same_thread": False}
         own = create_engine(plain, connect_args=options, poolclass=NullPool)
         event.listen(own, "connect", self._configure_sqlite)
+        trace_statements(own, self.schema)
         self.groups = GroupedConnections(own, turns, BUSY_TIMEOUT_S)
         return engine
 

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.util import await_only
 
 from mindbus.sql.errors import DatabaseAway
+from mindbus.sql.spans import statement_span
 from mindbus.sql.statements import BUSY_TIMEOUT_S, begin_at_once, driver_of, execute
 
 T = TypeVar("T")
@@ -264,7 +265,8 @@ class GroupedConnections:
 async def _end_of(group: _Group, failure: Exception | None) -> None:
     """Wait for the commit. Raises the failure of this transaction, unless the group has failed by another's."""
     try:
-        await asyncio.shield(group.committed)
+        with statement_span("COMMIT"):
+            await asyncio.shield(group.committed)
     except DatabaseAway as away:
         if group.culprit is None or group.culprit is not failure:
             raise away from failure

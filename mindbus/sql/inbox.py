@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from time import monotonic
 
 from sqlalchemy import Connection, MetaData, Text, bindparam, cast, delete, insert, or_, select, true, update
@@ -14,6 +15,7 @@ from mindbus.bus.transport import Outgoing, Transport
 from mindbus.errors import TemporaryFailure
 from mindbus.sql.database import QUICKLY_CHECKED_BYTES, AmbientTransaction, Database
 from mindbus.sql.errors import DatabaseDamaged
+from mindbus.sql.outbox_lag import measure_lag
 from mindbus.sql.relay import OutboxRelay, dump, load
 from mindbus.sql.statements import PreparedStatement
 from mindbus.sql.tables import InboxTables, add_inbox_tables
@@ -22,6 +24,7 @@ from mindbus.tasks import Supervised, end
 # Longer than any retry, dead letter or claim check lives (storage spec: 30 days).
 KEPT = timedelta(days=30)
 _PRUNE_EVERY_S = 86_400.0
+_MEASURE_EVERY_S = 10.0
 _LOOK_EVERY_S, _SHARE_OF_LOOKS = 20.0, 0.005
 
 
@@ -112,7 +115,10 @@ class SqlInbox:
         await self.outbox.count_set_aside()
         self.outbox.start(transport)
         pruning = Supervised(f"pruning of the inbox of {self.database.schema}", self._forget_old, self.prune_every_s)
-        self._watches = [asyncio.create_task(each.run(), name=each.name) for each in (self._looks, pruning)]
+        measure = partial(measure_lag, self.database, self._tables)
+        measuring = Supervised(f"outbox lag of {self.database.schema}", measure, _MEASURE_EVERY_S)
+        watches = (self._looks, pruning, measuring)
+        self._watches = [asyncio.create_task(each.run(), name=each.name) for each in watches]
 
     async def stop(self) -> None:
         """Stop publishing; what is left stays in the tables."""

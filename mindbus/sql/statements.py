@@ -15,6 +15,7 @@ from sqlalchemy.util import await_only
 from sqlalchemy.util.concurrency import in_greenlet
 
 from mindbus.sql.errors import DatabaseAway
+from mindbus.sql.spans import statement_span
 
 Values = Mapping[str, Any]
 BUSY_TIMEOUT_S = 30
@@ -147,7 +148,8 @@ def _driver_in_place(connection: Connection) -> sqlite3.Connection | None:
 
 def _execute(raw: sqlite3.Connection, text: str, arguments: list[Any]) -> sqlite3.Cursor:
     try:
-        return raw.execute(text, arguments)
+        with statement_span(text):
+            return raw.execute(text, arguments)
     except sqlite3.Error as error:
         raise DBAPIError.instance(text, arguments, error, sqlite3.Error, hide_parameters=True) from error
 

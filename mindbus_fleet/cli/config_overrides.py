@@ -58,8 +58,9 @@ def _parser_of(file: Path) -> Callable[[bytes, str], object] | None:
 def _top_parsers() -> Mapping[str, Callable[[bytes, str], object]]:
     from agents.configuration.model_roles import parse_models
     from agents.context.preferences import parse_preferences
+    from agents.mcp_servers.files import parse_mcp_servers
 
-    return {"habits": parse_preferences, "models": parse_models}
+    return {"habits": parse_preferences, "models": parse_models, "mcp": parse_mcp_servers}
 
 
 def _parsers() -> Mapping[str, Callable[[bytes, str], object]]:

@@ -40,7 +40,8 @@ def credentials(
     """Make the passwords of a stack of containers: a folder for each, which holds its own alone; run it as root.
 
     FOLDER/NAME/keys is for a worker's MINDBUS_SECRETS_DIR, FOLDER/cli/keys for an administrator's command line;
-    FOLDER/rabbitmq, postgres, redis and seaweedfs are what these servers read. Passwords that are there stay.
+    FOLDER/rabbitmq, postgres, redis, seaweedfs, prometheus and grafana are what these servers read. Passwords that are
+    there stay.
 
     [bold]Example[/bold]
 
@@ -82,6 +83,7 @@ class _Stack:
         if name == "gateway":
             viewer = f"{VIEWER}:{self._password('rabbitmq', VIEWER)}"
             yield "management_url", f"http://{viewer}@{self._rabbitmq}:15672"
+            yield "metrics_token", self._password("gateway", "metrics")
         if name == "storage":
             yield "s3_access_key", name
             yield "s3_secret_key", self._password("seaweedfs", name)
@@ -92,6 +94,8 @@ class _Stack:
         yield "postgres/password", self._password("postgres", ADMIN)
         yield "postgres/roles.sql", "".join(map(self._postgres_role, self._workers))
         yield "redis/users.acl", "user default off\n" + "".join(map(self._redis_user, _REDIS_KEYS))
+        yield "prometheus/metrics_token", self._password("gateway", "metrics")
+        yield "grafana/password", self._password("grafana", ADMIN)
         key = {"accessKey": "storage", "secretKey": self._password("seaweedfs", "storage")}
         rights = [f"{right}:{_BUCKET}" for right in ("Read", "Write", "List", "Tagging", "Admin")]
         identity = {"name": "storage", "credentials": [key], "actions": rights}

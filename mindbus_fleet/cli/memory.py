@@ -1,6 +1,7 @@
 """The commands `memory`: search, get, watch and count units of shared memory."""
 
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +14,7 @@ from bus_schema.kem_query import KemQuery
 from bus_schema.messages import Event, UnknownType, message_class
 from mindbus.bus.client import Client
 from mindbus.cli.console import note, say_data, show_json_line, show_result
-from mindbus.cli.options import LOCAL_USER, As, Json, SearchWords
+from mindbus.cli.options import LOCAL_USER, TIMES, As, Json, SearchWords
 from mindbus.cli.session import answer_to, on_the_bus, run, run_until_interrupted, show_each
 from mindbus.sdk.kem_filters import Filter, FilterSubject
 from mindbus.terminal import escape_controls
@@ -38,6 +39,9 @@ def search(
     query: SearchWords,
     top: Annotated[int, typer.Option("--top", min=1, max=200, help="At most so many.")] = 5,
     filter_: FilterText = None,
+    as_of: Annotated[
+        datetime | None, typer.Option("--as-of", formats=TIMES, help="Only what held at that time.")
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say what each score is made of.")] = False,
     acting: As = LOCAL_USER,
     as_json: Json = False,
@@ -51,8 +55,10 @@ def search(
     mindbus memory search "когда релиз" --top 3 --filter 'metadata.project_id=apollo' --explain
 
     mindbus memory search "deadline" --filter 'metadata.kind=plan OR metadata.kind=decision' --json
+
+    mindbus memory search "when is the release" --as-of 2026-11-01
     """
-    wanted = query_of(filter_, text_query=query)
+    wanted = query_of(filter_, text_query=query, as_of=as_of.astimezone() if as_of else None)
     found = answer_to(lambda: RetrieveKems(query=wanted, page_size=top, explain=explain), acting).items
     show_result(
         [unit_json(each) for each in found], lambda _all: show_units(found, is_explained=explain), as_json=as_json

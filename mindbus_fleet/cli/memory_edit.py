@@ -17,7 +17,10 @@ from mindbus_fleet.cli.memory_options import (
     KemIdArgument,
     Meta,
     Reader,
+    Supersedes,
     TextOption,
+    ValidFrom,
+    ValidTo,
     Visibility,
     Writer,
     content_of,
@@ -27,6 +30,7 @@ from mindbus_fleet.cli.memory_options import (
     rights_of,
     show_kem,
     valid,
+    validity_of,
 )
 
 
@@ -39,6 +43,9 @@ def add(
     visibility: Visibility = None,
     reader: Reader = None,
     writer: Writer = None,
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
+    supersedes: Supersedes = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
@@ -51,9 +58,12 @@ def add(
     mindbus memory add --file notes.md --meta tags:='["plan", "q3"]' --visibility private
 
     mindbus memory add --text "…" --reader agent.critic --as agent.researcher
+
+    mindbus memory add --text "The release is on December 4." --supersedes kem_0192…
     """
-    fields = {"content": content_of(text, file), "metadata": parse_metadata(meta or []), "id": kem_id}
-    draft = valid(KemDraft, given(fields | rights_of(visibility, reader, writer) | {"content_type": content_type}))
+    fields: dict[str, Any] = {"content": content_of(text, file), "metadata": parse_metadata(meta or []), "id": kem_id}
+    fields |= {"content_type": content_type, "supersedes": supersedes} | validity_of(valid_from, valid_to)
+    draft = valid(KemDraft, given(fields | rights_of(visibility, reader, writer)))
     kem = answer_to(lambda: StoreKem(kem=draft), acting)
     show_result({"kem_id": kem.id}, kem.id, as_json=as_json)
 
@@ -67,6 +77,8 @@ def update(
     visibility: Visibility = None,
     reader: Reader = None,
     writer: Writer = None,
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
     expected_version: Annotated[
         int | None, typer.Option("--expected-version", min=1, help="Else a conflict: exit 1.")
     ] = None,
@@ -80,9 +92,12 @@ def update(
     mindbus memory update kem_0192… --text "The release is on Monday."
 
     mindbus memory update kem_0192… --meta state=done --meta due:=null --expected-version 3
+
+    mindbus memory update kem_0192… --valid-to 2026-12-01
     """
     content = content_of(text, file) if text is not None or file is not None else None
     changes = given({"content": content, "content_type": content_type} | rights_of(visibility, reader, writer))
+    changes |= validity_of(valid_from, valid_to)
     metadata = parse_metadata(meta or [])
     if not changes and not metadata:
         raise UsageError("say what is to change: --text, --meta, --visibility, …")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -9,13 +10,15 @@ import typer
 from pydantic import BaseModel
 from rich.text import Text
 
-from bus_schema.glm import FoundKem, MemoryStats, RetrieveKems
+from bus_schema.glm import Explanation, FoundKem, MemoryStats, RetrieveKems
 from bus_schema.kem import MAX_CONTENT_BYTES, Kem, KemVisibility
+from bus_schema.kem_match import holds_at
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
-from mindbus.cli.console import say_data, show_json, show_table
+from mindbus.cli.console import local_time, say_data, show_json, show_table
 from mindbus.cli.errors import CommandError, UsageError, valid_options
+from mindbus.cli.options import TIMES
 from mindbus.sdk.kem_filters import Filter, MalformedFilter, UnsupportedQuery, parse_filter, query_from
 from mindbus.terminal import escape_controls
 
@@ -35,7 +38,17 @@ Reader = Annotated[
 Writer = Annotated[list[str] | None, typer.Option("--writer", metavar="IDENTITY", help="May read and change it.")]
 FilterText = Annotated[
     str | None,
-    typer.Option("--filter", metavar="FILTER", help="metadata.KEY=VALUE, kem_id=ID, joined by AND, OR, ( )."),
+    typer.Option(
+        "--filter", metavar="FILTER", help="metadata.KEY=VALUE, !=, <, >, kem_id=ID, joined by AND, OR, NOT, ( )."
+    ),
+]
+ValidFrom = Annotated[
+    datetime | None, typer.Option("--valid-from", formats=TIMES, help="It holds from then on; always without it.")
+]
+ValidTo = Annotated[datetime | None, typer.Option("--valid-to", formats=TIMES, help="It holds no longer from then on.")]
+Supersedes = Annotated[
+    list[str] | None,
+    typer.Option("--supersedes", metavar="ID", help="A unit that holds no longer, now that this does."),
 ]
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -70,6 +83,11 @@ def rights_of(visibility: str | None, readers: list[str] | None, writers: list[s
     if writers:
         rights["writers"] = writers
     return rights
+
+
+def validity_of(valid_from: datetime | None, valid_to: datetime | None) -> dict[str, datetime]:
+    """As far as anything was said of it; a time without a zone is this machine's."""
+    return {name: time.astimezone() for name, time in given({"valid_from": valid_from, "valid_to": valid_to}).items()}
 
 
 def given(fields: dict[str, Any]) -> dict[str, Any]:
@@ -128,8 +146,15 @@ _SHOWN_CHARACTERS = 160
 
 def unit_json(found: FoundKem) -> dict[str, Any]:
     kem = found.kem.model_dump(mode="json", include={"content", "metadata", "source"})
-    explained = {} if found.explain is None else {"explain": found.explain.model_dump(mode="json")}
+    kem |= found.kem.model_dump(mode="json", include={"valid_from", "valid_to"}, exclude_none=True)
+    explained = {} if found.explain is None else {"explain": _parts(found.explain)}
     return {"kem_id": found.kem.id, "score": found.score, **kem, **explained}
+
+
+def _parts(explain: Explanation) -> dict[str, Any]:
+    """Parts of a score; what validity has to do with it only where it has."""
+    parts = explain.model_dump(mode="json", include={"dense", "lexical", "words"})
+    return parts | explain.model_dump(mode="json", include={"validity", "raised_by"}, exclude_defaults=True)
 
 
 def show_units(found: Iterable[FoundKem], *, is_explained: bool) -> None:
@@ -150,6 +175,9 @@ def show_kem(kem: Kem, *, as_json: bool, with_vector: bool = False) -> None:
         "type": kem.content_type,
         "metadata": " ".join(f"{key}={value}" for key, value in kem.metadata.items()),
         "from": _origin(kem),
+        "holds": _validity(kem),
+        "supersedes": ", ".join(kem.supersedes),
+        "superseded by": kem.superseded_by or "",
         "vector": "none" if kem.embeddings is None else f"{kem.embeddings.dim} numbers of {kem.embeddings.model}",
         "created": kem.created_at.isoformat(timespec="seconds"),
         "updated": f"{kem.updated_at.isoformat(timespec='seconds')}, version {kem.version}",
@@ -174,7 +202,10 @@ def summary(kem: Kem) -> Text:
     """The beginning of what it says, in one line."""
     words = " ".join((kem.content or f"in {_artifact(kem)}").split())
     facts = " ".join(f"{key}={value}" for key, value in kem.metadata.items())
-    text = Text(escape_controls(words[:_SHOWN_CHARACTERS]) + ("…" if len(words) > _SHOWN_CHARACTERS else ""))
+    text = Text("" if holds_at(kem, datetime.now(UTC)) else "(does not hold now) ", style="yellow")
+    text = text.append(
+        escape_controls(words[:_SHOWN_CHARACTERS]) + ("…" if len(words) > _SHOWN_CHARACTERS else ""), style="default"
+    )
     return text.append(f"  {escape_controls(facts[:_SHOWN_CHARACTERS])}", style="dim") if facts else text
 
 
@@ -187,11 +218,20 @@ def _why(found: FoundKem) -> str:
         return ""
     parts = {"meaning": found.explain.dense, "words": found.explain.lexical}
     said = [f"{name} {value:.3f}" for name, value in parts.items() if value is not None]
+    if found.explain.validity != 1:
+        said.append(f"× {found.explain.validity:g}, it does not hold")
+    if found.explain.raised_by is not None:
+        said.append(f"in place of {found.explain.raised_by}")
     return " ".join([*said, *found.explain.words])
 
 
 def _artifact(kem: Kem) -> str:
     return "" if kem.ref is None else f"{kem.ref.artifact_id} ({kem.ref.size_bytes} bytes)"
+
+
+def _validity(kem: Kem) -> str:
+    bounds = {"from": kem.valid_from, "until": kem.valid_to}
+    return " ".join(f"{name} {local_time(time)}" for name, time in bounds.items() if time is not None)
 
 
 def _origin(kem: Kem) -> str:

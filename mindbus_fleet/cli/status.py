@@ -4,6 +4,7 @@ import socket
 import sys
 import webbrowser
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -13,6 +14,7 @@ import typer
 from bus_schema.codes import Code
 from config.settings import FleetSettings
 from gateway.access_tokens import login_path, token_of
+from mindbus.broker_url import endpoints_of
 from mindbus.cli.console import say, show_json, show_result, show_table
 from mindbus.cli.errors import CommandError, read_settings
 from mindbus.cli.options import Json
@@ -23,7 +25,6 @@ from mindbus.running_fleets import where_to_look
 from mindbus_fleet.supervision.run_folder import RunFolder, UpState
 
 _BROKER_ANSWERS_WITHIN_S = 2.0
-_PORTS = {"amqp": 5672, "amqps": 5671}
 
 app = typer.Typer()
 
@@ -182,13 +183,11 @@ def _troubles(
 
 
 def _answers(amqp_url: str) -> bool:
-    parts = urlsplit(amqp_url)
-    address = parts.hostname or "localhost", parts.port or _PORTS.get(parts.scheme, _PORTS["amqp"])
-    try:
-        socket.create_connection(address, _BROKER_ANSWERS_WITHIN_S).close()
-    except OSError:
-        return False
-    return True
+    for endpoint in endpoints_of(amqp_url):
+        with suppress(OSError):
+            socket.create_connection(endpoint, _BROKER_ANSWERS_WITHIN_S).close()
+            return True
+    return False
 
 
 def _show(found: FleetStatus, *, with_secrets: bool) -> None:

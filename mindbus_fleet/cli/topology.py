@@ -7,11 +7,12 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 import typer
 
 from config.settings import FleetSettings
+from mindbus.broker_url import with_login
 from mindbus.bus import topology_admin
 from mindbus.bus.claims import Claims
 from mindbus.bus.connection import find_broker, open_transport
@@ -157,11 +158,10 @@ async def _apply_workers(targets: Sequence[str]) -> dict[str, str | None]:
 
 def _new_passwords(settings: FleetSettings, folder: Path) -> dict[str, str]:
     """A password for each worker, with a file of its address."""
-    parsed = urlsplit(settings.amqp_url or "amqp://localhost:5672/")
+    address = settings.amqp_url or "amqp://localhost:5672/"
     passwords = {name: secrets.token_urlsafe(24) for name in installed_workers().checked().entries}
     for name, password in passwords.items():
-        place = f"{name}:{password}@{parsed.hostname}:{parsed.port or 5672}"
-        write_private(folder / name, urlunsplit((parsed.scheme, place, parsed.path, "", "")))
+        write_private(folder / name, with_login(address, name, password))
     return passwords
 
 

@@ -44,6 +44,7 @@ def test_a_row_of_the_fleet_opens_the_worker(app: App, browser: Browser) -> None
         expect(drawer).to_contain_text(re.compile(r"heartbeat \d+ s ago"))
         expect(drawer).to_contain_text("No failures on the timeline")
         expect(drawer.get_by_label("End of its log")).to_be_visible()
+        expect(page).to_have_url(re.compile("worker=storage"))
         page.reload()
         expect(drawer.get_by_role("heading", name="storage", exact=True)).to_be_visible()
         page.keyboard.press("Escape")

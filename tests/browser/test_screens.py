@@ -24,7 +24,12 @@ from tests.browser.pages import Looks, keep, looking, low_contrasts, overflow, v
 pytestmark = pytest.mark.timeout(300)
 
 SCREENS = ("timeline", "chat", "tasks", "runs", "run", "fleet", "memory", "episodes", "sim")
-LOOKS = [Looks("dark", language, size) for size in ("desk", "phone") for language in ("en", "ru")]
+# English is shorter, so that what fits in Russian mostly fits in it.
+LOOKS = [
+    pytest.param(Looks("dark", language, size), marks=[pytest.mark.proof] if language == "en" else [])
+    for size in ("desk", "phone")
+    for language in ("en", "ru")
+]
 HOSTILE = '<img src=x onerror="window.obeyed=1"><script>window.obeyed=1</script> [go](javascript:window.obeyed=1)'
 HIT = ".mb-hit[data-row]"
 NOTE = '<img src=x onerror="window.obeyed=1"> <b>Макет</b> выставки обещают 30 ноября.'
@@ -325,19 +330,36 @@ def test_a_unit_is_found_explained_and_followed_to_where_it_came_from(
         page.get_by_role("button", name="1 weaker match").click()
         expect(page.locator(HIT)).to_have_count(2)
         expect(words).to_have_value("что соединяет каток")
-        first = page.locator(HIT).first
-        expect(first.locator("mark").first).to_have_text(re.compile("соединяет|каток", re.I))
+        expect(page.locator(HIT).first.locator("mark").first).to_have_text(re.compile("соединяет|каток", re.I))
         page.locator(".mb-facet-row", has_text="minutes").click()
         expect(page.locator(HIT)).to_have_count(1)
-        first.click()
+        page.locator(HIT).click()
         drawer = page.locator(".mb-drawer")
         expect(drawer).to_contain_text("Why it matched")
         assert parts_add_up(drawer)
         expect(drawer.locator(".mb-evidence").first).to_contain_text("соединяет")
+        expect(page).to_have_url(re.compile("kem="))
         page.reload()
         expect(page.locator(HIT)).to_have_count(1)
         drawer.locator(".mb-origin a").click()
         expect(page.locator(".mb-artifact-body").first).to_contain_text("Труба под улицей")
+
+
+def test_what_does_not_hold_says_so_and_what_supersedes_it_comes_first(app: App, browser: Browser) -> None:
+    older = add(app, "The ice hall opens on November 27.", "--meta", "project=holds")
+    newer = add(app, "Postponed to December 4.", "--meta", "project=holds", "--supersedes", older)
+    with looking(browser, app.url) as page:
+        search(page, "q=when+does+the+ice+hall+open&filter=metadata.project%3Dholds")
+        expect(page.locator(HIT)).to_have_count(2)
+        assert [row.get_attribute("data-row") for row in page.locator(HIT).all()] == [newer, older]
+        expect(page.locator(HIT).first).not_to_contain_text("Does not hold now")
+        expect(page.locator(HIT).last).to_contain_text("Does not hold now")
+        drawer = page.locator(".mb-drawer")
+        page.locator(HIT).first.click()
+        expect(drawer).to_contain_text(f"In place of {older}, which it supersedes")
+        page.locator(HIT).last.click()
+        expect(drawer).to_contain_text("Multiplied by 0.50: it does not hold now")
+        expect(drawer).to_contain_text(re.compile(f"Superseded by.*{newer}"))
 
 
 def test_a_unit_shows_its_versions_and_an_artifact_what_was_made_from_it(
@@ -405,7 +427,7 @@ def packed_episode(app: App, page: Page, chat: str, tmp_path: Path) -> Locator:
     detail = page.locator(".mb-ep-detail")
     expect(detail.locator(".mb-ep-raw")).to_contain_text("<img src=x")
     page.get_by_role("button", name="Pack to warm").click()
-    expect(detail.locator(".mb-ep-check")).to_contain_text("verified")
+    expect(detail.locator(".mb-ep-check")).to_contain_text("all kept")
     return detail
 
 

@@ -73,8 +73,6 @@ async def inflict_all(faults: Mapping[str, Fault], folder: Path, pace: Pace, opt
                 began = time.monotonic()
                 row = await campaign.suffer(name, fault)
                 say(f"{as_text([row]).splitlines()[-1]}   ({time.monotonic() - began:.0f} s)")
-                for example in row.examples:
-                    say(f"    {example}")
             await campaign.recount()
             rows += campaign.rows
     return rows
@@ -126,6 +124,9 @@ def main() -> None:
         sys.exit(1)
     found = report(rows, options.seed, time.monotonic() - began)
     print(json.dumps(found, indent=2) if options.json else as_text(rows))
+    for row in rows:
+        for example in row.examples:
+            say(f"{row.name}: {example}")
     has_failed = any(row.failure for row in rows)
     sys.exit(1 if has_failed or found["lost"] or found["doubled"] or found["stuck"] else 0)
 

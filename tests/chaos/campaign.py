@@ -15,6 +15,7 @@ from tests.chaos.traffic import Operation, Wave
 _LOOK_S = 0.2
 _OFTEN_EMPTY = ("skipped", "failure", "examples")
 _FLOWS_BEFORE_S = 1.0
+_EXAMPLES = 5
 
 
 @dataclass
@@ -97,9 +98,16 @@ class Campaign:
         """Look at everything once more: what is doubled late is doubled, too."""
         await self.bed.ledger.read()
         for row, operations in self._operations:
-            counted = [operation.effects(self.bed.ledger) for operation in operations]
-            row.doubled = sum(1 for counts in counted if max(counts) > 1)
-            row.effects = sum(sum(counts) for counts in counted)
+            self._count_effects(row, operations)
+
+    def _count_effects(self, row: Row, operations: Sequence[Operation]) -> None:
+        counted = {each.key: each.effects(self.bed.ledger) for each in operations}
+        row.effects = sum(sum(counts) for counts in counted.values())
+        doubled = [each for each in operations if max(counted[each.key]) > 1]
+        row.doubled = len(doubled)
+        unfinished = [each for each in operations if not all(counted[each.key]) or each.accepted_at is None]
+        odd = [*doubled, *unfinished][:_EXAMPLES]
+        row.examples = [f"{each.kind} {each.key} {counted[each.key]} {each.refusal}".strip() for each in odd]
 
     async def _recovery_s(self, wave: Wave) -> float | None:
         """How long until every worker is well, and one operation of each kind that began now is done."""
@@ -135,16 +143,12 @@ class Campaign:
     async def _judge(self, row: Row, operations: Sequence[Operation]) -> None:
         held = await self.bed.held()
         row.messages = len(operations)
-        counted = {operation.key: operation.effects(self.bed.ledger) for operation in operations}
-        row.effects = sum(sum(counts) for counts in counted.values())
-        row.doubled = sum(1 for counts in counted.values() if max(counts) > 1)
-        missing = [operation for operation in operations if operation.accepted_at and not all(counted[operation.key])]
+        self._count_effects(row, operations)
+        missing = [each for each in operations if each.accepted_at and not all(each.effects(self.bed.ledger))]
         unanswered = [operation for operation in operations if operation.accepted_at is None]
         # What lies in a queue, or at a handler, is not lost.
         row.lost, at_work = (0, len(missing)) if held else (len(missing), 0)
         row.stuck = at_work + len(unanswered)
-        odd = [*missing, *unanswered, *(each for each in operations if max(counted[each.key]) > 1)]
-        row.examples = [f"{each.kind} {each.key} {counted[each.key]} {each.refusal}".strip() for each in odd[:5]]
 
 
 def as_text(rows: Sequence[Row]) -> str:

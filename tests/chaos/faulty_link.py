@@ -25,6 +25,11 @@ class FaultyLink:
         self.cuts = 0
         self.heal()
 
+    @property
+    def connections(self) -> int:
+        """How many there are now."""
+        return len(self._lines)
+
     def withhold(self, *, to_server: bool = True, to_client: bool = True) -> None:
         """Let nothing pass in these directions, connections stay open."""
         for passes, is_withheld in ((self._to_server, to_server), (self._to_client, to_client)):

@@ -291,7 +291,13 @@ def test_a_worker_of_ones_own_has_the_name_of_no_other_user_of_the_private_node(
 
 # Events that whoever has a worker of their own may publish.
 OPEN = {
-    *("fleet.agent_activity_started", "fleet.agent_result", "fleet.heartbeat", "notification.generated"),
+    *(
+        "fleet.agent_activity_started",
+        "fleet.agent_result",
+        "fleet.heartbeat",
+        "fleet.metrics",
+        "notification.generated",
+    ),
     *("process.model_misbehaved", "process.step_begun", "process.step_completed", "process.step_failed"),
     *("process.step_pending_storage", "process.step_progress"),
     *("processed.context_updated", "processed.mood_assessed", "processed.tasks_found"),

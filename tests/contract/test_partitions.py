@@ -8,7 +8,8 @@ import pytest
 from config.settings import FleetSettings
 from mindbus.bus.connection import connect, open_transport
 from mindbus.bus.topology import target_of, targets_of
-from mindbus.runtime.service import NoSuchPartition, NotPartitionable, build
+from mindbus.runtime.partitions import NoSuchPartition, NotPartitionable
+from mindbus.runtime.service import build
 from mindbus.settings import Settings, parse_partitions
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for

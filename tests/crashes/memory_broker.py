@@ -77,6 +77,7 @@ class MemoryBroker:
     """What outlives every process: a queue that keeps a message until it is acknowledged."""
 
     shares_user = False
+    is_cluster = False
 
     def __init__(self, gates: Gates) -> None:
         self.gates = gates

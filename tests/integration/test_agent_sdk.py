@@ -389,6 +389,23 @@ async def test_a_name_is_the_agents_own_its_filters_are_the_last(alice: AgentSDK
         assert unnamed.subscription_id != another.subscription_id
 
 
+async def test_a_named_subscription_that_was_ended_has_missed_what_came_after(
+    alice: AgentSDK, bob: AgentSDK, project: str
+) -> None:
+    criterion = f"metadata.project_id={project}"
+    async with bob.handle_swm_events(criterion, name="mine"):
+        pass
+    await publish(alice, project, "while it waits")
+    await bob.end_subscription("mine")
+    # One that there is not ends as well.
+    await bob.end_subscription("mine")
+    await publish(alice, project, "after its end")
+
+    async with bob.handle_swm_events(criterion, name="mine") as events:
+        (kem_id,) = await publish(alice, project, "from now on")
+        assert (await next_of(aiter(events))).kem_id == kem_id
+
+
 async def test_a_malformed_filter_is_refused_with_its_position(bob: AgentSDK) -> None:
     with pytest.raises(ReplyError) as refused:
         async with bob.handle_swm_events("metadata.a=1 OR nonsense=2"):

@@ -1,6 +1,7 @@
 """The client of AMQP on a real RabbitMQ: confirms, returns, refusals, losses, TLS."""
 
 import asyncio
+import random
 import ssl
 import subprocess
 from collections.abc import AsyncIterator
@@ -18,11 +19,13 @@ from mindbus.bus.amqp.channel import ChannelClosed, ConsumingChannel, NotTaken, 
 from mindbus.bus.amqp.connection import Connection, ConnectionLost, connect
 from mindbus.bus.amqp.frames import Content, pack_properties
 from mindbus.bus.rabbit import RabbitTransport
+from mindbus.bus.topology import Topology
 from mindbus.bus.transport import Properties, RawCopy
 from mindbus.errors import BusUnavailable
 from mindbus.testing.wait import until
 from mindbus_fleet.node.private import PrivateNode
 from tests.brokers import Broker
+from tests.chaos.faulty_link import faulty_link
 
 pytestmark = pytest.mark.rabbit
 
@@ -237,9 +240,61 @@ async def test_publishers_that_give_up_leave_no_channel_open(used_node: PrivateN
 
         await transport.publish(message)
         # One of this connection, one of the transport's.
-        listed = await used_node.ctl("list_channels", "pid")
-        assert listed.count("<mindbus@") == 2, listed
+        assert len(await channels_of(used_node)) == 2
     await transport.close()
+
+
+async def test_a_channel_that_refuses_a_message_is_replaced(used_node: PrivateNode) -> None:
+    """On 3.10 one may refuse for ever after a queue has lost its leader (tests/chaos/test_cluster_loses_nodes.py)."""
+    transport = RabbitTransport(used_node.amqp_url, "test", publish_timeout_s=0.5)
+    message = RawCopy("", "full", b"x", Properties(message_id="m"), {})
+    async with connected(used_node.amqp_url) as connection:
+        channel = await connection.open_channel(ConsumingChannel)
+        await declare(channel)
+        await declare(channel, "full", {"x-max-length": 1, "x-overflow": "reject-publish"})
+    await transport.publish(message)
+    before = await channels_of(used_node)
+    with pytest.raises(BusUnavailable, match="queue is full"):
+        await transport.publish(message)
+    await transport.publish(replace(message, routing_key=QUEUE))
+
+    after = await channels_of(used_node)
+    assert len(after) == len(before) == 1
+    assert after != before
+    await transport.close()
+
+
+async def test_a_channel_that_retires_closes_when_all_is_confirmed(vhost_url: str) -> None:
+    async with connected(vhost_url) as connection:
+        channel = await connection.open_channel(PublishingChannel)
+        await declare(channel)
+        on_its_way = asyncio.create_task(publish(channel, b"x"))
+        await asyncio.sleep(0)
+        channel.retire()
+        assert channel.error is None
+        await on_its_way
+        assert channel.error is not None
+
+
+async def channels_of(node: PrivateNode) -> set[str]:
+    """Processes of all channels."""
+    listed = await node.ctl("list_channels", "pid")
+    return {line for line in listed.splitlines() if line.startswith("<mindbus@")}
+
+
+async def test_a_connection_that_opens_after_its_transport_was_closed_is_given_up(vhost_url: str) -> None:
+    url = URL(vhost_url)
+    async with faulty_link("127.0.0.1", url.port or 5672, random.Random(1)) as link:
+        link.withhold(to_server=False)
+        transport = RabbitTransport(str(url.with_port(link.port)), "test")
+        declaring = asyncio.create_task(transport.declare(Topology()))
+        await until(lambda: link.connections == 1)
+        await transport.close()
+        link.heal()
+
+        with pytest.raises(BusUnavailable, match="has been closed"):
+            await declaring
+        await until(lambda: link.connections == 0)
 
 
 async def test_a_connection_that_is_given_up_leaves_no_task(used_node: PrivateNode) -> None:
@@ -321,7 +376,11 @@ async def tls_in_front_of(url: URL, certificate: Path) -> AsyncIterator[URL]:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         back, forth = await asyncio.open_connection(url.host, url.port)
-        await asyncio.gather(copy(reader, forth), copy(back, writer))
+        try:
+            await asyncio.gather(copy(reader, forth), copy(back, writer))
+        finally:
+            forth.close()
+            writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
     async with server:

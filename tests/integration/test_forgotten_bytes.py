@@ -132,7 +132,7 @@ async def test_no_server_has_a_word_of_theirs(
         "MINDBUS_REDIS_URL": own_redis.url,
         "MINDBUS_CACHE_REDIS_URL": cache_redis.url,
     }
-    shell = Shell(data_dir, settings=servers | in_environment(s3_place))
+    shell = Shell(data_dir, settings=servers | s3_place.environment())
 
     def story() -> None:
         try:
@@ -171,19 +171,6 @@ def in_postgres(server: PrivatePostgres, *maintenance: str) -> list[str]:
         )
     files = files_with_secret(server.folder / "data" / "base")
     return [names.get(f"base/{file}", file) for file in files]
-
-
-def in_environment(place: Place) -> dict[str, str]:
-    """Settings of the object store."""
-    account = place.account
-    fields = {
-        "ARTIFACTS_URL": place.url,
-        "S3_ENDPOINT_URL": account.endpoint_url,
-        "S3_ACCESS_KEY": account.access_key,
-        "S3_SECRET_KEY": account.secret_key,
-        "S3_REGION": account.region,
-    }
-    return {f"MINDBUS_{name}": value for name, value in fields.items() if value}
 
 
 def in_objects(place: Place) -> list[str]:

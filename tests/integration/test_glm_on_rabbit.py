@@ -1,5 +1,6 @@
 """The global memory as agents meet it: on a real RabbitMQ, through the client."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -14,6 +15,7 @@ from bus_schema.glm import (
     DeleteKem,
     KemDeleted,
     KemStored,
+    KemUpdated,
     ReindexProgress,
     RetrieveKems,
     StoreKem,
@@ -135,3 +137,14 @@ async def test_one_writes_while_another_stands_by_to_take_over(settings: FleetSe
         assert await near(outer.bus) == [kem.id]
         second = await outer.bus.request(StoreKem(kem=a_draft(embeddings=EAST)))
         assert sorted(await near(outer.bus)) == sorted([kem.id, second.id])
+
+
+async def test_whoever_listens_hears_that_a_unit_was_superseded(fleet: Fleet, researcher: Client) -> None:
+    async with fleet.bus.subscribe(KemUpdated) as updated, asyncio.timeout(30):
+        for number in (1, 2):
+            await researcher.request(StoreKem(kem=a_draft(id=f"old_{number}")))
+        newer = a_draft(id="new_1", supersedes=["old_1"])
+        await researcher.request(StoreKem(kem=newer))
+        assert (await anext(aiter(updated))).kem_id == "old_1"
+        await researcher.request(BatchStoreKems(kems=(a_draft(id="new_2", supersedes=["old_2"]),)))
+        assert (await anext(aiter(updated))).kem_id == "old_2"

@@ -95,6 +95,22 @@ def test_changes_are_watched_by_a_filter(shell: Shell) -> None:
     assert {hidden, other}.isdisjoint(each["kem_id"] for each in heard)
 
 
+def test_a_unit_holds_until_another_supersedes_it(shell: Shell) -> None:
+    only = ("--filter", "metadata.kind=opening")
+    old = added(shell, "The shop opens at nine.", "--meta", "kind=opening", "--valid-from", "2026-01-01")
+    new = added(shell, "Now at ten.", "--meta", "kind=opening", "--valid-from", "2026-03-01", "--supersedes", old)
+
+    def found(*options: str) -> list[str]:
+        return [each["kem_id"] for each in shell.json("memory", "search", "when does the shop open", *only, *options)]
+
+    assert found() == [new, old]
+    assert found("--as-of", "2026-02-01") == [old]
+    assert found("--as-of", "2026-04-01") == [new]
+    assert shell.json("memory", "get", old)["superseded_by"] == new
+    assert shell.json("memory", "update", new, "--valid-to", "2026-03-20")["valid_to"].startswith("2026-03-")
+    assert found("--as-of", "2026-04-01") == []
+
+
 def test_what_is_searched_for_is_found_with_its_reasons(shell: Shell) -> None:
     plan = added(shell, "Отпуск согласован с директором до конца марта.", "--meta", "kind=plan")
     added(shell, "The warehouse in Riga has a leaking roof.", "--meta", "kind=report")

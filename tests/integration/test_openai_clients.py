@@ -13,6 +13,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
+from agents.models.language_model import tool_call
 from config.settings import FleetSettings
 from mindbus.accounts import AccessRole, accounts_of
 from mindbus.testing.wait import until
@@ -83,21 +84,22 @@ async def test_chat_completions(broker: Broker, vhost_url: str, migrated_folder:
         assert len(model.requests) == 3
 
 
-async def test_the_program_of_the_guide(broker: Broker, vhost_url: str, migrated_folder: Path) -> None:
-    (program,) = re.findall(r"```python\n(.+?)```", GUIDE.read_text(), re.S)
-    told, workers = Says("Nothing is due today."), (*TALK, "task_manager")
-    async with talking(broker, vhost_url, migrated_folder, told, workers=workers) as (gateway, settings, _):
+async def test_the_programs_of_the_guide(broker: Broker, vhost_url: str, migrated_folder: Path) -> None:
+    programs = re.findall(r"```python\n(.+?)```", GUIDE.read_text(), re.S)
+    script = (Says("", (tool_call("stock", thing="chair"),)), Says("No, there are 28."))
+    workers = (*TALK, "task_manager")
+    async with talking(broker, vhost_url, migrated_folder, *script, workers=workers) as (gateway, settings, _):
         token = accounts_of(settings).add("anna", AccessRole.USER)
         environment = {"OPENAI_BASE_URL": f"{gateway.worker.url}/v1", "OPENAI_API_KEY": token}
-        running = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", program), env={**os.environ, **environment}, stdout=asyncio.subprocess.PIPE
-        )
-        assert (await running.communicate())[0] == b"Nothing is due today.\n"
+        for program, told in zip(programs, ("Nothing is due today.", "No, there are 28."), strict=True):
+            running = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-c", program), env={**os.environ, **environment}, stdout=asyncio.subprocess.PIPE
+            )
+            assert (await running.communicate())[0].decode() == f"{told}\n"
 
 
 async def test_what_is_refused(broker: Broker, vhost_url: str, migrated_folder: Path) -> None:
     picture = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]
-    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
     async with (
         talking(broker, vhost_url, migrated_folder) as (gateway, settings, _),
         client_of(gateway, settings) as client,
@@ -110,8 +112,6 @@ async def test_what_is_refused(broker: Broker, vhost_url: str, migrated_folder: 
             await create(model="dialogue", messages=[{"role": "user", "content": picture}])
         with pytest.raises(openai.UnprocessableEntityError, match="the last one of the user has no text"):
             await create(model="dialogue", messages=[{"role": "system", "content": "Be brief."}])
-        with pytest.raises(openai.UnprocessableEntityError, match="sub-agent or an MCP server"):
-            await create(model="dialogue", messages=said("Hello"), tools=[tool])
         with pytest.raises(openai.BadRequestError, match="messages"):
             await create(model="dialogue", messages=[])
         with pytest.raises(openai.AuthenticationError):
@@ -120,6 +120,26 @@ async def test_what_is_refused(broker: Broker, vhost_url: str, migrated_folder: 
         answer = await boris.responses.create(model="dialogue", input="My salary is 310000.", user="anna")
         with pytest.raises(openai.NotFoundError):
             await client.responses.retrieve(answer.id)
+
+
+async def test_a_response_goes_on_from_one_of_the_same_user(
+    broker: Broker, vhost_url: str, migrated_folder: Path
+) -> None:
+    async with (
+        talking(broker, vhost_url, migrated_folder, Says("Noted."), Says("310000.")) as (gateway, settings, _),
+        client_of(gateway, settings) as client,
+        client_of(gateway, settings, "boris") as boris,
+    ):
+        first = await boris.responses.create(model="dialogue", input="My salary is 310000.")
+        more = await boris.responses.create(model="dialogue", input="Say it.", previous_response_id=first.id)
+        assert more.output_text == "310000."
+        with pytest.raises(openai.NotFoundError, match=f"there is no response {first.id}"):
+            await client.responses.create(model="dialogue", input="How much?", previous_response_id=first.id)
+        with pytest.raises(openai.UnprocessableEntityError, match="only dialogue remembers"):
+            await boris.responses.create(model="role:critic", input="And?", previous_response_id=first.id)
+        result: Any = {"type": "function_call_output", "call_id": "call_1", "output": "21"}
+        with pytest.raises(openai.UnprocessableEntityError, match="calls are not kept"):
+            await boris.responses.create(model="dialogue", input=[result], previous_response_id=first.id)
 
 
 async def test_a_response_outlives_its_connection(broker: Broker, vhost_url: str, migrated_folder: Path) -> None:

@@ -74,7 +74,6 @@ def test_commands_that_reach_nothing_show_no_secret(tmp_path: Path) -> None:
 
     for command in (
         ("status",),
-        ("doctor",),
         ("doctor", "--json"),
         ("queues", "--json"),
         ("history", "ls"),

@@ -86,7 +86,7 @@ def here() -> Iterator[Installation]:
 def test_an_account_is_shown_once_with_its_login_and_its_token(here: Installation) -> None:
     anna = here.accounts["anna"]
 
-    assert anna.keys() == {"name", "role", "amqp_url", "token"}
+    assert anna.keys() == {"name", "role", "amqp_url", "token", "instance_prefix"}
     assert (anna["name"], anna["role"], urlsplit(anna["amqp_url"]).username) == ("anna", "user", "user.anna")
     again = here.shell.run("users", "add", "anna", "--role", "user")
     assert (again.returncode, "users renew" in again.stderr) == (1, True)
@@ -297,7 +297,7 @@ async def test_who_is_renewed_goes_on_with_the_new_token_and_login_alone(here: I
     async with here.client("lena") as bus:
         again = await _outcome(lambda bus: bus.request(GetMessages(user_id="lena")), bus)
 
-    assert renewed.keys() == {"name", "role", "amqp_url", "token"}
+    assert renewed.keys() == {"name", "role", "amqp_url", "token", "instance_prefix"}
     assert (answers, outcome, again) == ([401, 200], "unavailable", "done")
     assert here.shell.run("users", "renew", "nobody").returncode == 1
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bus_schema.envelope import Envelope
-from bus_schema.glm import DeleteKem, KemChanges, RetrieveKems, UpdateKem
+from bus_schema.glm import BatchStoreKems, DeleteKem, KemChanges, RetrieveKems, StoreKem, UpdateKem
 from bus_schema.ids import mint
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
@@ -69,6 +69,16 @@ async def refusal(bus: Client, command: Any) -> Code:
 
 async def at_hand(bus: Client, **query: Any) -> list[str]:
     return [item.kem.id for item in (await bus.request(QuerySwm(query=KemQuery.model_validate(query)))).items]
+
+
+async def at_hand_if_answered(bus: Client) -> list[str]:
+    """Empty where nobody has answered in the 2 s that a reader waits, as on a busy machine."""
+    try:
+        return await at_hand(bus)
+    except ReplyError as error:
+        if error.code is Code.UNAVAILABLE:
+            return []
+        raise
 
 
 async def in_glm(bus: Client, **query: Any) -> list[str]:
@@ -152,6 +162,42 @@ async def test_what_has_no_room_is_heard_as_evicted(settings: FleetSettings) -> 
             for _ in range(20):
                 await alice.request(PublishKem(kem=a_draft("x" * 60_000)))
             assert await next_event(events) == ("evicted", {"kem_id": first.id})
+
+
+async def test_what_others_store_reaches_subscribers_once_as_far_as_they_may_read_it(
+    alice: Client, bob: Client
+) -> None:
+    alphas, betas = await subscribe(bob, "metadata.project_id=alpha"), await subscribe(bob, "metadata.project_id=beta")
+    async with bob.standing_subscription(alphas) as hearing, bob.standing_subscription(betas) as other:
+        heard, not_heard = aiter(hearing), aiter(other)
+        hidden = a_draft(metadata={"project_id": "beta"}, visibility="private")
+        await alice.request(StoreKem(kem=hidden))
+        stored = await alice.request(StoreKem(kem=a_draft(metadata={"project_id": "alpha"}, visibility="public")))
+        batch = tuple(
+            a_draft(f"Unit {number}.", metadata={"project_id": "alpha"}, visibility="public") for number in range(3)
+        )
+        await alice.request(BatchStoreKems(kems=batch))
+        told = [await next_event(heard) for _ in range(4)]
+        assert [name for name, _ in told] == ["published"] * 4
+        # Units are fetched each for itself, so that their order is nobody's.
+        contents = [each["kem"]["content"] for _, each in told]
+        assert sorted(contents) == sorted([str(stored.content), "Unit 0.", "Unit 1.", "Unit 2."])
+
+        await alice.request(DeleteKem(kem_id=stored.id))
+        # What is published here is told here, and not once more when it has been stored.
+        kem = await alice.request(
+            PublishKem(kem=a_draft(metadata={"project_id": "alpha"}), persist_to_glm_if_new_or_updated=True)
+        )
+        await until(lambda: in_glm(alice, ids=[kem.id]))
+        await alice.request(StoreKem(kem=a_draft(metadata={"project_id": "beta"}, visibility="public")))
+        both = dict([await next_event(heard), await next_event(heard)])
+        assert both["deleted"] == {"kem_id": stored.id}
+        assert both["published"]["kem"]["id"] == kem.id
+        name, told_of = await next_event(not_heard)
+        assert (name, told_of["kem"]["visibility"]) == ("published", "public")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await anext(heard)
 
 
 async def test_a_subscriber_that_was_away_catches_up_in_order(alice: Client, bob: Client) -> None:
@@ -306,11 +352,11 @@ async def test_the_cache_may_go_and_come_back(on_redis: Client, own_redis: Priva
         own_redis.freeze()
     else:
         await own_redis.kill()
-    assert await at_hand(on_redis) == [before.id]
+    assert await until(lambda: at_hand_if_answered(on_redis)) == [before.id]
     during = await on_redis.request(PublishKem(kem=a_draft("during"), persist_to_glm_if_new_or_updated=True))
     shared = await on_redis.request(PublishKem(kem=a_draft("only shared")))
     await until(lambda: in_glm(on_redis, ids=[during.id]))
-    assert sorted(await at_hand(on_redis)) == sorted([before.id, during.id])
+    assert sorted(await until(lambda: at_hand_if_answered(on_redis))) == sorted([before.id, during.id])
 
     if is_frozen:
         own_redis.thaw()
@@ -318,7 +364,7 @@ async def test_the_cache_may_go_and_come_back(on_redis: Client, own_redis: Priva
         await own_redis.start()
 
     async def all_at_hand() -> bool:
-        return sorted(await at_hand(on_redis)) == sorted([before.id, during.id, shared.id])
+        return sorted(await at_hand_if_answered(on_redis)) == sorted([before.id, during.id, shared.id])
 
     await until(all_at_hand)
 

@@ -73,7 +73,8 @@ def test_both_have_one_version_and_the_library_requires_little(wheels: Path) -> 
     assert {wheel.name.split("-")[1] for wheel in wheels.glob("*.whl")} == {__version__}
     assert f"mindbus[mcp,otel,s3,sql]=={__version__}" in fleet["dependencies"]
     assert len(library["dependencies"]) <= 14
-    assert set(library["optional-dependencies"]) == {"mcp", "otel", "s3", "sql"}
+    extras = {"crewai", "langgraph", "mcp", "openai-agents", "otel", "s3", "sql"}
+    assert set(library["optional-dependencies"]) == extras
 
 
 def test_the_library_works_alone(library: Path) -> None:

@@ -229,7 +229,7 @@ async def test_memory_that_is_late_is_told(amqp_url: str, tmp_path: Path) -> Non
 
     dialogue.name = "dialogue"  # type: ignore[attr-defined]  # as a Worker class has one
     makers = (FLEET["storage"], FLEET["history"], SlowMemory, dialogue)
-    settings = dialogue_settings(amqp_url, tmp_path, recall_timeout_s=0.3)
+    settings = dialogue_settings(amqp_url, tmp_path, recall_timeout_s=0.3, drain_s=0.5)
     async with fleet_of(*makers, settings=settings) as fleet:
         answer = await Runtime(fleet).say("anna", "What is the door code?")
 

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import chain, groupby
@@ -24,6 +24,7 @@ from agents.dialogue.delegation import (
     unreadable_call,
 )
 from agents.dialogue.task_tools import TASK_TOOLS
+from agents.mcp_servers.tools import McpTools
 from agents.models.conversation import last_complete, sanitise_text
 from agents.models.language_model import ModelMessage, Tool, ToolCall
 from agents.models.recorded import subject_of_calls
@@ -78,10 +79,15 @@ class Subagents:
     bus: Client
     clock: Callable[[], datetime]
     timeout_s: float
+    mcp: McpTools = field(default_factory=lambda: McpTools({}))
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """Tools of the master: one for each sub-agent, then those of the user's tasks, then those of MCP servers."""
+        return [*self._own_tools, *self.mcp.for_answer().tools]
 
     @cached_property
-    def tools(self) -> Sequence[Tool]:
-        """Tools of the master: one for each sub-agent, then those of the user's tasks."""
+    def _own_tools(self) -> Sequence[Tool]:
         return [*(delegation_tool(name, about) for name, about in self.known.items()), *TASK_TOOLS]
 
     async def ask(self, name: str, order: ExecuteTask) -> TaskDone:
@@ -145,6 +151,8 @@ class DelegationRounds:
     of the calls, since each may build upon the one before.
     """
 
+    choice: str | None = None
+
     def __init__(
         self, subagents: Subagents, histories: HistoryClient, record: ExchangeRecord, present: Present, most_rounds: int
     ) -> None:
@@ -154,6 +162,7 @@ class DelegationRounds:
         self._subagent_contexts: dict[str, list[ChatMessage]] = {}
         self._done_before: dict[str, str] = {}
         self.tools = subagents.tools
+        self._mcp = subagents.mcp.for_answer()
         self.most_rounds = most_rounds
 
     @property
@@ -183,6 +192,8 @@ class DelegationRounds:
         """Result of one call, for the model."""
         if call.name in self._tasks.names:
             return await self._tasks.use(call, place)
+        if call.name in self._mcp:
+            return await self._mcp.result(call)
         name = subagent_of(call.name)
         if name not in self._subagents.known:
             return unknown_subagent(name, self._subagents.known, self._language)

@@ -4,30 +4,31 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import takewhile
 from typing import cast
 
-from agents.dialogue.agent import DialogueAgent, MemorySnippet, fitting_memory
-from agents.dialogue.generation import asks_again
+from agents.dialogue.agent import Delegator, DialogueAgent, MemorySnippet, fitting_memory
+from agents.dialogue.generation import is_cut_off
 from agents.models.conversation import fit_window
 from agents.models.errors import ModelUnavailable
 from agents.models.language_model import TokenMeter
 from agents.models.offline.model import OfflineModel
 from agents.models.recorded import calls_for
 from agents.present import Present
+from bus_schema.client_tools import ClientTools
 from bus_schema.conversations import Saved
-from bus_schema.dialogue import MAX_MESSAGE_CHARS, DelegatedTask, DialogueMessage, MessageKind, answer_id_of
+from bus_schema.dialogue import Answered, DelegatedTask, DialogueMessage, MessageKind, answer_id_of
 from bus_schema.message_parts import ModelUse
 from bus_schema.replies import Code
 from mindbus.errors import Rejected
 from mindbus.sdk.conversations import Conversations, HistoryClient
 from mindbus.sdk.users import UserDirectory
 from workers.dialogue.attachments import attached_snippets
+from workers.dialogue.client_tools import ClientToolRounds, ToolsCalled
 from workers.dialogue.delegation import DelegationRounds, Subagents
 from workers.dialogue.memory import MemoryLookup, RetrievedMemory
 from workers.dialogue.open_talks import OpenTalk, OpenTalks
 from workers.dialogue.running_answers import ModelAway, RunningAnswers
-from workers.dialogue.transcript import ExchangeRecord
+from workers.dialogue.transcript import ExchangeRecord, with_unanswered_question
 
 _OFFLINE = DialogueAgent(OfflineModel())
 OnPiece = Callable[[str], Awaitable[None]]
@@ -42,6 +43,19 @@ class DialogueExchange:
     buffered: int | None = None
     delegations: tuple[DelegatedTask, ...] = ()
     model_tokens: int = 0
+
+    @property
+    def answered(self) -> Answered:
+        """The answer, for whoever asked."""
+        text = self.answer.content or ""
+        return Answered(
+            message_id=self.said.message_id,
+            response_id=self.answer.message_id,
+            response=text,
+            delegations=self.delegations,
+            cut_off=is_cut_off(text),
+            **self.answer.model_dump(include={"kem_ids", "episodes", "memory", "model_use"}),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +77,16 @@ class ExchangeProcessor:
     running: RunningAnswers
 
     async def process(
-        self, draft: DialogueMessage, on_stored: Callable[[DialogueMessage], Awaitable[object]], on_piece: OnPiece
+        self,
+        draft: DialogueMessage,
+        on_stored: Callable[[DialogueMessage], Awaitable[object]],
+        on_piece: OnPiece,
+        client: ClientTools | None = None,
     ) -> DialogueExchange:
-        """Keep what is said, report it to `on_stored`, answer it; what was kept before a crash is not thought again."""
+        """Keep what is said, report it to `on_stored`, answer it; what was kept before a crash is not thought again.
+
+        Raises ToolsCalled where the model has called tools of the asker.
+        """
         user_id = draft.user_id
         talk, user = await asyncio.gather(self.talks.open(user_id), self.users.of(user_id))
         present = Present.of(user, self.clock())
@@ -73,21 +94,21 @@ class ExchangeProcessor:
         (said, saved), (memory, shown) = await asyncio.gather(
             self._taken(draft, talk.recent), self._remembered(record, present, talk)
         )
-        await on_stored(said)
+        if saved.is_new or not (client and client.rounds):
+            await on_stored(said)
         is_foreseen = talk.precedes(saved)
         if not is_foreseen:
             talk = await self.talks.read(user_id)
         record = self._record(said, talk)
         if not saved.is_new:
-            await record.resume()
+            await record.resume(client.call_ids if client else ())
             if repeated := await self._repeated(said, record, talk):
                 return repeated
         worded = await self.conversations.with_text(said)
-        record.said = _with_unanswered_question(worded, talk.recent)
+        record.said = with_unanswered_question(worded, talk.recent)
         if record.said.content != draft.content or not is_foreseen:
             memory, shown = await self._remembered(record, present, talk)
-        with TokenMeter() as meter, calls_for(record.answer_id):
-            text = record.answered or await self._thought(record, shown, present, on_piece)
+        text, meter = await self._text(record, shown, present, on_piece, client)
         used = memory.used(shown, record.said.content or "", text)
         answer, stored = await self._keep(record, self._answer(record, text, memory, shown, used), _model_use(meter))
         self._remember(talk, worded, answer, stored, record)
@@ -178,10 +199,15 @@ class ExchangeProcessor:
             return known, Saved(message_id=known.message_id, is_new=False)
 
     async def _thought(
-        self, record: ExchangeRecord, remembered: Sequence[MemorySnippet], present: Present, on_piece: OnPiece
+        self,
+        record: ExchangeRecord,
+        remembered: Sequence[MemorySnippet],
+        help: Delegator | None,
+        present: Present,
+        on_piece: OnPiece,
     ) -> str:
         said = record.said
-        pieces = self.agent.answer(record.talk, remembered, self._help(record, present), present)
+        pieces = self.agent.answer(record.talk, remembered, help, present)
         try:
             return await self.running.text(said.message_id, pieces, on_piece)
         except ModelUnavailable as error:
@@ -191,11 +217,40 @@ class ExchangeProcessor:
         plain = _OFFLINE.answer(record.talk, remembered, present=present)
         return await self.running.text(said.message_id, plain, on_piece)
 
-    def _help(self, record: ExchangeRecord, present: Present) -> DelegationRounds | None:
+    async def _help(self, record: ExchangeRecord, present: Present, client: ClientTools | None) -> Delegator | None:
         """An instruction says all that it takes to follow it."""
         if record.said.kind is MessageKind.HIDDEN:
             return None
-        return DelegationRounds(self.subagents, self.histories, record, present, self.most_rounds)
+        own = DelegationRounds(self.subagents, self.histories, record, present, self.most_rounds)
+        if client is None:
+            return own
+        rounds = ClientToolRounds(own, client, record, self.subagents.known)
+        await rounds.bring()
+        return rounds
+
+    async def _text(
+        self,
+        record: ExchangeRecord,
+        remembered: Sequence[MemorySnippet],
+        present: Present,
+        on_piece: OnPiece,
+        client: ClientTools | None,
+    ) -> tuple[str, TokenMeter]:
+        """The answer's text and what it has cost. Raises ToolsCalled."""
+        help = await self._help(record, present, client)
+        with TokenMeter() as meter, calls_for(record.answer_id):
+            text = record.answered or await self._thought(record, remembered, help, present, on_piece)
+        if not (isinstance(help, ClientToolRounds) and help.waiting):
+            return text, meter
+        answered = Answered(
+            message_id=record.said.message_id,
+            response_id=record.answer_id,
+            response=text,
+            delegations=record.delegations(self.subagents.known),
+            model_use=_model_use(meter),
+            tool_calls=help.waiting,
+        )
+        raise ToolsCalled(answered)
 
     async def _keep(
         self, record: ExchangeRecord, answer: DialogueMessage, model_use: ModelUse | None
@@ -240,14 +295,3 @@ def _kind_of(draft: DialogueMessage, talk: Sequence[DialogueMessage]) -> Message
     """Kind of a user's message: one right after a notification is a response to it."""
     is_response = draft.kind is MessageKind.NATIVE and talk and talk[-1].kind is MessageKind.NOTIFICATION
     return MessageKind.RESPONSE if is_response else draft.kind
-
-
-def _with_unanswered_question(said: DialogueMessage, talk: Sequence[DialogueMessage]) -> DialogueMessage:
-    """The message; one that only asks to try again has the words of the user's messages that got no answer."""
-    if said.kind is MessageKind.HIDDEN or not asks_again(said.content or ""):
-        return said
-    before = list(takewhile(lambda each: each.message_id != said.message_id, talk))
-    unanswered = takewhile(lambda each: each.role == "user" and each.kind is not MessageKind.HIDDEN, reversed(before))
-    questions = [each.content for each in unanswered if each.content and not asks_again(each.content)]
-    question = "\n\n".join(reversed(questions))[-MAX_MESSAGE_CHARS:]
-    return said.model_copy(update={"content": question}) if question else said

@@ -1,14 +1,23 @@
 """The part of the chat's history that one exchange writes, under ids that a redelivery repeats."""
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import takewhile
 
 from agents.dialogue.agent import BETWEEN, DelegationRound
 from agents.dialogue.delegation import readable_task, subagent_of
+from agents.dialogue.generation import asks_again
 from agents.models.conversation import history_calls, last_complete, model_messages
 from agents.models.language_model import ModelMessage
-from bus_schema.dialogue import HIDDEN_MARK, DelegatedTask, DialogueMessage, MessageKind
+from bus_schema.dialogue import (
+    HIDDEN_MARK,
+    MAX_MESSAGE_CHARS,
+    MAX_PREVIEW_CHARS,
+    DelegatedTask,
+    DialogueMessage,
+    MessageKind,
+)
 from bus_schema.history import ChatMessage, HistoryMessage, chat_key
 from mindbus.sdk.conversations import HistoryClient
 from workers.dialogue.open_talks import HistoryWindow
@@ -40,22 +49,26 @@ class ExchangeRecord:
         self.answered: str | None = None
         self.is_resumed = False
 
-    async def resume(self) -> None:
-        """See what was kept before a crash."""
+    async def resume(self, told_calls: Collection[str] = ()) -> None:
+        """See what was kept before: before a crash, or before the asker brought the results of these calls."""
         self.is_resumed, self.version = True, None
         stored = await self._histories.stored_messages(chat_key(self.said.user_id))
         own = [each for each in stored if each.id.startswith((f"{self.answer_id}.", self.answer_id))]
         before = takewhile(lambda each: each.id != self.said.message_id, stored)
         earlier = [each for each in before if each not in own and each.timestamp <= self.said.time]
         self._window = HistoryWindow(earlier, [each.id for each in earlier], None)
+        closing: str | None = None
         for message in model_messages(own):
             if message.tool_calls:
                 self.rounds.append(DelegationRound(message, ()))
             elif message.role == "tool":
                 self.rounds[-1] = DelegationRound(self.rounds[-1].said, (*self.rounds[-1].results, message))
             else:
-                # With what was said on the way, as the user was told.
-                self.answered = "".join((*_texts(self.rounds), message.content))
+                closing = message.content
+        self.mark_told(told_calls)
+        if closing is not None:
+            # With what was said on the way, as the user was told.
+            self.answered = "".join((*_texts(self.rounds), closing))
 
     @property
     def talk(self) -> list[ModelMessage]:
@@ -84,6 +97,16 @@ class ExchangeRecord:
             for call, result in results
             if subagent_of(call.name) in known and (task := readable_task(call))
         )
+
+    def mark_told(self, call_ids: Collection[str]) -> None:
+        """Leave out of the answer what was said by the last of these calls, since their asker has it."""
+        told = [place for place, each in enumerate(self.rounds) if each.said.tool_calls[0].id in call_ids]
+        for place in range(told[-1] + 1 if told else 0):
+            self.rounds[place] = replace(self.rounds[place], is_told=True)
+
+    def untold(self, text: str) -> str:
+        """The text without what the rounds have that were told with it."""
+        return f"{text.strip()}{BETWEEN}".removeprefix("".join(_texts(self.rounds))).removesuffix(BETWEEN)
 
     async def add_round(self, completed: DelegationRound) -> None:
         """Keep a round, all of it or nothing."""
@@ -127,8 +150,25 @@ class ExchangeRecord:
         return HistoryMessage(id=said.message_id, timestamp=said.time, role="user", content=text)
 
 
+def preview_of(message: DialogueMessage) -> str:
+    """The beginning of a message, for people who watch."""
+    text = " ".join((message.content or "").split())
+    return text if len(text) <= MAX_PREVIEW_CHARS else f"{text[: MAX_PREVIEW_CHARS - 1]}…"
+
+
+def with_unanswered_question(said: DialogueMessage, talk: Sequence[DialogueMessage]) -> DialogueMessage:
+    """The message; one that only asks to try again has the words of the user's messages that got no answer."""
+    if said.kind is MessageKind.HIDDEN or not asks_again(said.content or ""):
+        return said
+    before = list(takewhile(lambda each: each.message_id != said.message_id, talk))
+    unanswered = takewhile(lambda each: each.role == "user" and each.kind is not MessageKind.HIDDEN, reversed(before))
+    questions = [each.content for each in unanswered if each.content and not asks_again(each.content)]
+    question = "\n\n".join(reversed(questions))[-MAX_MESSAGE_CHARS:]
+    return said.model_copy(update={"content": question}) if question else said
+
+
 def _texts(rounds: Sequence[DelegationRound]) -> list[str]:
-    return [each.said.content + BETWEEN for each in rounds if each.said.content.strip()]
+    return [each.untold for each in rounds]
 
 
 def _is_talk(message: ChatMessage) -> bool:

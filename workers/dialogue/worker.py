@@ -9,12 +9,13 @@ from typing import Literal
 from agents.configuration.model_roles import model_of
 from agents.context.preferences import open_preferences
 from agents.dialogue.agent import DialogueAgent, hidden_instruction
-from agents.dialogue.generation import is_cut_off
+from agents.mcp_servers.files import servers_of_dialogue
+from agents.mcp_servers.tools import McpTools
 from agents.models.endpoint import EndpointModel
 from agents.models.explicit_requests import ExplicitRequestModel
 from agents.models.language_model import LanguageModel, MeteredModel
+from bus_schema.client_tools import ClientTools
 from bus_schema.dialogue import (
-    MAX_PREVIEW_CHARS,
     AnswerCancelled,
     Answered,
     CancelAnswer,
@@ -50,11 +51,13 @@ from mindbus.sdk.conversations import Conversations, HistoryClient
 from mindbus.sdk.recall import EpisodeRecall, KemRecall, UserContexts
 from mindbus.sdk.requests import in_id_scope
 from mindbus.sdk.users import UserDirectory
+from workers.dialogue.client_tools import ToolsCalled
 from workers.dialogue.delegation import Subagents, known_subagents
 from workers.dialogue.exchange import DialogueExchange, ExchangeProcessor, OnPiece
 from workers.dialogue.memory import MemoryLookup
 from workers.dialogue.open_talks import OpenTalks
 from workers.dialogue.running_answers import AskerLeft, RunningAnswers
+from workers.dialogue.transcript import preview_of
 from workers.model_calls import record_calls
 
 _OF_USER = Invoke | DeliverNotification | EndDialogue | RefreshDialogue
@@ -85,6 +88,7 @@ class DialogueWorker(Worker):
         self._artifacts = open_artifacts(context.bus, settings, context.clock)
         self._talks = Conversations(context.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
         self._running = RunningAnswers()
+        self._mcp = McpTools(servers_of_dialogue())
         histories, within_s = HistoryClient(context.bus), settings.recall_timeout_s
         self._open_talks = OpenTalks(
             self._talks, histories, UserContexts(context.bus), settings.llm_context_tokens, settings.max_history
@@ -96,7 +100,7 @@ class DialogueWorker(Worker):
             DialogueAgent(ExplicitRequestModel(MeteredModel(self._model)), context_tokens=settings.llm_context_tokens),
             MemoryLookup(KemRecall(context.bus, within_s), EpisodeRecall(context.bus, within_s)),
             UserDirectory(context.bus, open_preferences(settings.habits).zone_of),
-            Subagents(known_subagents or {}, context.bus, context.clock, settings.subagent_timeout_s),
+            Subagents(known_subagents or {}, context.bus, context.clock, settings.subagent_timeout_s, self._mcp),
             settings.delegation_rounds,
             context.clock,
             self._running,
@@ -110,15 +114,21 @@ class DialogueWorker(Worker):
         """One user's matters one after the other."""
         return message.user_id if isinstance(message, _OF_USER) else None
 
+    @property
+    def health_note(self) -> str:
+        return self._mcp.note
+
     def on_consuming(self) -> None:
         self._open_talks.forget()
 
     async def start(self) -> None:
         await self._artifacts.start()
+        await self._mcp.start()
         if isinstance(self._model, EndpointModel):
             self._model.endpoint.has_chat = True
 
     async def stop(self) -> None:
+        await self._mcp.stop()
         await self._artifacts.stop()
         await self._model.aclose()
 
@@ -134,18 +144,13 @@ class DialogueWorker(Worker):
             attachments=command.attachments,
             time=self._clock(),
         )
-        on_piece = partial(_show, context) if command.stream else _nobody
+        on_piece = partial(_show, context, outlives_asker=command.outlives_asker) if command.stream else _nobody
         with self._running.expecting(draft.message_id):
-            exchange = await self._answer(draft, on_piece)
-        answered = Answered(
-            message_id=draft.message_id,
-            response_id=exchange.answer.message_id,
-            response=exchange.answer.content or "",
-            delegations=exchange.delegations,
-            cut_off=is_cut_off(exchange.answer.content or ""),
-            **exchange.answer.model_dump(include={"kem_ids", "episodes", "memory", "model_use"}),
-        )
-        return answered, *await self._ending(exchange, context)
+            try:
+                exchange = await self._answer(draft, on_piece, command.client_tools)
+            except ToolsCalled as called:
+                return (called.answered,)
+        return exchange.answered, *await self._ending(exchange, context)
 
     @on_command
     async def deliver(self, command: DeliverNotification, context: MessageContext) -> tuple[Delivered | Publish, ...]:
@@ -211,7 +216,7 @@ class DialogueWorker(Worker):
             self._next_check = now + self._check
             await self._bus.send(CheckTimeouts(), deadline=now + max(self._check, timedelta(seconds=10)))
 
-    async def _answer(self, draft: DialogueMessage, on_piece: OnPiece) -> DialogueExchange:
+    async def _answer(self, draft: DialogueMessage, on_piece: OnPiece, client: ClientTools | None) -> DialogueExchange:
         """Process a message; that it has been received is told while the model thinks."""
         telling: list[asyncio.Task[None]] = []
 
@@ -219,13 +224,13 @@ class DialogueWorker(Worker):
             telling.append(asyncio.create_task(self._tell_received(said)))
 
         try:
-            return await self._exchanges.process(draft, tell_received, on_piece)
+            return await self._exchanges.process(draft, tell_received, on_piece, client)
         finally:
             await asyncio.gather(*telling)
 
     async def _tell_received(self, said: DialogueMessage) -> None:
         received = MessageReceived(
-            user_id=said.user_id, message_id=said.message_id, kind=said.kind, preview=_preview(said)
+            user_id=said.user_id, message_id=said.message_id, kind=said.kind, preview=preview_of(said)
         )
         await self._bus.publish(received, trace=said.trace_id)
 
@@ -237,7 +242,7 @@ class DialogueWorker(Worker):
             message_id=answer.message_id,
             kind=answer.kind,
             in_reply_to=exchange.said.message_id,
-            preview=_preview(answer),
+            preview=preview_of(answer),
             kem_ids=answer.kem_ids,
             model_tokens=exchange.model_tokens,
         )
@@ -276,20 +281,15 @@ class DialogueWorker(Worker):
         return await self._talks.keep_fragment(fragment)
 
 
-async def _show(context: MessageContext, piece: str) -> None:
+async def _show(context: MessageContext, piece: str, *, outlives_asker: bool) -> None:
     """Stream a piece of the answer. Raises AskerLeft."""
     await context.say(piece)
-    if context.asker_left:
+    if context.asker_left and not outlives_asker:
         raise AskerLeft
 
 
 async def _nobody(_said: object) -> None:
     """Discard it."""
-
-
-def _preview(message: DialogueMessage) -> str:
-    text = " ".join((message.content or "").split())
-    return text if len(text) <= MAX_PREVIEW_CHARS else f"{text[: MAX_PREVIEW_CHARS - 1]}…"
 
 
 def open_dialogue(context: WorkerContext) -> DialogueWorker:

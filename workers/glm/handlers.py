@@ -33,6 +33,7 @@ from memory.glm.store import RejectedDraft, StoredKem
 from memory.glm.tables import as_kem
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import on_command, time_limit
+from mindbus.bus.telemetry import RECALLED, series
 from mindbus.sql.inbox import SqlInbox
 from retrieval.embedding.embedder import EmbedderMissing
 from workers.kem_drafts import DraftReader
@@ -84,16 +85,17 @@ class KemHandlers:
         self._current, self._drafts = current, drafts
 
     @on_command
-    async def store(self, command: StoreKem, context: MessageContext) -> tuple[Kem, KemStored]:
+    async def store(self, command: StoreKem, context: MessageContext) -> tuple[Kem | KemStored | KemUpdated, ...]:
         (draft,) = await self._current.memory.backlog.embed_drafts([command.kem])
-        kem = as_kem((await self._current.memory.store.store(draft, principal_of(context))).row)
+        stored = await self._current.memory.store.store(draft, principal_of(context))
+        kem = as_kem(stored.row)
         self._current.memory.after_commit()
-        return kem, KemStored.of(kem)
+        return kem, KemStored.of(kem), *(KemUpdated.of(as_kem(row)) for row in stored.superseded)
 
     @on_command
     async def store_batch(
         self, command: BatchStoreKems, context: MessageContext
-    ) -> tuple[BatchReport | KemStored, ...]:
+    ) -> tuple[BatchReport | KemStored | KemUpdated, ...]:
         drafts: Sequence[KemDraft] = (
             command.kems if command.ref is None else await self._drafts.read(command.ref, context)
         )
@@ -103,8 +105,12 @@ class KemHandlers:
         self._current.memory.after_commit()
         # Of two with one id, the later one stands.
         stored = {outcome.row.id: outcome.row for outcome in outcomes if isinstance(outcome, StoredKem)}
+        superseded = {
+            row.id: row for outcome in outcomes if isinstance(outcome, StoredKem) for row in outcome.superseded
+        }
         report = BatchReport(items=tuple(map(_item, outcomes)))
-        return (report, *(KemStored.of(as_kem(row, has_vector=False)) for row in stored.values()))
+        changes = (KemUpdated.of(as_kem(row, has_vector=False)) for row in superseded.values())
+        return (report, *(KemStored.of(as_kem(row, has_vector=False)) for row in stored.values()), *changes)
 
     @on_command
     async def embed(self, query: EmbedTexts) -> EmbeddedTexts:
@@ -115,7 +121,10 @@ class KemHandlers:
 
     @on_command
     async def retrieve(self, query: RetrieveKems, context: MessageContext) -> KemPage:
-        return await self._current.memory.search.page(query, principal_of(context))
+        page = await self._current.memory.search.page(query, principal_of(context))
+        if query.query.text_query is not None and query.cursor is None:
+            series(RECALLED, "shared", "found" if page.items else "nothing").inc()
+        return page
 
     @on_command
     async def update(self, command: UpdateKem, context: MessageContext) -> tuple[Kem, KemUpdated]:

@@ -25,6 +25,7 @@ from memory.lsm.search.search import EpisodeSearch
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, background, every, on_command, time_limit
+from mindbus.bus.telemetry import RATED, RECALLED, series
 from mindbus.logs import logger
 from mindbus.sql.inbox import SqlInbox
 from retrieval.embedding.embedder import EmbedderFailure
@@ -100,6 +101,7 @@ class EpisodeSearchHandlers:
         at = query.at or self._memory.clock()
         search_id = f"srch_{derived(context.message_id, 'search')}"
         found = await self._search.find(query, at, search_id, context.requester)
+        series(RECALLED, "episodes", found.confidence).inc()
         if query.hot_words is None:
             return found
         current = GetHotEpisodes(chat_id=query.chat_id, budget_words=query.hot_words, exclude=query.exclude)
@@ -109,6 +111,7 @@ class EpisodeSearchHandlers:
     async def feedback(self, command: Feedback, context: MessageContext) -> tuple[Nothing | Publish, ...]:
         await self._search.log.write(command.search_id)
         touched = await self._search.log.take_feedback(command, context.requester)
+        series(RATED, "useful" if command.used else "useless").inc()
         return Nothing(), *in_conversation(touched)
 
     @on_command

@@ -62,9 +62,8 @@ class SharedKemHandlers:
     @on_command
     async def publish(self, command: PublishKem, context: MessageContext) -> tuple[Kem | Notification, ...]:
         persist = command.persist_to_glm_if_new_or_updated
-        (outcome,) = await self._memory.publish(
-            _named([command.kem], context), Principal(context.requester), persist=persist
-        )
+        drafts, publisher = _named([command.kem], context), Principal(context.requester)
+        (outcome,) = await self._memory.publish(drafts, publisher, context.message_id, persist=persist)
         if isinstance(outcome, Rejected):
             raise outcome
         assert outcome.kem is not None
@@ -77,7 +76,8 @@ class SharedKemHandlers:
         given = command.kems if command.ref is None else await self._drafts.read(command.ref, context)
         drafts = _named(given, context)
         persist = command.persist_to_glm_if_new_or_updated
-        outcomes = await self._memory.publish(drafts, Principal(context.requester), persist=persist)
+        publisher = Principal(context.requester)
+        outcomes = await self._memory.publish(drafts, publisher, context.message_id, persist=persist)
         items = (_item(kem_id, outcome) for (kem_id, _), outcome in zip(drafts, outcomes, strict=True))
         events = [outcome for outcome in outcomes if isinstance(outcome, KemEvent)]
         return (BatchReport(items=tuple(items)), *await notifications_of(events, self._subscriptions))
@@ -98,7 +98,12 @@ class SharedKemHandlers:
 
     @on_event
     async def on_stored(self, event: KemStored) -> list[Notification]:
-        return await self._changed(event, is_new=True)
+        """Knowledge that others have stored reaches subscribers as that which is published here does."""
+        told = await self._changed(event, is_new=True)
+        if told or not self._subscriptions.has_any:
+            return told
+        events = await self._sync.stored_elsewhere(event.kem_id, event.version)
+        return await notifications_of(events, self._subscriptions)
 
     @on_event
     async def on_updated(self, event: KemUpdated, context: MessageContext) -> list[Notification]:
@@ -196,6 +201,8 @@ def _item(kem_id: str, outcome: KemEvent | Rejected) -> BatchItem:
 _STORED_WITHIN_S = 10.0
 # Whoever reads waits for it, and does without.
 _READ_WITHIN_S = 2.0
+# A batch that came too late was not refused: an earlier copy of it may be carried out yet, so it keeps its id.
+_BATCH_MAY_PASS = (Code.UNAVAILABLE, Code.EXPIRED)
 
 
 class GlmLink:
@@ -225,7 +232,7 @@ class GlmLink:
         batch = BatchStoreKems(kems=tuple(drafts))
         try:
             bus, where = self._bus.acting_as(publisher), {"timeout_s": _STORED_WITHIN_S, "message_id": message_id}
-            return await self._ask(bus, batch, passing=(Code.UNAVAILABLE,), **where)
+            return await self._ask(bus, batch, passing=_BATCH_MAY_PASS, **where)
         except Rejected as error:
             if len(drafts) == 1:
                 item = BatchItem(kem_id=str(drafts[0].id), status="refused", code=error.code, error=str(error))
@@ -240,7 +247,7 @@ class GlmLink:
         self,
         bus: Client,
         command: Command[ResultT],
-        passing: Collection[Code] = (Code.UNAVAILABLE, Code.INTERNAL),
+        passing: Collection[Code] = (*_BATCH_MAY_PASS, Code.INTERNAL),
         **where: Any,
     ) -> ResultT:
         """Raises Rejected, GlmAway; `passing` are the codes of failures that may pass."""

@@ -52,6 +52,7 @@ class SwmWorker(Worker):
         self._database = Database(settings.database_of("swm"), "swm")
         self.leadership = single_writer(self._database)
         writes, glm = KemWriteQueue(self._database), GlmLink(context.bus)
+        self._writes = writes
         self._cache = BufferedCache(cache_of(settings), writes)
         self._sync = CacheSync(self._cache, writes, glm)
         self._subscriptions = Subscriptions(self._database)
@@ -84,6 +85,10 @@ class SwmWorker(Worker):
             await self._cache.catch_up()
         except CacheAway as error:
             logger().debug("writes wait for the cache", reason=str(error))
+
+    @every(seconds=3600)
+    async def forget_published(self) -> None:
+        await self._writes.forget_old()
 
     @every(seconds=60)
     async def truncate_log(self) -> None:

@@ -150,7 +150,9 @@ class KemDetail(Drawer):
             with box("mb-line-x"):
                 text(i18n("memory.why"), "mb-meta mb-medium mb-grow", "h3")
                 text(i18n.number(hit.found.score or 0, 2), "mb-num mb-strong")
-            if explain is not None:
+            if explain is not None and explain.raised_by is not None:
+                text(i18n("memory.raised", id=explain.raised_by), "mb-meta", "p")
+            elif explain is not None:
                 shares = ScoreShares.of(hit.found.score or 0, explain)
                 lexical, dense = i18n.number(explain.lexical or 0, 2), i18n.number(explain.dense or 0, 2)
                 words = i18n("memory.matched", n=lexical, words=", ".join(explain.words))
@@ -158,6 +160,8 @@ class KemDetail(Drawer):
                 self._evidence("memory.lexical", "processed", shares.words, note)
                 near = "memory.not_compared" if explain.dense is None else i18n("memory.cosine", n=dense)
                 self._evidence("memory.dense", "process", shares.meaning, near)
+                if explain.validity != 1:
+                    text(i18n("memory.weighed", n=i18n.number(explain.validity, 2)), "mb-meta", "p")
 
     def _evidence(self, key: str, colour: str, share: float, note: str) -> None:
         i18n = self.i18n
@@ -215,6 +219,14 @@ class KemDetail(Drawer):
             "content_type": kem.content_type,
             "vector": i18n("memory.no_vector") if vector is None else f"{vector.model}, {vector.dim}",
             "version": str(kem.version),
+            "supersedes": ", ".join(kem.supersedes),
+            "superseded_by": kem.superseded_by or "",
+        }
+        times = {
+            "created": kem.created_at,
+            "updated": kem.updated_at,
+            "valid_from": kem.valid_from,
+            "valid_to": kem.valid_to,
         }
         with box("mb-drawer-part", "section"):
             text(i18n("memory.stored_as"), "mb-meta mb-medium", "h3")
@@ -223,6 +235,8 @@ class KemDetail(Drawer):
                     if content:
                         text(i18n(f"memory.{key}"))
                         attributes(text(content, "mb-ell"), title=content)
-                for key, at in (("created", kem.created_at), ("updated", kem.updated_at)):
+                for key, at in times.items():
+                    if at is None:
+                        continue
                     text(i18n(f"memory.{key}"))
                     moment(i18n, at, f"{i18n.day(at, now)}, {i18n.time(at)}", "mb-num")

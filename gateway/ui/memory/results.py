@@ -11,7 +11,7 @@ from nicegui.element import Element
 
 from bus_schema.glm import Explanation, FoundKem, KemPage
 from bus_schema.kem import Kem
-from bus_schema.kem_match import facets, meets_filter
+from bus_schema.kem_match import facets, holds_at, meets_filter
 from bus_schema.kem_query import KemQuery
 from gateway.shared_memory import KemChange
 from gateway.ui.components import (
@@ -131,11 +131,13 @@ def result_rows(i18n: Localizer, place: Element, choose: Callable[[str], Any]) -
 
 
 def show_state(i18n: Localizer, hit: KemItem) -> None:
-    """Whether the unit was deleted or changed since it was found."""
+    """Whether the unit was deleted or changed since it was found, or does not hold now."""
     if hit.is_gone:
         tag(i18n("memory.deleted"), "err")
     elif hit.before is not None:
         tag(i18n("memory.changed"), "kem", dot=True)
+    if not hit.is_gone and not holds_at(hit.kem, datetime.now(UTC)):
+        tag(i18n("memory.outdated"), "warn")
 
 
 def _foot(i18n: Localizer, hit: KemItem) -> None:
@@ -172,10 +174,12 @@ class ScoreShares:
 def _show_score(i18n: Localizer, score: float, explain: Explanation | None) -> None:
     """A bar of the score, coloured by its shares."""
     shares = ScoreShares.of(score, explain)
-    score_bar(
-        *((share, colour) for share, colour in ((shares.words, "processed"), (shares.meaning, "process")) if share),
-        title=i18n("memory.score", score=i18n.number(score, 2)),
-    )
+    parts: tuple[tuple[float, str], ...] = ((shares.words, "processed"), (shares.meaning, "process"))
+    if explain is not None and explain.raised_by is not None:
+        # What it is found by is said of the unit that it supersedes.
+        parts = ((score, "t3"),)
+    title = i18n("memory.score", score=i18n.number(score, 2))
+    score_bar(*((share, colour) for share, colour in parts if share), title=title)
 
 
 def is_strong(hit: KemItem) -> bool:

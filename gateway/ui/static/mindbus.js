@@ -291,3 +291,13 @@ function mbPaletteKey(event) {
     take(100);
   }
 }
+
+// Results that come while a row is pressed draw it anew, and the browser makes no click of that.
+let mbPressedRow = null;
+document.addEventListener("pointerdown", (event) => {
+  mbPressedRow = event.button === 0 ? event.target.closest?.(".mb-palette a") : null;
+});
+document.addEventListener("pointerup", (event) => {
+  if (mbPressedRow && !mbPressedRow.isConnected && event.target.closest?.(".mb-palette")) mbPressedRow.click();
+  mbPressedRow = null;
+});

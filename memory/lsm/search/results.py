@@ -10,7 +10,7 @@ import numpy as np
 from bus_schema.episodes import ColdContent, Content, Layer, RawTurn, WarmContent
 from bus_schema.lsm_search import FoundEpisode, ScoreParts, SearchEpisodes
 from memory.lsm.priority import LayerRules
-from memory.lsm.rows import as_turn, pack_of
+from memory.lsm.rows import as_turn
 from memory.lsm.search.excerpts import EXCERPT_WORDS, LONGEST_WHOLE_WORDS, excerpt
 from memory.lsm.search.ranking import fit_budget
 from memory.lsm.search.turn_search import TurnHit
@@ -31,6 +31,7 @@ class ShownTurn:
     row: Any
     turn: RawTurn
     words: int
+    pack: Content | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def _grouped(
     left = query.budget_words
     episodes = []
     for group in sorted(groups, key=lambda group: -group.score):
-        text = _layer_text(group.row, query) if is_summary else None
+        text = _layer_text(group.hits[0], query) if is_summary else None
         members = [] if text is not None else _fitting(group.hits, left)
         words = sum(each.words for each in members) + len((text or "").split())
         if words <= left and (members or text is not None):
@@ -108,13 +109,13 @@ def _overview(
     return list(episodes.values())
 
 
-def shown_turn(hit: TurnHit, row: Any, weights: Mapping[str, float]) -> ShownTurn:
-    """The turn, or an excerpt of a long one."""
+def shown_turn(hit: TurnHit, row: Any, weights: Mapping[str, float], pack: Content | None = None) -> ShownTurn:
+    """The turn, or an excerpt of a long one, with the pack of its episode where that is shown as well."""
     turn = as_turn(row)
     if row.word_count <= LONGEST_WHOLE_WORDS:
-        return ShownTurn(hit, row, turn, row.word_count)
+        return ShownTurn(hit, row, turn, row.word_count, pack)
     shown = turn.model_copy(update={"content": excerpt(row.content, weights), "is_excerpt": True})
-    return ShownTurn(hit, row, shown, EXCERPT_WORDS)
+    return ShownTurn(hit, row, shown, EXCERPT_WORDS, pack)
 
 
 def _fitting(hits: Sequence[ShownTurn], budget_words: int) -> list[ShownTurn]:
@@ -137,10 +138,11 @@ def _episode(group: _Group, members: Sequence[ShownTurn], text: str | None, *, i
     )
 
 
-def _layer_text(row: Any, query: SearchEpisodes) -> str | None:
+def _layer_text(shown: ShownTurn, query: SearchEpisodes) -> str | None:
     """Text of a pack that is enough for a summary: a headline tells the subject of an episode, not its result."""
-    is_enough = row.layer == Layer.WARM or (row.layer == Layer.COLD and query.depth == "summary")
-    return "\n".join(_lines(pack_of(row))) or None if is_enough else None
+    layer = shown.row.layer
+    is_enough = layer == Layer.WARM or (layer == Layer.COLD and query.depth == "summary")
+    return "\n".join(_lines(shown.pack)) or None if is_enough and shown.pack else None
 
 
 def _lines(content: Content) -> Iterator[str]:
@@ -148,7 +150,7 @@ def _lines(content: Content) -> Iterator[str]:
         yield content.summary
         yield from (f"- {point}" for point in content.key_points)
         known = {content.summary, *content.key_points}
-        yield from (f"- {decision.text}" for decision in content.decisions if decision.text not in known)
+        yield from (f"- {each.text}" for each in content.decisions if each.text not in known and not each.superseded_by)
     elif isinstance(content, ColdContent):
         yield content.headline
 

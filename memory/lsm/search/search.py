@@ -1,15 +1,18 @@
 """Search for episodes: the turns of all layers are searched, then grouped by episode."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import ColumnElement, select
+from sqlalchemy.ext.asyncio import AsyncSession
 
-from bus_schema.episodes import Layer
+from bus_schema.episodes import Content, Layer, RawTurn
 from bus_schema.lsm_search import FoundEpisodes, SearchEpisodes
 from config.settings import FleetSettings
 from memory.lsm.priority import LayerRules
+from memory.lsm.rows import pack_of, turns_after, with_superseded
 from memory.lsm.search.embeddings import QueryEmbeddings, TurnBacklog
 from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.index_snapshots import IndexSnapshots
@@ -20,6 +23,7 @@ from memory.lsm.search.tuning import WeightTuning
 from memory.lsm.search.turn_search import ChatResult, match_query, search_turns
 from memory.lsm.service import LongTermMemory
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow, TurnRow
+from memory.packing.decisions import decisions_of
 from mindbus.sql.database import Database
 from retrieval.embedding.embedder import Embedder
 
@@ -29,6 +33,8 @@ _EPISODE = (
     EpisodeRow.layer,
     EpisodeRow.headline,
     EpisodeRow.started_at,
+    EpisodeRow.ended_at,
+    EpisodeRow.chat_id,
     EpisodeRow.last_accessed,
     EpisodeRow.access_count,
     EpisodeRow.is_anchor,
@@ -163,6 +169,30 @@ class EpisodeFinder:
             # Plain columns need no mapper, which would only take time.
             connection = await session.connection()
             rows = {row.id: row for row in await connection.execute(query)}
+            packs = await self._packs(session, rows.values()) if with_packs else {}
         exact = {key for key in result.exact if key in rows and rows[key].layer == Layer.HOT}
         order = [key for key in hits if key in exact] + [key for key in hits if key not in exact]
-        return [shown_turn(hits[key], rows[key], result.weights) for key in order if key in rows]
+        return [
+            shown_turn(hits[key], row, result.weights, packs.get(row.episode_id))
+            for key in order
+            if (row := rows.get(key)) is not None
+        ]
+
+    async def _packs(self, session: AsyncSession, rows: Iterable[Any]) -> dict[str, Content]:
+        """Packs of the episodes by id, decisions with what has superseded them since the first of them ended."""
+        by_episode = {row.episode_id: row for row in rows if row.layer != Layer.HOT}
+        warm = [row for row in by_episode.values() if row.layer == Layer.WARM]
+        later: list[RawTurn] = []
+        if warm:
+            later = await turns_after(session, warm[0].chat_id, min(row.ended_at for row in warm))
+        return await asyncio.to_thread(_marked_packs, by_episode, later)
+
+
+def _marked_packs(rows: Mapping[str, Any], later: Sequence[RawTurn]) -> dict[str, Content]:
+    times = {turn.raw_log_id: turn.time for turn in later}
+    decisions = decisions_of(later)
+    packs: dict[str, Content] = {}
+    for episode_id, row in rows.items():
+        since = [each for each in decisions if times[each.raw_log_ids[0]] > row.ended_at]
+        packs[episode_id] = with_superseded(pack_of(row), since)
+    return packs

@@ -31,6 +31,8 @@ _MAX_EXACT = 5
 _EXTRA_CANDIDATES = 500
 # A turn that has the only word of a question is no exact match.
 _MIN_EXACT_WORDS = 2
+# One that has all of so many words answers the question: «landlord» and «name» stand together by chance.
+_SURE_WORDS = 3
 
 # Weighted signals of a turn, and the words of the question in it.
 Reasons = tuple[Mapping[str, float], tuple[str, ...]]
@@ -87,7 +89,7 @@ def search_turns(
     return ChatResult(
         [TurnHit(index.ids[each], float(ranking.scores[each]), *reasons.get(each, _UNEXPLAINED)) for each in chosen],
         [index.ids[position] for position in exact],
-        ranking.confidence(has_exact=bool(exact)),
+        ranking.confidence(has_exact=bool(exact) and len(question.stems) >= _SURE_WORDS),
         {stem: index.postings.idf(stem) for stem in question.stems},
     )
 

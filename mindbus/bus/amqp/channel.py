@@ -151,6 +151,13 @@ class PublishingChannel(Channel):
         # By tag, in order.
         self._unconfirmed: dict[int, tuple[asyncio.Future[None], Address | None]] = {}
         self._returned: list[Address] = []
+        self._is_retired = False
+
+    def retire(self) -> None:
+        """Close it as soon as nobody waits for a confirm any more."""
+        self._is_retired = True
+        if all(confirmed.done() for confirmed, _ in self._unconfirmed.values()):
+            self.abandon()
 
     async def begin(self) -> None:
         """Have the broker confirm what is published. Raises ChannelClosed."""
@@ -167,7 +174,11 @@ class PublishingChannel(Channel):
         self._last_tag += 1
         confirmed = asyncio.get_running_loop().create_future()
         self._unconfirmed[self._last_tag] = confirmed, address if mandatory else None
-        await confirmed
+        try:
+            await confirmed
+        finally:
+            if self._is_retired:
+                self.retire()
 
     def _receive_method(self, method: int, payload: bytes) -> bool:
         if method not in (frames.ACK, frames.NACK):

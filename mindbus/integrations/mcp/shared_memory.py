@@ -30,12 +30,15 @@ class MemoryUnit(BaseModel):
     owner: str
     visibility: KemVisibility
     updated_at: datetime
+    valid_to: datetime | None = None
     score: float | None = None
 
     @classmethod
     def of(cls, kem: Kem, score: float | None = None) -> Self:
         artifact_id = None if kem.ref is None else kem.ref.artifact_id
-        fields = {name: getattr(kem, name) for name in ("id", "metadata", "owner", "visibility", "updated_at")}
+        fields = {
+            name: getattr(kem, name) for name in ("id", "metadata", "owner", "visibility", "updated_at", "valid_to")
+        }
         return cls(**fields, text=kem.content, artifact_id=artifact_id, score=score)
 
 
@@ -54,10 +57,18 @@ class SharedMemoryTools:
         self._of = participant_of
 
     async def memory_add(
-        self, context: Context[Any, Any], text: Text, metadata: About | None = None, visibility: Shown = "private"
+        self,
+        context: Context[Any, Any],
+        text: Text,
+        metadata: About | None = None,
+        visibility: Shown = "private",
+        supersedes: Annotated[
+            list[UnitId] | None, Field(description="Units that hold no longer, now this does.")
+        ] = None,
     ) -> MemoryUnit:
         """Remember something in shared memory, so that it can be found by meaning later, here and by the agents."""
-        draft = KemDraft(content=text, metadata=metadata or {}, visibility=visibility)
+        about = metadata or {}
+        draft = KemDraft(content=text, metadata=about, visibility=visibility, supersedes=tuple(supersedes or ()))
         return MemoryUnit.of(await self._of(context).bus.request(StoreKem(kem=draft)))
 
     async def memory_search(

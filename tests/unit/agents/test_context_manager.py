@@ -427,7 +427,13 @@ async def test_what_no_message_bears_out_is_dropped(answer: ExtractedFacts | str
 
 
 @pytest.mark.parametrize(
-    "said", ["Позвони мне, пожалуйста, вечером.", "Ха-ха, ну ты даёшь!", "Can you call me back later?"]
+    "said",
+    [
+        "Позвони мне, пожалуйста, вечером.",
+        "Ха-ха, ну ты даёшь!",
+        "Can you call me back later?",
+        "Рустам, забери Тимура с тренировки в среду, я не успеваю",
+    ],
 )
 async def test_a_model_that_takes_everything_for_a_fact_is_not_followed(said: str) -> None:
     memory = Memory(ScriptedModel(ExtractedFacts(items=[read(kind="fact", quote=said, text=said)])))

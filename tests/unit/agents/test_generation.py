@@ -11,10 +11,11 @@ from agents.dialogue.agent import DialogueAgent
 from agents.dialogue.delegation import delegation_tool
 from agents.dialogue.generation import RetryBudget, asks_again, is_cut_off, unavailable_message
 from agents.dialogue.task_tools import TASK_TOOLS
+from agents.models.answer_guards import spoken
 from agents.models.conversation import chat_prompt
 from agents.models.errors import AnswerCutOff, ModelUnavailable
 from agents.models.explicit_requests import ExplicitRequestModel
-from agents.models.language_model import Completion, ModelMessage, Tool, ToolCall, tool_call
+from agents.models.language_model import Chunk, Completion, ModelMessage, Tool, ToolCall, tool_call
 from agents.models.openai_compatible import OpenAICompatible
 from agents.models.prompt import with_present
 from agents.present import Present
@@ -222,6 +223,7 @@ async def test_a_model_that_talks_about_a_task_calls_its_tool_all_the_same(quest
     [
         ("No open task fits “4815”.", "Noted, the door code is 4815."),
         ("Shall I add a task for it?", "Shall I add a task for it?"),
+        ('{"name": "ask_subagent", "arguments": {"text": "4815"}}', "Noted, the door code is 4815."),
     ],
 )
 async def test_a_call_that_has_met_no_task_is_no_answer_to_what_was_said(answer: str, said: str) -> None:
@@ -238,6 +240,27 @@ async def test_a_call_that_has_met_no_task_is_no_answer_to_what_was_said(answer:
     chunks = [chunk async for chunk in model.stream(prompt, tools=TASK_TOOLS)]
 
     assert "".join(chunk.text for chunk in chunks).strip() == said
+
+
+async def test_a_model_that_goes_on_calling_for_nothing_answers_without_tools() -> None:
+    """As a real model has called them, eight times, for a decision that was told to it."""
+    told = ModelMessage(role="user", content="We decided to move the release to Friday.")
+    made = [tool_call("complete_task", task="release"), tool_call("list_tasks", due="week")]
+    results = ["No open task fits “release”.", "No tasks in the next seven days."]
+    since = [
+        each
+        for call, result in zip(made, results, strict=True)
+        for each in (
+            ModelMessage(role="assistant", content="", tool_calls=(call,)),
+            ModelMessage(role="tool", content=result, tool_call_id=call.id, name=call.name),
+        )
+    ]
+    model = ExplicitRequestModel(ScriptedModel(calls(made[1]), "Friday it is."))
+
+    prompt = with_present(chat_prompt("Help.", [told, *since]), NOW)
+    chunks = [chunk async for chunk in model.stream(prompt, tools=TASK_TOOLS)]
+
+    assert "".join(chunk.text for chunk in chunks).strip() == "Friday it is."
 
 
 @pytest.mark.parametrize(
@@ -287,6 +310,57 @@ async def test_a_sub_agent_is_told_of_tasks_instead_of_the_users_being_listed() 
     assert await called("All right.", "Tell the analyst to list my tasks", tools) == [
         ("delegate_to_analytic", "List my tasks.")
     ]
+
+
+async def test_a_needless_call_of_a_task_takes_no_delegation_away() -> None:
+    """As a real model of 1.5 billion parameters has called it, for a name."""
+    tools = [delegation_tool("analytic", "Counts."), *TASK_TOOLS]
+    request = "Tell the subagent that my name is Anna, then ask it what my name is."
+    needless = tool_call("complete_task", task="Anna")
+
+    assert await called(calls(needless), request, tools) == [
+        ("delegate_to_analytic", "My name is Anna."),
+        ("delegate_to_analytic", "What is my name?"),
+    ]
+    since = [
+        ModelMessage(role="user", content=request),
+        ModelMessage(role="assistant", content="", tool_calls=(needless,)),
+        ModelMessage(role="tool", content="No open task fits “Anna”.", tool_call_id=needless.id, name=needless.name),
+    ]
+    model = ExplicitRequestModel(ScriptedModel("All right."))
+    chunks = [chunk async for chunk in model.stream(since, tools=tools)]
+    assert chunks[-1].completion is not None
+    assert len(chunks[-1].completion.tool_calls) == 2
+
+
+@pytest.mark.parametrize("answer", ["```python\nprint(1)", '{"a": ' + "1" * 300, "`ls` lists files"])
+async def test_code_that_is_no_call_is_shown_while_it_comes(answer: str) -> None:
+    async def pieces() -> AsyncIterator[Chunk]:
+        yield Chunk(text=answer)
+        raise AssertionError("it was held back")
+
+    assert (await anext(spoken(pieces()))).text == answer
+
+
+WRITTEN = '```json\n{"name": "%s", "arguments": {"task": "What is due?"}}\n```'
+
+
+async def test_a_call_written_as_text_is_made_where_there_is_such_a_tool() -> None:
+    tools = [delegation_tool("analytic", "Counts.")]
+
+    made = await called(WRITTEN % "delegate_to_analytic", "Could somebody count it?", tools)
+
+    assert made == [("delegate_to_analytic", "What is due?")]
+
+
+@pytest.mark.parametrize("written", [WRITTEN % "ask_subagent", '{"a": {}, "name": "x", "arguments": oops'])
+async def test_a_call_of_no_tool_is_not_shown_as_an_answer(written: str) -> None:
+    model = ExplicitRequestModel(ScriptedModel(written, "It is 40."))
+    asked = [ModelMessage(role="user", content="Could somebody count it?")]
+
+    chunks = [chunk async for chunk in model.stream(asked, tools=[delegation_tool("analytic", "Counts.")])]
+
+    assert "".join(chunk.text for chunk in chunks).strip() == "It is 40."
 
 
 async def test_a_task_that_runs_into_the_next_one_is_what_the_user_wanted_told() -> None:

@@ -11,6 +11,7 @@ from agents.processes.run_events import (
     ClockHeld,
     MembersConfirmed,
     MembersRefused,
+    OrdersLost,
     OutputGiven,
     PauseRequested,
     ResumeRequested,
@@ -493,3 +494,19 @@ def test_a_run_can_be_cancelled_at_any_time(begun: bool) -> None:
 
     assert story.run.status is RunStatus.CANCELLED
     assert story.tell(MembersConfirmed()).run.status is RunStatus.CANCELLED
+
+
+def test_orders_that_the_broker_has_lost_are_sent_again_as_the_same_attempts() -> None:
+    story = Story(a_step("a"), a_step("b"), a_step("c", "a", "b"), a_step("d", "c")).tell(completed("a"))
+
+    story.tell(OrdersLost(), after_s=10)
+    assert story.sent == [("b", 1)]
+    assert story.step("b").due_at == story.now + timedelta(seconds=60)
+    assert story.tell(completed("b")).sent == [("c", 1)]
+
+
+def test_of_a_run_that_is_paused_or_over_nothing_is_sent_again() -> None:
+    story = Story(a_step("a")).tell(PauseRequested("wait", "user.anna"), OrdersLost())
+    assert story.sent == []
+    assert story.tell(ResumeRequested("user.anna")).sent == [("a", 1)]
+    assert story.tell(completed("a"), OrdersLost()).sent == []

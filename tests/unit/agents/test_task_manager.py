@@ -299,6 +299,22 @@ async def test_a_model_may_close_a_task_that_is_known() -> None:
     assert await team.hears("anna", "The proposal went out at last.") == [("done", "Send the proposal")]
 
 
+async def test_a_model_closes_no_task_by_the_words_that_give_it() -> None:
+    said = "Оплачу счёт завтра."
+    heard = Team()
+    assert await heard.hears("anna", said) == [("found", "Оплатить счёт")]
+    closing = read(change="done", quote="Оплачу счёт", task_id=heard.book.open[0].task_id, text="")
+
+    assert await Team(ScriptedModel(ReadTasks(items=[closing]))).hears("anna", said) == [("found", "Оплатить счёт")]
+
+
+async def test_a_model_that_takes_anything_for_a_task_is_not_followed() -> None:
+    said = "Cheers for the heads up everyone, really enjoyed finding out from the customer"
+    item = read(quote="heads up everyone", text="heads up everyone", owner=None, due_said=None)
+
+    assert await Team(ScriptedModel(ReadTasks(items=[item]))).hears("anna", said) == []
+
+
 @pytest.mark.parametrize("answer", ["no JSON at all", ModelUnavailable("away")])
 async def test_where_the_model_is_of_no_help_the_rules_stand(answer: str | ModelUnavailable) -> None:
     team = Team(ScriptedModel(answer))

@@ -147,3 +147,8 @@ def test_the_working_memory_is_not_asked_for_nearness() -> None:
 )
 def test_there_must_be_something_to_process(fields: dict[str, Any], reason: str) -> None:
     assert reason in refusal_of(ProcessRawData, content_type="text/plain", **fields)
+
+
+@pytest.mark.parametrize("model", [KemDraft, KemQuery])
+def test_every_field_that_people_fill_in_says_what_it_is(model: type[KemDraft | KemQuery]) -> None:
+    assert [name for name, field in model.model_fields.items() if not field.description] == []

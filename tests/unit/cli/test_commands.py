@@ -343,7 +343,8 @@ def test_each_container_is_given_credentials_of_its_own_and_keeps_them(mindbus: 
     assert {*made["critic"]} == own
     assert {*made["storage"]} == own | {"mindbus_s3_access_key", "mindbus_s3_secret_key"}
     assert {*made["swm"]} == own | {"mindbus_redis_url"}
-    assert {*made["gateway"]} == own | {"mindbus_management_url"}
+    assert {*made["gateway"]} == own | {"mindbus_management_url", "mindbus_metrics_token"}
+    assert (volumes / "prometheus" / "metrics_token").read_text() == made["gateway"]["mindbus_metrics_token"]
     assert {*made["cli"]} == {"mindbus_amqp_url"}
     passwords = {urlsplit(url).password for keys in made.values() for name, url in keys.items() if "://" in url}
     assert len(passwords) == sum("://" in url for keys in made.values() for url in keys.values())

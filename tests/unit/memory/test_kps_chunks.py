@@ -49,6 +49,26 @@ def test_without_overlap_nothing_is_said_twice() -> None:
     assert all(piece.end <= following.start for piece, following in pairwise(pieces))
 
 
+def test_further_pieces_of_a_table_know_its_columns() -> None:
+    rows = ["name,value", *(f"name {number},value {number}" for number in range(60))]
+    text, pieces = pieces_of("\n".join(rows), content_type="text/csv")
+
+    assert [piece.header for piece in pieces] == ["", *("name,value" for _ in pieces[1:])]
+    assert len(pieces) > 3
+    for piece in pieces:
+        assert len(piece.header) + piece.end - piece.start <= SMALL.max_chars
+    assert "\n".join(text[piece.start : piece.end] for piece in pieces) == text
+
+
+def test_lists_and_what_follows_a_table_have_no_columns() -> None:
+    table = "\n".join(["| a | b |", "|---|---|", *(f"| {number} | {number} |" for number in range(30))])
+    _, pieces = pieces_of(f"{table}\n\n{'Some words more. ' * 20}\n\n" + "\n".join(f"- item {n}" for n in range(60)))
+
+    headed = [piece.header for piece in pieces]
+    assert headed[:2] == ["", "| a | b |"]
+    assert set(headed[2:]) == {""}
+
+
 def test_a_table_is_cut_between_its_lines() -> None:
     text, pieces = pieces_of(
         "\n".join(f"name {number},value {number}" for number in range(60)), content_type="text/csv"

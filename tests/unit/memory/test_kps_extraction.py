@@ -2,6 +2,7 @@ import json
 import zipfile
 from collections.abc import Sequence
 from datetime import date
+from email.message import EmailMessage
 from io import BytesIO
 
 import pytest
@@ -16,7 +17,7 @@ from memory.kps.document import (
     NotText,
     UnknownFormat,
 )
-from memory.kps.formats import CONTENT_TYPES, DOCX, PPTX, XLSX, extract
+from memory.kps.formats import CONTENT_TYPES, DOCX, MAIL, PPTX, XLSX, extract
 from mindbus.errors import Rejected
 from tests.documents import a_docx, a_pdf, a_pptx, a_protected_docx, a_protected_pdf, a_sealed_pdf, an_xlsx, zipped
 
@@ -46,6 +47,52 @@ def test_text_is_read_in_the_charset_that_it_is_declared_in(charset: str) -> Non
     assert extract("Приём".encode(charset), f"text/plain; charset={charset}").text == "Приём"
 
 
+@pytest.mark.parametrize("charset", ["windows-1251", "koi8-r", "cp866"])
+@pytest.mark.parametrize("media_type", ["text/plain", "text/csv", "text/markdown"])
+def test_older_russian_charsets_are_guessed_where_none_is_declared(charset: str, media_type: str) -> None:
+    text = "Протокол совещания\n\nРелиз переносим на пятницу: тесты не готовы,\nзаказчик подождёт до конца недели.\n"
+
+    assert extract(text.encode(charset), media_type).text == text
+
+
+def test_western_quotation_marks_are_read_as_windows_wrote_them() -> None:
+    text = "The team’s plan – “ship on Friday” – was accepted, and nobody in the room had anything to say against it."
+
+    assert extract(text.encode("windows-1252"), "text/plain").text == text
+
+
+def test_a_mail_has_its_subject_its_head_and_its_words() -> None:
+    mail = EmailMessage()
+    mail["Subject"], mail["From"], mail["To"] = "Перенос релиза", "Анна <anna@example.org>", "team@example.org"
+    mail.set_content("Переносим на пятницу.\n\nТесты не готовы.\n", charset="koi8-r")
+    mail.add_attachment(b"%PDF-1.7", maintype="application", subtype="pdf", filename="plan.pdf")
+
+    assert told(extract(mail.as_bytes(), "message/rfc822")) == [
+        ("h1", "Перенос релиза"),
+        ("lines", "From: Анна <anna@example.org>\nTo: team@example.org"),
+        ("prose", "Переносим на пятницу."),
+        ("prose", "Тесты не готовы."),
+    ]
+
+
+def test_a_mail_without_plain_text_is_read_as_the_page_that_it_is() -> None:
+    mail = EmailMessage()
+    mail["Subject"] = "News"
+    mail.set_content("<h1>Release</h1><p>On Friday.</p><style>p {}</style>", subtype="html")
+
+    told_of = told(extract(mail.as_bytes(), "message/rfc822"))
+
+    assert told_of == [("h1", "News"), ("h2", "Release"), ("prose", "On Friday.")]
+
+
+@pytest.mark.parametrize(
+    "content", [b"no head at all", b"Subject: x\nContent-Type: text/plain; charset=none-such\n\n\xff\xfe words"]
+)
+def test_a_mail_that_cannot_be_read_says_so(content: bytes) -> None:
+    with pytest.raises(CorruptDocument):
+        extract(content, "message/rfc822")
+
+
 @pytest.mark.parametrize("charset", ["utf-16", "utf-8-sig"])
 def test_a_byte_order_mark_tells_the_charset(charset: str) -> None:
     assert extract("Приём".encode(charset), "text/plain").text == "Приём"
@@ -65,7 +112,7 @@ def test_headings_of_markdown_are_told_without_their_markup() -> None:
         ("lines", "- one\n- two"),
         ("lines", "```sh\n# no heading\n```"),
         ("h2", "Section\n-------"),
-        ("lines", "| a | b |\n|---|---|\n| 1 | 2 |"),
+        ("table", "| a | b |\n|---|---|\n| 1 | 2 |"),
     ]
     assert [block.title for block in document.blocks if block.level] == ["Выпуск 2.0, наконец", "Section"]
 
@@ -85,7 +132,7 @@ def test_of_a_page_only_what_a_reader_sees_is_read() -> None:
         ("prose", "Перенос слов.\nNew line."),
         ("prose", "- one"),
         ("prose", "- two"),
-        ("lines", "a | b\n1 | 2"),
+        ("table", "a | b\n1 | 2"),
         ("lines", "x = 1\n  y"),
         ("h2", "End"),
         ("prose", "last"),
@@ -147,7 +194,7 @@ def test_a_docx_has_its_headings_paragraphs_and_tables() -> None:
         ("prose", "Первый абзац."),
         ("h2", "Numbers"),
         ("prose", "Second one."),
-        ("lines", "a | b\n1 | 2"),
+        ("table", "a | b\n1 | 2"),
     ]
 
 
@@ -220,7 +267,7 @@ NOT_READABLE: Sequence[tuple[str, bytes, str, type[Rejected]]] = [
     ("bytes as text", b"a\0b", "text/plain", DeclaredTypeDiffers),
     ("nothing but space", b" \n\n ", "text/plain", NoTextFound),
     ("nothing at all", b"", "text/html", NoTextFound),
-    ("another charset", "Приём".encode("koi8-r"), "text/plain", NotText),
+    ("too few letters to guess by", "Приём".encode("koi8-r"), "text/plain", NotText),
     ("a charset that is none", b"x", "text/plain; charset=klingon", NotText),
     ("JSON cut off", b'{"a": ', "application/json", CorruptDocument),
     ("a number that is none", b'{"a": NaN}', "application/json", CorruptDocument),
@@ -243,7 +290,7 @@ def test_a_presentation_has_a_page_for_each_slide() -> None:
         ("prose", "Second one."),
         ("h1", "Numbers"),
         ("prose", "Given below."),
-        ("lines", "a | b\n1 | 2"),
+        ("table", "a | b\n1 | 2"),
     ]
     assert [block.page for block in document.blocks] == [1, 1, 1, 2, 2, 2]
 
@@ -260,7 +307,7 @@ def test_a_workbook_has_a_heading_for_each_sheet_that_holds_something() -> None:
 
     assert told(document) == [
         ("h1", "Смета"),
-        ("lines", "Статья | Сумма | Срок\nАренда | 1200.5 | 2026-03-15\nИтого"),
+        ("table", "Статья | Сумма | Срок\nАренда | 1200.5 | 2026-03-15\nИтого"),
     ]
 
 
@@ -291,7 +338,7 @@ def test_entities_in_a_docx_do_not_multiply() -> None:
 
 
 def test_every_suffix_names_a_type_that_is_read() -> None:
-    for content_type in set(CONTENT_TYPES.values()) - {PDF, DOCX, PPTX, XLSX}:
+    for content_type in set(CONTENT_TYPES.values()) - {PDF, DOCX, PPTX, XLSX, MAIL}:
         assert extract(b'{"a": "words"}', content_type).text
 
 

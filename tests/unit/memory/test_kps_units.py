@@ -9,7 +9,7 @@ TEXT = f"# Отпуск\n\n## Порядок\n\n{'Заявление подаю�
 
 def units(**fields: object) -> list[Unit]:
     command = ProcessRawData.model_validate({"raw_content": TEXT, "content_type": "text/markdown"} | fields)
-    document = extract(TEXT.encode(), command.content_type)
+    document = extract(str(command.raw_content).encode(), command.content_type)
     return units_of(command, "user.anna", document, cut(document, command.chunking))
 
 
@@ -21,6 +21,19 @@ def test_a_piece_is_embedded_under_its_headings_but_says_what_the_source_says() 
     for unit in found:
         assert unit.draft.source is not None
         assert unit.draft.content == TEXT[unit.draft.source.start : unit.draft.source.end]
+
+
+def test_a_piece_of_a_table_says_its_columns_and_where_its_own_rows_are() -> None:
+    rows = "\n".join(["name,value", *(f"name {number},value {number}" for number in range(200))])
+    found = units(raw_content=rows, content_type="text/csv")
+
+    assert len(found) > 2
+    for unit in found[1:]:
+        assert unit.draft.content is not None
+        columns, _, own = unit.draft.content.partition("\n")
+        assert columns == "name,value"
+        assert unit.draft.source is not None
+        assert own == rows[unit.draft.source.start : unit.draft.source.end]
 
 
 def test_rights_are_said_where_they_are_not_everybodys() -> None:

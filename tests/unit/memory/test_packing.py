@@ -15,7 +15,8 @@ from memory.packing.cold import cold_of
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
 from memory.packing.packing import OFFLINE, Pack, Proposal, pack_cold, pack_warm
-from memory.packing.sentences import turns_of_warm
+from memory.packing.sentences import turns_of_warm, without_filler
+from memory.packing.supersession import superseded
 from memory.packing.verification import verify
 from memory.packing.warm import warm_of
 from tests.generated_episodes import Generated, generated_episodes
@@ -123,7 +124,13 @@ def require_kept(episode: Generated, content: WarmContent) -> None:
     kept = " | ".join((*(each.name for each in content.entities), *(each.text for each in content.decisions)))
     assert [name for name in episode.entities if name not in kept] == []
     keys = [stem_key(each.text) for each in content.decisions]
-    assert [text for text in episode.decisions if not any(key in stem_key(text) for key in keys)] == []
+    planted = {text: stem_key(without_filler(text)) for text in episode.decisions}
+    assert [text for text, said_key in planted.items() if not any(_has_either(key, said_key) for key in keys)] == []
+
+
+def _has_either(one: str, other: str) -> bool:
+    """Whether one contains the other: a decision has what tells its subject, or lacks a filler word."""
+    return one in other or other in one
 
 
 def require_dense(episode: Generated, warm: WarmContent, cold: ColdContent) -> None:
@@ -152,6 +159,55 @@ def _both(episode: Generated) -> tuple[WarmContent, ColdContent]:
     assert verify(warm, episode.turns).holds
     assert verify(cold, episode.turns).holds
     return warm, cold
+
+
+@pytest.mark.parametrize(
+    ("texts", "text"),
+    [
+        (("Train or bus to Porto?", "Bus it is."), "Train or bus to Porto? Bus it is."),
+        (
+            ("Есть Марина Громова, готова выйти за 60 тысяч.", "Бери Марину."),
+            "Есть Марина Громова, готова выйти за 60 тысяч. Бери Марину.",
+        ),
+        (("Could we meet on Thursday instead?", "Sure, Thursday works."), "Could we meet on Thursday instead?"),
+        (
+            ("Обои или краска в детскую?", "Краска так краска, покупаю завтра."),
+            "Обои или краска в детскую? Краска так краска, покупаю завтра.",
+        ),
+    ],
+)
+def test_a_decision_is_told_with_what_it_answers(texts: Sequence[str], text: str) -> None:
+    decision = decisions_of(said(*texts))[0]
+
+    assert (decision.text[: len(text)], decision.raw_log_ids) == (text, ("raw_0", "raw_1"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Consider switching to a managed database, and keep your backups elsewhere.",
+        "Возьмите две банки краски и оставьте стену сохнуть на сутки.",
+    ],
+)
+def test_advice_of_an_assistant_decides_nothing(text: str) -> None:
+    turns = [turn.model_copy(update={"role": "assistant"}) for turn in said(text)]
+
+    assert decisions_of(turns) == ()
+
+
+def test_code_decides_nothing() -> None:
+    assert decided("Why does this fail?\n```\nlet us = use(keep)\n// Drop the old table\n```\n# Use the new one") == []
+
+
+def test_a_decision_that_a_later_one_changes_says_so() -> None:
+    made = decisions_of(said("We decided to fly to Naples on 8 June.", "Nice.", "We agreed to keep the blue sofa."))
+    later = decisions_of(said("Flight's off: we're going to Naples by train on 10 June instead."))
+    marked = superseded(made, [each.model_copy(update={"raw_log_ids": ("raw_9",)}) for each in later])
+
+    assert [(each.text, each.superseded_by) for each in marked] == [
+        ("We decided to fly to Naples on 8 June.", ("raw_9",)),
+        ("We agreed to keep the blue sofa.", ()),
+    ]
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """A question in words finds what answers it, by meaning, by words, for those who may read it."""
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from memory.glm.search import KemSearch, RankedKems
 from memory.vectors.embedded import EmbeddedIndex
 from memory.vectors.index import IndexAway, NearKem
 from retrieval.embedding.embedder import WrongVector
+from retrieval.embedding.selection import open_embedder
 from tests.hashing_embedder import HashingEmbedder
+from tests.memory_documents import documents
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_draft, a_vector
 
 TEXTS = {
@@ -226,3 +229,27 @@ async def test_a_question_is_embedded_once(search: Searcher) -> None:
     search.embedder.away = True
 
     assert not (await search.ranked("release")).is_degraded
+
+
+@pytest.mark.parametrize(("units", "is_anything_found"), [(60, False), (40, True)])
+async def test_a_question_that_no_unit_is_about_finds_nothing_among_many(
+    library: Library, tmp_path: Path, units: int, *, is_anything_found: bool
+) -> None:
+    embedder = await open_embedder()
+    library.kems.space = embedder.space
+    relay = VectorRelay(library.database, EmbeddedIndex(tmp_path / "glm.vectors", embedder.space))
+    await relay.open()
+    texts = [each.text for each in documents(units)]
+    vectors = await embedder.passages(texts)
+    await library.store_all(*(a_draft(text, embeddings=vector) for text, vector in zip(texts, vectors, strict=True)))
+    await relay.relay()
+    ranking = KemSearch(library.queries, relay, embedder)
+
+    async def found(text: str) -> int:
+        return len((await ranking.rank(KemQuery(text_query=text), RESEARCHER, 10)).items)
+
+    assert (await found("zxcv asdf") > 0) is is_anything_found
+    # A word that a unit has, or a meaning that is near to one.
+    assert await found(f"zxcv {max(re.findall(r'[A-Za-z]+', texts[0]), key=len)}") == 10
+    assert await found("Где сломался лифт?") == 10
+    await relay.index.close()

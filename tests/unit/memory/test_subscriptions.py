@@ -3,12 +3,14 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from sqlalchemy import select
 
 from bus_schema.identities import Principal
 from bus_schema.kem import Kem
 from bus_schema.swm import SubscriptionTopic
 from memory.errors import NoSuchSubscription, NotYourSubscription
 from memory.swm.subscriptions import KemEvent, Subscriptions
+from memory.swm.tables import KnownKemRow
 from mindbus.sdk.kem_filters import MalformedFilter
 from mindbus.sql.database import Database
 from tests.clocks import NOON
@@ -127,6 +129,25 @@ async def test_who_has_unsubscribed_hears_nothing(subscriptions: Subscriptions) 
     assert await heard(subscriptions, published()) == []
     with pytest.raises(NoSuchSubscription):
         await subscriptions.remove("sub_a", ANNA)
+
+
+async def test_what_nobody_subscribes_to_is_forgotten(subscriptions: Subscriptions, database: Database) -> None:
+    async def known() -> set[str]:
+        async with database.reading() as session:
+            return set(await session.scalars(select(KnownKemRow.kem_id)))
+
+    await subscribe(subscriptions, "a", ANNA)
+    await subscribe(subscriptions, "c", CRITIC, "metadata.type=fact")
+    for number in range(1200):
+        kind = "fact" if number % 2 else "note"
+        kem = a_kem(id=f"kem_{number}", metadata={"type": kind})
+        await subscriptions.recipients(KemEvent("KEM_PUBLISHED", kem.id, kem))
+    assert len(await known()) == 1200
+
+    await subscriptions.remove("sub_a", ANNA)
+    assert await known() == {f"kem_{number}" for number in range(1, 1200, 2)}
+    await subscriptions.clear(CRITIC.owner)
+    assert await known() == set()
 
 
 async def test_nobody_subscribes_for_another(subscriptions: Subscriptions) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import select
@@ -255,7 +256,7 @@ async def test_new_units_are_public_while_the_global_memory_is_away(desk: Desk) 
     desk.glm.is_away = True
     await desk.publish(id="kem_said", visibility="public")
     batch = [("kem_minted", a_draft(id="kem_minted", is_new=True)), ("kem_known", a_draft(id="kem_known"))]
-    await desk.memory.publish(batch, RESEARCHER, persist=False)
+    await desk.memory.publish(batch, RESEARCHER, "m1", persist=False)
 
     assert sorted(await desk.found(CRITIC)) == ["kem_minted", "kem_said"]
 
@@ -387,3 +388,47 @@ async def test_what_the_global_memory_did_unheard_is_recognised(desk: Desk) -> N
     (first, _), (second, _), (third, _), (other, _) = desk.glm.asked
     assert [kem_ids for _, kem_ids in desk.glm.asked] == [["kem_1"], ["kem_1"], ["kem_1"], ["kem_2"]]
     assert first == second == third != other
+
+
+async def test_a_message_that_comes_again_publishes_nothing_twice(desk: Desk) -> None:
+    """As after a kill between its writes and its acknowledgement, whether or not they were carried out meanwhile."""
+    first = await desk.publish(id="kem_1", persist=True, message_id="m1")
+    await desk.carry()
+    after = another(desk)
+
+    repeated = await after.try_to_publish(id="kem_1", persist=True, message_id="m1")
+    changed = await after.try_to_publish("It is Sunday.", id="kem_1", persist=True, message_id="m2")
+    late = await after.try_to_publish(id="kem_1", persist=True, message_id="m1")
+    await after.carry()
+
+    assert isinstance(repeated, KemEvent)
+    assert repeated.kem is not None
+    assert (repeated.event_type, repeated.kem.version, repeated.kem.content) == ("KEM_PUBLISHED", 1, first.content)
+    assert isinstance(changed, KemEvent)
+    # A late repetition neither brings an older content back nor counts.
+    assert isinstance(late, KemEvent)
+    assert late.kem is not None
+    assert late.kem.content == "It is Sunday."
+    assert after.glm.stored == ["kem_1"]
+    assert desk.glm.stored == ["kem_1"]
+
+
+async def test_what_a_repeated_message_published_and_others_deleted_stays_deleted(desk: Desk) -> None:
+    await desk.publish(id="kem_1", persist=True, message_id="m1")
+    await desk.carry()
+    await desk.library.delete("kem_1", RESEARCHER)
+    await desk.cache_sync.apply_deletion("kem_1")
+
+    assert isinstance(await desk.try_to_publish(id="kem_1", persist=True, message_id="m1"), NoSuchKem)
+    desk.glm.is_away = True
+    with pytest.raises(SharedMemoryAway):
+        await desk.try_to_publish(id="kem_1", persist=True, message_id="m1")
+
+
+async def test_messages_that_no_longer_come_again_are_forgotten(desk: Desk) -> None:
+    await desk.publish(id="kem_1", persist=True, message_id="m1")
+    await desk.writes.forget_old()
+    assert await desk.writes.published_by("m1", ["kem_1", "kem_2"]) == {"kem_1"}
+
+    await desk.writes.forget_old(timedelta(0))
+    assert await desk.writes.published_by("m1", ["kem_1", "kem_2"]) == set()

@@ -2,7 +2,8 @@
 
 import pytest
 
-from mindbus.sdk.kem_filters import FilterSubject, MalformedFilter, parse_filter
+from bus_schema.kem_match import meets_filter
+from mindbus.sdk.kem_filters import FilterSubject, MalformedFilter, parse_filter, query_from
 
 UPDATED = FilterSubject(
     "KEM_UPDATED",
@@ -30,6 +31,13 @@ UPDATED = FilterSubject(
         "kem_id=other AND KEM_UPDATED OR metadata.priority=2",
         "(kem_id=other or KEM_UPDATED) and metadata.priority=2",
         "((KEM_UPDATED))",
+        "metadata.project_id!=project_beta",
+        "metadata.absent != project_alpha",
+        "kem_id!=other AND NOT KEM_EVICTED",
+        "NOT (kem_id=other OR metadata.priority=3)",
+        "not not metadata.final=true",
+        "metadata.priority>=2 AND metadata.priority<=2",
+        "metadata.priority > 1.5 AND metadata.tags<4",
     ],
 )
 def test_what_is_meant_is_heard(text: str) -> None:
@@ -45,6 +53,11 @@ def test_what_is_meant_is_heard(text: str) -> None:
         "metadata.priority=2.0",
         "metadata.final=True",
         "KEM_PUBLISHED",
+        "metadata.tags!=3",
+        "NOT KEM_UPDATED",
+        "metadata.priority<2",
+        "metadata.final>0",
+        "metadata.absent<1",
         "KEM_UPDATED AND kem_id=other",
         "kem_id=other AND (KEM_UPDATED OR metadata.priority=2)",
         'kem_id="important_kem_id OR KEM_UPDATED"',
@@ -52,6 +65,15 @@ def test_what_is_meant_is_heard(text: str) -> None:
 )
 def test_what_is_not_meant_is_not_heard(text: str) -> None:
     assert not parse_filter(text).matches(UPDATED)
+
+
+def test_a_query_asks_for_what_the_filter_says() -> None:
+    wanted = query_from('metadata.status!=done AND NOT (metadata.kind="a" OR metadata.n<2)').metadata_filters
+
+    assert meets_filter({"status": "open", "n": 2}, wanted)
+    assert not meets_filter({"status": "done", "n": 2}, wanted)
+    assert not meets_filter({"kind": "a"}, wanted)
+    assert not meets_filter({"n": 1}, wanted)
 
 
 def test_a_value_may_be_a_word_of_the_language_or_hold_quotes() -> None:
@@ -87,6 +109,11 @@ def test_of_what_is_gone_only_its_id_is_known() -> None:
         ("event_type=KEM_LOST", 12, "expected one of KEM_PUBLISHED"),
         ("(" * 500, 33, "more than 32 parentheses"),
         ("метка=1", 1, "unknown field метка"),
+        ("metadata.due<2025-01-01", 14, "expected a number: dates are compared as text"),
+        ("metadata.n>nan", 12, "expected a number"),
+        ("kem_id>a", 7, "kem_id has no order"),
+        ("NOT", 4, "expected a condition"),
+        ("NOT " * 500 + "kem_id=a", 129, "more than 32"),
     ],
 )
 def test_a_malformed_filter_is_refused_at_its_place(text: str, position: int, expected: str) -> None:

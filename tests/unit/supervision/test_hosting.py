@@ -73,8 +73,8 @@ async def test_workers_answer_and_report_until_they_are_told_to_stop(settings: F
 
     hosting = asyncio.create_task(host({"hosted": make}, settings, stop))
     health = HealthFolder(settings)
-    await until(lambda: [found for found in health.all_here() if found.is_well])
-    assert health.require("hosted").pid == os.getpid()
+    (ready,) = await until(lambda: [found for found in health.all_here() if found.is_well])
+    assert (ready.name, ready.pid) == ("hosted", os.getpid())
     async with connect(settings=settings) as bus:
         assert (await bus.request(Ask(text="да"))).text == "ДА"
 

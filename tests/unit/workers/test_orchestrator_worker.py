@@ -66,7 +66,8 @@ from tests.process_kit import (
     manifest_of,
     registered,
 )
-from workers.orchestrator import OrchestratorRules, OrchestratorWorker
+from workers.orchestrator import OrchestratorWorker
+from workers.run_control import OrchestratorRules
 
 ANNA = "user.anna"
 

@@ -11,7 +11,7 @@ from bus_schema.replies import Code
 from config.settings import FleetSettings
 from memory.swm.working_memory import GlmAway
 from mindbus import MessageContext, Worker, WorkerContext, on_command
-from mindbus.errors import PermanentFailure, TemporaryFailure
+from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
 from tests.fleets import Fleet, fleet_of
 from tests.memory_kit import a_draft
 from workers.swm.units import GlmLink
@@ -27,7 +27,7 @@ class DelicateMemory(Worker):
 
     def __init__(self, _kit: WorkerContext) -> None:
         self.stored: list[str] = []
-        self.is_busy = False
+        self.is_busy = self.is_late = False
         self.asked = 0
 
     @on_command
@@ -41,6 +41,8 @@ class DelicateMemory(Worker):
         ids = [str(draft.id) for draft in command.kems]
         if self.is_busy:
             raise TemporaryFailure("the database is busy")
+        if self.is_late:
+            raise Rejected(Code.EXPIRED, "nobody waits for this any more")
         if "kem_poison" in ids:
             raise PermanentFailure("this unit cannot be stored")
         self.stored += ids
@@ -49,7 +51,7 @@ class DelicateMemory(Worker):
 
 @pytest.fixture
 async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
-    settings = FleetSettings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path, request_timeout_s=2)
+    settings = FleetSettings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path, request_timeout_s=2, drain_s=0.5)
     async with fleet_of(DelicateMemory, settings=settings) as running:
         yield running
 
@@ -89,3 +91,12 @@ async def test_while_the_global_memory_is_busy_its_units_wait(fleet: Fleet) -> N
 
     with pytest.raises(GlmAway, match="busy"):
         await GlmLink(fleet.bus).store([a_draft(id="kem_1")], "agent.alice", "m1")
+
+
+async def test_a_batch_that_came_too_late_waits_and_is_not_taken_apart(fleet: Fleet) -> None:
+    """Taken apart, its units would go under new ids, and be stored twice where an earlier copy is carried out, too."""
+    fleet[DelicateMemory].is_late = True
+
+    for drafts in (["kem_1"], ["kem_1", "kem_2"]):
+        with pytest.raises(GlmAway, match="nobody waits"):
+            await GlmLink(fleet.bus).store([a_draft(id=kem_id) for kem_id in drafts], "agent.alice", "m1")

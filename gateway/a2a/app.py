@@ -1,0 +1,61 @@
+"""A2A as an application: JSON-RPC, HTTP with JSON, the agent card; and the sender of push notifications."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from a2a.server.context import ServerCallContext
+from a2a.server.request_handlers.response_helpers import agent_card_to_dict
+from a2a.server.routes.common import DefaultServerCallContextBuilder
+from a2a.server.routes.jsonrpc_routes import create_jsonrpc_routes
+from a2a.server.routes.rest_routes import create_rest_routes
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from gateway.a2a.cards import REST, public_card
+from gateway.a2a.handler import BACKEND, URL, A2AHandler
+from gateway.a2a.push_configs import TASK, PushConfigs
+from gateway.access_control import A2A, AGENT_CARD
+from gateway.backend import Backend
+from gateway.webhooks.delivery import Deliveries, open_sender
+from gateway.webhooks.store import webhooks_of
+from mindbus.tasks import running
+
+
+@asynccontextmanager
+async def open_a2a(backend: Backend) -> AsyncIterator[ASGIApp]:
+    """The application; push notifications are sent as long as it is open."""
+    store = webhooks_of(backend.settings)
+    async with open_sender(backend.settings.gateway_webhook_hosts) as sender:
+        push = PushConfigs(backend, store, sender)
+        handler, contexts = A2AHandler(push), _Contexts(backend)
+
+        async def card(request: Request) -> Response:
+            return JSONResponse(agent_card_to_dict(await public_card(backend, _url_of(backend, request))))
+
+        routes = [
+            Route(AGENT_CARD, card),
+            *create_jsonrpc_routes(handler, A2A, contexts),
+            *create_rest_routes(handler, contexts, path_prefix=REST),
+        ]
+        async with running(Deliveries(TASK, backend, store, push.deliver).run(), "push notifications"):
+            yield Starlette(routes=routes)
+
+
+class _Contexts(DefaultServerCallContextBuilder):
+    """Says whose request it is."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def build(self, request: Request) -> ServerCallContext:
+        context = super().build(request)
+        context.state[BACKEND] = self._backend.of(request.state.account)
+        context.state[URL] = _url_of(self._backend, request)
+        return context
+
+
+def _url_of(backend: Backend, request: Request) -> str:
+    return (backend.settings.gateway_public_url or str(request.base_url)).rstrip("/")

@@ -1,0 +1,50 @@
+"""Spans of statements, without their values, and of commits."""
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from sqlalchemy import Engine, event
+from sqlalchemy.engine.interfaces import ExecutionContext
+
+from mindbus.spans import is_tracing, span
+
+_SPAN = "mindbus_span"
+_MAX_CHARS = 1000
+_SYSTEMS = {"psycopg": "postgresql"}
+
+
+def statement_span(text: str, system: str = "sqlite", namespace: str = "") -> AbstractContextManager[Any]:
+    """A span of one statement, or of COMMIT; the values of its parameters are not in it."""
+    operation = text.split(None, 1)[0].upper()
+    return span(
+        operation,
+        "CLIENT",
+        db__system__name=system,
+        db__operation__name=operation,
+        db__query__text=text[:_MAX_CHARS],
+        **({"db__namespace": namespace} if namespace else {}),
+    )
+
+
+def trace_statements(engine: Engine, namespace: str) -> None:
+    """Make a span of each statement that SQLAlchemy executes, where tracing is set up by now."""
+    if not is_tracing():
+        return
+    system = engine.dialect.name
+
+    def begin(_connection: Any, _cursor: Any, text: str, _values: Any, context: ExecutionContext, _many: bool) -> None:
+        began = statement_span(text, system, namespace)
+        began.__enter__()
+        setattr(context, _SPAN, began)
+
+    def finish(*passed: Any) -> None:
+        passed[4].__dict__.pop(_SPAN).__exit__(None, None, None)
+
+    def fail(error: Any) -> None:
+        if error.execution_context is not None and (began := error.execution_context.__dict__.pop(_SPAN, None)):
+            # Only its kind: the words of an error quote values.
+            began.__exit__(None, None, None)
+
+    event.listen(engine, "before_cursor_execute", begin)
+    event.listen(engine, "after_cursor_execute", finish)
+    event.listen(engine, "handle_error", fail)

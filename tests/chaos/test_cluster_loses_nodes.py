@@ -1,0 +1,156 @@
+"""A cluster of three RabbitMQ nodes loses each in turn: no command is lost, none has effect twice."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bus_schema.codes import Code
+from config.settings import FleetSettings
+from mindbus import BusUnavailable, Client
+from mindbus.errors import NoReply, ReplyError, Unroutable
+from mindbus.testing.wait import until
+from tests.chaos.bookkeeping import AuditWorker, Book, BookingWorker
+from tests.chaos.ledger import Entries
+from tests.fleets import fleet_of
+from tests.rabbit_cluster import ClusterNode, RabbitCluster, rabbit_cluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.rabbit]
+
+_AT_ONCE = 20
+_DONE_WITHIN_S = 180.0
+_WORKERS = ("booking", "audit")
+
+
+class Orders:
+    """Commands, each sent under its own id until it is answered."""
+
+    def __init__(self, bus: Client) -> None:
+        self._bus = bus
+        self.answered: list[str] = []
+        self.failure: BaseException | None = None
+        self._is_over = asyncio.Event()
+
+    async def flow(self, wanted: int) -> None:
+        """Send until there are enough and the faults are over."""
+
+        async def send_some(sender: int) -> None:
+            number = 0
+            while not self._is_over.is_set() or len(self.answered) < wanted:
+                number += 1
+                await self._send(f"order_{sender}_{number}")
+
+        await asyncio.gather(*(send_some(sender) for sender in range(_AT_ONCE)))
+
+    def end(self) -> None:
+        self._is_over.set()
+
+    async def _send(self, entry: str) -> None:
+        try:
+            await self._send_until_answered(entry)
+        except Exception as error:
+            self.failure = error
+            raise
+
+    async def _send_until_answered(self, entry: str) -> None:
+        while True:
+            try:
+                await self._bus.request(Book(entry=entry), message_id=f"msg_{entry}", timeout_s=10)
+            except (BusUnavailable, NoReply, Unroutable):
+                continue
+            except ReplyError as error:
+                # An earlier copy may have come too late, while this one is carried out.
+                if error.retryable or error.code is Code.EXPIRED:
+                    continue
+                raise
+            self.answered.append(entry)
+            return
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[RabbitCluster]:
+    async with rabbit_cluster(tmp_path / "cluster") as found:
+        yield found
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("wanted", [1_000, pytest.param(20_000, marks=pytest.mark.proof)])
+async def test_a_node_killed_one_frozen_one_without_its_disk(
+    cluster: RabbitCluster, tmp_path: Path, wanted: int
+) -> None:
+    settings = FleetSettings(
+        amqp_url=f"{cluster.amqp_url}?heartbeat=4", data_dir=tmp_path / "data", retry_rungs="50ms,300ms,1s"
+    )
+    async with fleet_of(BookingWorker, AuditWorker, settings=settings) as fleet:
+        orders = Orders(fleet.bus)
+        flowing = asyncio.create_task(orders.flow(wanted))
+        try:
+            await _goes_on(orders)
+            await _kill(cluster, orders)
+            await _freeze(cluster, orders)
+            await _empty(cluster, orders)
+        finally:
+            orders.end()
+        await flowing
+
+        booked, audited = (Entries(name, settings.database_of(name), "SELECT entry FROM entries") for name in _WORKERS)
+        once = dict.fromkeys(orders.answered, 1)
+        await until(lambda: len(audited.count()) == len(once), _DONE_WITHIN_S, "all events have arrived")
+        assert booked.count() == Counter(once)
+        assert audited.count() == Counter(once)
+
+
+async def _kill(cluster: RabbitCluster, orders: Orders) -> None:
+    """End the first node; commands are answered without it and after it has come back."""
+    first = cluster.nodes[0]
+    await first.kill()
+    await _goes_on(orders)
+    first.launch()
+    await first.ready()
+    await _has(cluster, first, is_there=True)
+    await _goes_on(orders)
+
+
+async def _freeze(cluster: RabbitCluster, orders: Orders) -> None:
+    """Let the second node stand still, then restart it, as who looks after it would.
+
+    One that goes on by itself after the others have given it up may not find back to them.
+    """
+    second = cluster.nodes[1]
+    second.freeze()
+    await _has(cluster, second, is_there=False)
+    await _goes_on(orders)
+    await second.kill()
+    second.launch()
+    await second.ready()
+    await _has(cluster, second, is_there=True)
+    await _goes_on(orders)
+
+
+async def _empty(cluster: RabbitCluster, orders: Orders) -> None:
+    """Replace the third node by one with an empty disk."""
+    first, _, third = cluster.nodes
+    await third.kill()
+    await first.ctl("forget_cluster_node", third.name)
+    third.lose_disk()
+    third.launch()
+    await third.ready()
+    await _goes_on(orders)
+
+
+async def _goes_on(orders: Orders, more: int = 100) -> None:
+    """Wait until so many more commands have been answered."""
+    goal = len(orders.answered) + more
+    await until(lambda: len(orders.answered) >= goal or orders.failure, _DONE_WITHIN_S, "commands are answered")
+    assert orders.failure is None
+
+
+async def _has(cluster: RabbitCluster, node: ClusterNode, *, is_there: bool) -> None:
+    """Wait until the others have noticed."""
+
+    async def is_noticed() -> bool:
+        return (node.name in await cluster.running()) is is_there
+
+    await until(is_noticed, _DONE_WITHIN_S, f"{node.name} is {'back' if is_there else 'given up'}")
