@@ -72,12 +72,17 @@ def lock_file(file: Path) -> int | None:
     return lock
 
 
+def private(path: str | Path, flags: int) -> int:
+    """Opener of a new file with mode 0600."""
+    return os.open(path, flags, 0o600)
+
+
 class Disk:
-    """Each method is atomic, and durable when it returns; `remove` is atomic only."""
+    """Files of this user alone. Each method is atomic, and durable when it returns; `remove` is atomic only."""
 
     def make_folder(self, path: Path) -> None:
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in missing:
             _sync_folder(folder.parent)
 
@@ -91,7 +96,7 @@ class Disk:
 
     def save(self, path: Path, content: bytes) -> None:
         part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
-        with part.open("wb") as file:
+        with open(part, "wb", opener=private) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

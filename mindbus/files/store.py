@@ -1,5 +1,6 @@
 """The file store behind artifacts, reached through fsspec: a folder of this machine or a bucket."""
 
+import os
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
@@ -84,11 +85,14 @@ class FolderFiles:
     def put(self, key: str, content: bytes) -> None:
         path = self._new_path(key)
         part = Path(f"{path}.{secrets.token_hex(8)}.part")
-        part.write_bytes(content)
+        with open(part, "xb", opener=self._open_new) as file:
+            file.write(content)
         part.replace(path)
 
     def upload(self, key: str, source: Path, progress: Callable[[int], None] | None = None) -> None:
-        self.fs.put_file(str(source), self._new_path(key))
+        path = self._new_path(key)
+        open(path, "wb", opener=self._open_new).close()
+        self.fs.put_file(str(source), path)
         if progress is not None:
             progress(self.size_bytes(key))
 
@@ -98,6 +102,10 @@ class FolderFiles:
     def delete(self, key: str) -> None:
         with suppress(FileNotFoundError):
             self.fs.rm_file(self._path(key))
+
+    def _open_new(self, path: str, flags: int) -> int:
+        """Opener of a new file for those alone who may enter the store, whatever this process's umask is."""
+        return os.open(path, flags, os.stat(self.root).st_mode & 0o666)
 
     def _path(self, key: str) -> str:
         return f"{self.root}/{validate_key(key)}"

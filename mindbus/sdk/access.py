@@ -173,6 +173,8 @@ class FolderAccess(DirectAccess):
             return
         # It may have waited longer than storage leaves alone what is staged.
         os.utime(place)
+        if place == source and (mode := self._root.stat().st_mode & 0o666) != 0o600:
+            place.chmod(mode)
         if place != staged and not _move(place, staged):
             super()._stage(entry, place, progress)
 

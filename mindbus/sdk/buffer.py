@@ -1,5 +1,6 @@
 """The durable local buffer: an artifact is on this machine's disk before storage is asked to register it."""
 
+import os
 import secrets
 import threading
 from collections.abc import Callable
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mindbus.bus.telemetry import Metric, series
-from mindbus.files.disk import BackgroundSha256, Disk, WriteBehindFile
+from mindbus.files.disk import BackgroundSha256, Disk, WriteBehindFile, private
 from mindbus.logs import logger
 from mindbus.sdk.buffer_folder import FAILED, BufferEntry, BufferFolder, bytes_path
 from mindbus.sdk.errors import BufferClosed, BufferFull
@@ -199,7 +200,7 @@ class BufferWriter:
 
     def __init__(self, buffer: Buffer, folder: BufferFolder, part: Path, disk: Disk) -> None:
         self._buffer, self._folder, self._part, self._disk = buffer, folder, part, disk
-        self._file = part.open("wb")
+        self._file = os.fdopen(private(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb")
         self._writeback = WriteBehindFile(self._file)
         self._digest = BackgroundSha256()
         self._is_over = False

@@ -73,6 +73,36 @@ async def test_while_storage_is_asked_the_bytes_lie_in_staging_alone(bench: Benc
     assert bench.waiting() == []
 
 
+@pytest.mark.parametrize(("folder", "file"), [(0o700, 0o600), (0o750, 0o640)])
+@pytest.mark.parametrize("moves", [True, False])
+async def test_staged_bytes_are_for_those_alone_who_may_enter_the_store(
+    bench: Bench, moves: bool, folder: int, file: int
+) -> None:
+    bench.moves = moves
+    (bench.folder / "artifacts").chmod(folder)
+    modes: list[int] = []
+
+    class Looking(FakeStorage):
+        async def register(self, manifest: Manifest) -> Registration:
+            modes.extend(path.stat().st_mode & 0o777 for path in staged(bench))
+            return await super().register(manifest)
+
+    bench.storage = Looking(bench.files)
+    before = os.umask(0)
+    try:
+        async with bench.artifacts() as artifacts:
+            await artifacts.put(CONTENT, artifact_type="draft", trace=TRACE)
+            bench.storage.is_away = True
+            await artifacts.put(b"Later.", artifact_type="draft", trace=TRACE)
+    finally:
+        os.umask(before)
+
+    assert set(modes) == {file}
+    assert {path.stat().st_mode & 0o777 for path in bench.buffer.rglob("*.json")} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in buffered(bench)} <= {0o600, file}
+    assert {path.stat().st_mode & 0o777 for path in bench.buffer.rglob("*") if path.is_dir()} == {0o700}
+
+
 async def test_what_has_to_wait_does_so_where_nobody_sweeps(bench: Bench) -> None:
     bench.storage.is_away = True
 
