@@ -4,9 +4,10 @@ import hashlib
 from datetime import UTC, datetime
 from typing import Any
 
-from agents.creative.assignment import Assignment, Input, read_material
+from agents.creative.assignment import Assignment, Input
 from bus_schema.artifacts import Manifest
 from bus_schema.process import ExecuteStep, NamedInput
+from mindbus.sdk.role import StepInput
 
 BRIEF = "Трамвай №12 вышел на линию 3 мая 1931 года. Напишите статью о нём.\n"
 
@@ -29,8 +30,7 @@ def a_manifest(content: bytes = BRIEF.encode(), **changes: Any) -> Manifest:
 
 
 def an_input(text: str = BRIEF, name: str = "brief", **changes: Any) -> Input:
-    manifest = a_manifest(text.encode(), **changes)
-    return Input(name, manifest, read_material(name, manifest, text.encode()))
+    return Input.of(StepInput(name, a_manifest(text.encode(), **changes), text.encode()))
 
 
 def an_order(*inputs: NamedInput, **changes: Any) -> ExecuteStep:

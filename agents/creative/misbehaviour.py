@@ -22,6 +22,11 @@ class ModelMisbehaviour(AnswerMisfit):
         super().__init__(detail, text)
         self.kind = kind
 
+    @property
+    def retryable(self) -> bool:
+        """True: another attempt may be a result."""
+        return True
+
     def __str__(self) -> str:
         quote = f": “{excerpt(self.text, 160)}”" if self.text.strip() else ""
         return f"the model {self.detail}{quote}; try another model, or change the instructions of the step"

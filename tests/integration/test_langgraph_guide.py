@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from mindbus.settings import Settings
 from mindbus.testing.wait import eventually
 from tests.command_line import Shell, require_rabbitmq
 from tests.newcomer import ROOT, files_of
+from tests.third_party import install
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.timeout(240)]
 
@@ -32,9 +34,10 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """A fleet for the worker of the guide, which stands in a folder of its own."""
     require_rabbitmq()
     folder = tmp_path_factory.mktemp("graph")
-    fleet = Shell(folder / "data")
+    points = tomllib.loads(GUIDE["pyproject.toml"])["project"]["entry-points"]["mindbus.workers"]
+    fleet = Shell(folder / "data", python_path=(install(folder, "chronicler", GUIDE["chronicler.py"], **points),))
     try:
-        fleet.ok("up", "-d", "--workers", "storage,glm", spawned=True)
+        fleet.ok("up", "-d", "--workers", "storage,glm,orchestrator,chronicler", spawned=True)
         yield fleet
     finally:
         fleet.ok("down")
@@ -93,6 +96,24 @@ def test_a_killed_worker_goes_on_after_the_last_step(shell: Shell, tmp_path: Pat
     assert asking.returncode == 0, complaint.decode()
     assert "Release notes. Changes of version 2: a faster search." in said.decode()
     assert printed(tmp_path) == ["gather", "draft", "draft"], "the first step is done once"
+
+
+def test_a_graph_is_a_role_of_a_card(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "years.yaml").write_text(GUIDE["years.yaml"], encoding="utf-8")
+    (tmp_path / "history.md").write_text("# Trams\n\n1931: the first line.\nMuch later\n1968: the last.\n")
+    (tmp_path / "wrong.yaml").write_text(GUIDE["years.yaml"].replace("produces: chronicle", "produces: draft"))
+
+    roles = {each["role"]: each for each in shell.json("roles", "ls", spawned=True)}
+    wrong = shell.spawn("card", "check", str(tmp_path / "wrong.yaml"))
+    given = ("--input", str(tmp_path / "history.md"))
+    run = shell.json("process", "run", str(tmp_path / "years.yaml"), *given, spawned=True)
+
+    assert roles["chronicler"] == {"role": "chronicler", "produces": ["chronicle"], "from": "worker"}
+    assert "wrong.yaml:6: steps[0].produces: chronicler makes chronicle, not draft" in wrong.stderr
+    assert run["status"] == "completed"
+    made = shell.json("artifacts", "show", run["result"]["artifact_id"])
+    assert (made["artifact_type"], made["owner"]) == ("chronicle", "agent.chronicler")
+    assert shell.ok("artifacts", "get", made["id"]) == "- 1931: the first line.\n- 1968: the last.\n"
 
 
 def test_what_a_graph_remembers_is_found_by_meaning(shell: Shell, tmp_path: Path) -> None:

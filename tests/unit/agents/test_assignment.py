@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from agents.configuration.prompts import shipped_role
-from agents.creative.assignment import InputEmpty, InputNotText, InputTooLarge, read_material
 from agents.models import prompt
 from agents.models.prompt import Material, Step
+from mindbus.sdk.role import InputEmpty, InputNotText, StepInput
 from tests.assignments import BRIEF, a_manifest, an_assignment, an_input
 
 ATTACK = """\
@@ -79,30 +79,25 @@ def test_the_language_is_that_of_the_brief(text: str, language: str) -> None:
 def test_text_in_another_charset_is_read_where_its_type_says_so() -> None:
     manifest = a_manifest(content_type="text/plain; charset=windows-1251")
 
-    assert read_material("brief", manifest, "Привет".encode("cp1251")).text == "Привет"
+    assert StepInput("brief", manifest, "Привет".encode("cp1251")).text() == "Привет"
 
 
 def test_line_ends_and_a_byte_order_mark_are_no_part_of_the_text() -> None:
-    assert read_material("brief", a_manifest(), b"\xef\xbb\xbfone\r\ntwo").text == "one\ntwo"
+    assert StepInput("brief", a_manifest(), b"\xef\xbb\xbfone\r\ntwo").text() == "one\ntwo"
 
 
 @pytest.mark.parametrize("content", [b"", b" \n\t\n", b"\xef\xbb\xbf"])
 def test_an_empty_input_is_refused(content: bytes) -> None:
     with pytest.raises(InputEmpty, match=r"input 'brief' \(art_brief, text/markdown\): There is nothing in it"):
-        read_material("brief", a_manifest(), content)
+        StepInput("brief", a_manifest(), content).text()
 
 
 @pytest.mark.parametrize("content", [b"\x89PNG\r\n\x1a\n\x00\x00", b"abc\x00def", "Привет".encode("cp1251")])
 def test_a_binary_or_undecodable_input_is_refused(content: bytes) -> None:
     with pytest.raises(InputNotText, match="It is not text"):
-        read_material("brief", a_manifest(), content)
+        StepInput("brief", a_manifest(), content).text()
 
 
 def test_an_unknown_charset_is_refused() -> None:
     with pytest.raises(InputNotText, match="klingon"):
-        read_material("brief", a_manifest(content_type="text/plain; charset=klingon"), b"text")
-
-
-def test_an_input_that_no_model_could_read_is_refused() -> None:
-    with pytest.raises(InputTooLarge, match="1048577 bytes"):
-        read_material("brief", a_manifest(), b"a" * (1024 * 1024 + 1))
+        StepInput("brief", a_manifest(content_type="text/plain; charset=klingon"), b"text").text()

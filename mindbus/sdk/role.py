@@ -1,0 +1,203 @@
+"""Workers that play a role in runs: the base class, and the step that one is given."""
+
+import asyncio
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from email.message import Message as MimeMessage
+
+from bus_schema.artifacts import AIContext, Manifest
+from bus_schema.process import (
+    ExecuteStep,
+    NamedInput,
+    StepBegun,
+    StepCompleted,
+    StepEvent,
+    StepFailed,
+    StepPendingStorage,
+)
+from mindbus.bus.context import MessageContext
+from mindbus.bus.handlers import on_command
+from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.errors import BusUnavailable, Ending, MindBusError, PermanentFailure, Rejected, TemporaryFailure
+from mindbus.logs import logger
+from mindbus.sdk.artifacts import open_artifacts
+from mindbus.sdk.errors import BufferFull
+from mindbus.sdk.requests import in_id_scope
+from mindbus.sdk.steps import StepArtifacts
+from mindbus.tasks import running
+
+# Far beyond what any model here reads at once, far below what would hurt this process.
+_LARGEST_INPUT_BYTES = 1024 * 1024
+# Whoever is done sooner need not tell that they have begun.
+_TOLD_AFTER_S = 1.0
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
+
+
+class UnusableInput(Rejected, ValueError):
+    """A role cannot work with this input, however often it tries."""
+
+    def __init__(self, name: str, manifest: Manifest, detail: str = "") -> None:
+        about = f"input {name!r} ({manifest.id}, {manifest.content_type})"
+        super().__init__(message=f"{about}: {type(self).__doc__}{detail and f' ({detail})'}")
+
+
+class InputEmpty(UnusableInput):
+    """There is nothing in it; give it some text."""
+
+
+class InputNotText(UnusableInput):
+    """It is not text; give text in UTF-8, or name its charset in the content type."""
+
+
+@dataclass(frozen=True)
+class StepInput:
+    """An artifact that the card gave to a step under a name."""
+
+    name: str
+    manifest: Manifest
+    content: bytes
+
+    def text(self) -> str:
+        """The content as text, with line feeds. Raises UnusableInput."""
+        try:
+            text = self.content.decode(_charset_of(self.manifest.content_type))
+        except (UnicodeDecodeError, LookupError) as error:
+            raise InputNotText(self.name, self.manifest, str(error)) from error
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        if _CONTROL.search(text):
+            raise InputNotText(self.name, self.manifest, "it has control characters")
+        if not text.strip("\ufeff \t\n\f"):
+            raise InputEmpty(self.name, self.manifest)
+        return text
+
+
+@dataclass(frozen=True)
+class StepWork:
+    """One attempt of a step: the order and its inputs; the work is cancelled after `limit_s` of `limit`."""
+
+    order: ExecuteStep
+    inputs: Sequence[StepInput]
+    attempt_id: str
+    limit: asyncio.Timeout
+    limit_s: float
+
+
+@dataclass(frozen=True)
+class RoleOutput:
+    """Content of the artifact that a step makes."""
+
+    content: bytes
+    content_type: str = "text/markdown"
+    context: AIContext = field(default_factory=AIContext)
+
+
+class RoleWorker(Worker, ABC):
+    """A worker that makes artifacts of the types it `produces` of the steps of cards, in its method `make`.
+
+    An attempt has one artifact, however often it is delivered: one that has been made is not made again. `make` is
+    cancelled at the step's limit, which stands still while storage is away.
+    """
+
+    attempts = 4
+    # A step may call a slow model many times.
+    time_limit_s = 3600
+
+    def __init__(self, context: WorkerContext) -> None:
+        self.bus = context.bus.acting_as(self.identity, service=self.name)
+        self.settings, self.clock = context.settings, context.clock
+        self.artifacts = open_artifacts(self.bus, context.settings, context.clock)
+
+    @abstractmethod
+    async def make(self, work: StepWork) -> RoleOutput:
+        """The output of a step.
+
+        After a TemporaryFailure it is called again; Rejected and PermanentFailure fail the step with what they say.
+        """
+
+    @property
+    def identity(self) -> str:
+        """Identity of an agent, not of a service."""
+        return f"agent.{self.name}"
+
+    async def start(self) -> None:
+        """Register what an earlier instance left in the buffer."""
+        await self.artifacts.start()
+
+    async def stop(self) -> None:
+        await self.artifacts.stop()
+
+    @on_command
+    async def execute(
+        self, order: ExecuteStep, context: MessageContext
+    ) -> StepCompleted | StepPendingStorage | StepFailed:
+        """Work until there is an artifact, or a reason why not; the orchestrator decides about another attempt."""
+        left_s = (context.on_own_clock(order.deadline) - self.clock()).total_seconds()
+        limit_s = min(left_s, order.timeout_s or left_s)
+        try:
+            async with asyncio.timeout(limit_s) as limit, running(self._tell_of_work(order), "tell of work"):
+                return await self.complete(StepArtifacts(self.artifacts, order, limit), limit_s)
+        except TimeoutError:
+            return _failed(order, _late(order), retryable=True)
+        except BufferFull as error:
+            return _failed(order, str(error), retryable=True)
+        except (TemporaryFailure, OSError) as error:
+            return self._later(order, context, error)
+        except MindBusError as error:
+            if error.ending is Ending.RETRY:
+                raise
+            return _failed(order, str(error), retryable=error.retryable and not isinstance(error, PermanentFailure))
+
+    async def complete(self, hands: StepArtifacts, limit_s: float) -> StepCompleted | StepPendingStorage:
+        """Make the attempt's artifact, unless it has been made."""
+        # Asked before anything else: a model answers differently each time, but an attempt has one artifact.
+        found = await hands.find()
+        if found.made is not None:
+            return hands.ending(found.made)
+        await self.artifacts.wait_for_room()
+        manifests = [found.require(each.artifact.artifact_id) for each in hands.order.inputs]
+        inputs = await asyncio.gather(
+            *(_read(hands, *each) for each in zip(hands.order.inputs, manifests, strict=True))
+        )
+        assert hands.limit is not None
+        made = await self.make(StepWork(hands.order, inputs, hands.artifact_id, hands.limit, limit_s))
+        return hands.ending(await hands.put(made.content, made.content_type, made.context))
+
+    async def tell(self, order: ExecuteStep, event: StepEvent, scope: str | None = None) -> None:
+        """Publish an event about the work on a step, of one id in a `scope`; while the bus is away, nobody is told."""
+        try:
+            await in_id_scope(scope, lambda: self.bus.publish(event, trace=order.run_id, step=order.step_id))
+        except BusUnavailable as error:
+            logger().warning("event not told", role=self.name, event_type=event.wire.type, reason=str(error))
+
+    async def _tell_of_work(self, order: ExecuteStep) -> None:
+        await asyncio.sleep(_TOLD_AFTER_S)
+        await self.tell(order, StepBegun(run_id=order.run_id, step_id=order.step_id, attempt=order.attempt))
+
+    def _later(self, order: ExecuteStep, context: MessageContext, error: Exception) -> StepFailed:
+        """Keep the attempt, whose work so far is paid for; the last time, leave it to the orchestrator."""
+        if context.attempt < self.attempts:
+            raise TemporaryFailure(str(error), getattr(error, "delay", None)) from error
+        return _failed(order, str(error), retryable=True)
+
+
+async def _read(hands: StepArtifacts, given: NamedInput, manifest: Manifest) -> StepInput:
+    return StepInput(given.name, manifest, await hands.read(manifest, _LARGEST_INPUT_BYTES))
+
+
+def _failed(order: ExecuteStep, reason: str, *, retryable: bool) -> StepFailed:
+    return StepFailed(
+        run_id=order.run_id, step_id=order.step_id, attempt=order.attempt, retryable=retryable, reason=reason
+    )
+
+
+def _late(order: ExecuteStep) -> str:
+    return f"no result within {order.timeout_s:g} s of work" if order.timeout_s else "its deadline has passed"
+
+
+def _charset_of(content_type: str) -> str:
+    header = MimeMessage()
+    header["Content-Type"] = content_type
+    charset = str(header.get_content_charset("utf-8"))
+    return "utf-8-sig" if charset in ("utf-8", "utf8", "us-ascii") else charset
