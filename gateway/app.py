@@ -2,7 +2,6 @@
 
 import warnings
 from datetime import timedelta
-from typing import Any
 
 from fastapi import FastAPI, Request, Security
 from fastapi.exceptions import RequestValidationError
@@ -21,14 +20,17 @@ from gateway.api import (
     dialogues,
     episodes,
     fleet,
+    histories,
     memory,
     model_calls,
     runs,
     sim,
     tasks,
     timeline,
+    users,
     webhooks,
 )
+from gateway.api_description import DescribedApp, operation_id
 from gateway.backend import Backend
 from gateway.event_streams import EventStreams
 from gateway.fleet_metrics import FleetMetrics
@@ -59,26 +61,15 @@ _RESOURCES = (
     sim,
     tasks,
     commands,
+    users,
+    histories,
     webhooks,
 )
 
 
-class _DescribedApp(FastAPI):
-    """Problems have a content type of their own; FastAPI describes all that has a model as `application/json`."""
-
-    def openapi(self) -> dict[str, Any]:
-        if self.openapi_schema is None:
-            paths = super().openapi()["paths"].values()
-            for response in (each for path in paths for way in path.values() for each in way["responses"].values()):
-                content = response.get("content", {})
-                if content.get("application/json", {}).get("schema") == {"$ref": "#/components/schemas/Problem"}:
-                    content["application/problem+json"] = content.pop("application/json")
-        return super().openapi()
-
-
-def create_app(backend: Backend, keys: AccessKeys, streams: EventStreams) -> FastAPI:
-    """The API of one gateway; a web UI can be mounted on it."""
-    app = _DescribedApp(
+def describe() -> DescribedApp:
+    """The API without a gateway behind it, for its description."""
+    app = DescribedApp(
         title="MindBus",
         version=__version__,
         description=_DESCRIPTION,
@@ -86,7 +77,19 @@ def create_app(backend: Backend, keys: AccessKeys, streams: EventStreams) -> Fas
         # FastAPI's own documentation pages load scripts from other hosts.
         docs_url=None,
         redoc_url=None,
+        generate_unique_id_function=operation_id,
     )
+    bearer = Security(HTTPBearer(auto_error=False, description="The token of the gateway, if it has one."))
+    for resource in _RESOURCES:
+        app.include_router(
+            resource.router, prefix="/api", dependencies=[bearer], responses={422: _PROBLEM, "default": _PROBLEM}
+        )
+    return app
+
+
+def create_app(backend: Backend, keys: AccessKeys, streams: EventStreams) -> FastAPI:
+    """The API of one gateway; a web UI can be mounted on it."""
+    app = describe()
     app.state.backend, app.state.streams = backend, streams
     app.state.fleet_metrics = FleetMetrics(backend)
     throttle = Throttle(backend.clock)
@@ -100,11 +103,6 @@ def create_app(backend: Backend, keys: AccessKeys, streams: EventStreams) -> Fas
     app.include_router(login_routes(keys, throttle, has_provider=has_provider))
     if has_provider:
         app.include_router(openid_routes(backend.settings, keys, backend.clock))
-    bearer = Security(HTTPBearer(auto_error=False, description="The token of the gateway, if it has one."))
-    for resource in _RESOURCES:
-        app.include_router(
-            resource.router, prefix="/api", dependencies=[bearer], responses={422: _PROBLEM, "default": _PROBLEM}
-        )
     app.include_router(signed_files.router)
     app.include_router(fleet_metrics.router)
     app.mount(OPENAI, create_openai_app(backend, streams))

@@ -4,23 +4,27 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Depends, Form, Header, Query, Request, UploadFile
 from fastapi.responses import Response
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from bus_schema.artifacts import ArtifactId, ArtifactType, Manifest, StepId, TraceId
+from bus_schema.artifacts import AIContext, ArtifactId, ArtifactType, Manifest, StepId, TraceId, Visibility
 from bus_schema.identities import Identity
+from bus_schema.ids import derived
 from bus_schema.replies import Code
-from bus_schema.storage import GetLineage, GetVersions, Lineage, ManifestPage, SearchArtifacts, Versions
-from gateway.backend import Backend, BackendDependency
+from bus_schema.storage import GetArtifact, GetLineage, GetVersions, Lineage, ManifestPage, SearchArtifacts, Versions
+from bus_schema.uploads import FoundManifest
+from gateway.backend import Backend, BackendDependency, IdempotencyKey
 from gateway.event_streams import ChunkedResponse
 from gateway.problems import problem_response
 from mindbus.errors import Rejected
 from mindbus.files.keys import content_type_of, file_name
+from mindbus.sdk.errors import StorageAway
 from mindbus.sdk.preview import MOST_BYTES, Preview, preview
-from mindbus.sdk.transfers import ReadOptions
+from mindbus.sdk.transfers import PutOptions, ReadOptions, guess_content_type
 
 _RANGE = re.compile(r"bytes=(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})", re.IGNORECASE)
 
@@ -65,6 +69,7 @@ def parse_range(header: str | None, size_bytes: int) -> RequestedRange | None:
 
 router = APIRouter(tags=["artifacts"])
 
+_ANY_BYTES = "application/octet-stream"
 _SAFE = {"Content-Security-Policy": "default-src 'none'; sandbox", "Cache-Control": "private, no-cache"}
 WithinTrace = Annotated[TraceId | None, Query()]
 
@@ -91,6 +96,17 @@ class RangeHeaders(BaseModel):
     if_none_match: str | None = None
 
 
+@dataclass(frozen=True)
+class ArtifactForm:
+    """Fields of an artifact beside its file."""
+
+    type: Annotated[ArtifactType, Form(examples=["note"])]
+    trace: Annotated[TraceId, Form(description="What it belongs to.", examples=["conv_anna"])]
+    visibility: Annotated[Visibility, Form()] = "trace"
+    supersedes: Annotated[ArtifactId | None, Form(description="The version before this one.")] = None
+    made_from: Annotated[list[ArtifactId] | None, Form(max_length=100)] = None
+
+
 @router.get("/artifacts")
 async def artifacts(search: Annotated[ArtifactSearch, Query()], backend: BackendDependency) -> ManifestPage:
     """Manifests in the order of their registration."""
@@ -99,10 +115,39 @@ async def artifacts(search: Annotated[ArtifactSearch, Query()], backend: Backend
     return await backend.bus.request(query, trace=search.trace)
 
 
+@router.post("/artifacts", status_code=201)
+async def put(
+    file: UploadFile,
+    about: Annotated[ArtifactForm, Depends()],
+    backend: BackendDependency,
+    key: IdempotencyKey = None,
+) -> Manifest:
+    """Register a file as an artifact; larger ones than a request may be go to an address of `request_upload`."""
+    options: PutOptions = {
+        "artifact_type": about.type,
+        "trace": about.trace,
+        "content_type": _content_type_of(file),
+        "visibility": about.visibility,
+        "context": AIContext(input_artifacts=tuple(about.made_from)) if about.made_from else None,
+    }
+    if about.supersedes is not None:
+        options["supersedes"] = (await backend.artifacts.manifest(about.supersedes, trace=about.trace)).ref
+    if key is not None:
+        options["artifact_id"] = f"art_{derived(backend.bus.owner, 'artifact', key).replace('-', '')}"
+    async with backend.own_artifacts() as artifacts:
+        made = await artifacts.put(file.file, **options)
+    if made.is_pending:
+        raise StorageAway
+    return await backend.artifacts.manifest(made.manifest.id, trace=about.trace)
+
+
 @router.get("/artifacts/{artifact_id}")
-async def manifest(artifact_id: ArtifactId, backend: BackendDependency, trace: WithinTrace = None) -> Manifest:
-    """The manifest of an artifact."""
-    return await backend.artifacts.manifest(artifact_id, trace=trace)
+async def manifest(
+    artifact_id: ArtifactId, backend: BackendDependency, trace: WithinTrace = None, presigned: bool = False
+) -> FoundManifest:
+    """The manifest of an artifact; `presigned` with an address to read the bytes from without a token."""
+    found = await backend.bus.request(GetArtifact(artifact_id=artifact_id, presigned=presigned), trace=trace)
+    return found.model_copy(update={"packed": None})
 
 
 @router.get("/artifacts/{artifact_id}/versions")
@@ -170,6 +215,11 @@ async def artifact_preview(backend: Backend, artifact_id: str, lines: int, trace
     """Preview of the first `lines` lines. Raises ArtifactNotFound, ArtifactUnreadable, StorageAway."""
     async with backend.artifacts.open(artifact_id, trace=trace, length=MOST_BYTES) as reader:
         return preview(reader.manifest, b"".join([chunk async for chunk in reader]), lines)
+
+
+def _content_type_of(file: UploadFile) -> str:
+    said = file.content_type or _ANY_BYTES
+    return guess_content_type(Path(file.filename or "")) if said == _ANY_BYTES else said
 
 
 def _headers(stored: Manifest, tag: str) -> dict[str, str]:

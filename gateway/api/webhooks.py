@@ -28,7 +28,6 @@ router = APIRouter(tags=["webhooks"])
 EVENTS: Kind = "events"
 _SECRET = "whsec_"  # the mark of such a secret, not one
 _PAGE = 50
-_EXAMPLE: dict[str, Any] = {"url": "https://hooks.example.org/mindbus", "topics": ["process"]}
 
 WebhookId = Annotated[str, Path(pattern=r"^hook_[A-Za-z0-9_-]{1,64}$")]
 
@@ -36,7 +35,7 @@ WebhookId = Annotated[str, Path(pattern=r"^hook_[A-Za-z0-9_-]{1,64}$")]
 class NewWebhook(BaseModel):
     """Address that events are sent to, of some topics or of all."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_EXAMPLE]})
+    model_config = ConfigDict(extra="forbid")
     url: str = Field(max_length=2000, pattern=r"^https?://")
     topics: list[Topic] = Field(default=[], max_length=20)
 
