@@ -167,7 +167,7 @@ ACCESS: Mapping[str, Access] = {
     "storage.set_trace_members": Access(("orchestrator", "dialogue")),
     "storage.settle_reminders": _TASKS,
     "storage.stats": _OPERATORS,
-    "subagent.cancel_task": Access(("dialogue",)),
+    "subagent.cancel_task": Access(("dialogue", "gateway")),
     "subagent.execute_task": Access(("dialogue",), "chat_id"),
     "swm.acquire_lock": _EVERYBODY,
     "swm.drop_kem": _EVERYBODY,
@@ -198,7 +198,7 @@ def access_to(command: type[Command]) -> Access:  # type: ignore[type-arg]  # of
     return ACCESS.get(f"{domain}.{action}", _OPERATORS if is_ours else _EVERYBODY)
 
 
-_ORCHESTRATOR, _DIALOGUE, _SUBAGENTS = ("orchestrator",), ("dialogue",), ("dialogue", "subagent-")
+_ORCHESTRATOR, _DIALOGUE, _SUBAGENTS = ("orchestrator",), ("dialogue",), ("dialogue", "gateway", "subagent-")
 
 # By topic, or topic and name, the workers that alone publish such events; a name that ends with `-` is a prefix. Others
 # are for everybody with a worker of their own: what agents have found or want to say, and the ends of steps, which

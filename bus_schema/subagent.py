@@ -92,10 +92,11 @@ class SubagentToolResult(SubagentEvent, topic="subagent", name="subagent_tool_re
 
 
 class SubagentCompletion(SubagentEvent, topic="subagent", name="subagent_completion"):
-    """The sub-agent has answered, or has failed (`is_error`)."""
+    """The sub-agent has answered, or has failed (`is_error`); an answer too long is whole at `ref`."""
 
     response: str = Field(max_length=MAX_SHOWN_CHARS)
     is_error: bool = False
+    ref: ArtifactRef | None = Field(default=None, exclude_if=lambda ref: ref is None)
 
 
 class SubagentTool(SubagentEvent, topic="subagent", name="subagent_tool"):

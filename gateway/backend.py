@@ -62,6 +62,11 @@ class Backend:
         self._look_as(OWNER)
 
     @property
+    def own_bus(self) -> Client:
+        """The bus as the gateway itself."""
+        return self._connection
+
+    @property
     def events(self) -> EventFeed:
         """All events, for what is only told to operators."""
         return self._events

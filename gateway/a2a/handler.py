@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from datetime import timedelta
 from typing import Any
 
 from a2a.server.context import ServerCallContext
@@ -30,13 +29,14 @@ from a2a.utils.errors import InvalidParamsError, TaskNotFoundError, UnsupportedO
 from google.protobuf.json_format import MessageToDict
 
 from bus_schema.dialogue import conversation_trace
-from bus_schema.subagent import ExecuteTask, service_of
 from config.shipped import shipped_names, subagent_names
 from gateway.a2a.cards import DIALOGUE, extended_card
-from gateway.a2a.dialogue_tasks import MESSAGE, DialogueTasks
+from gateway.a2a.delegation_tasks import DelegationTasks
+from gateway.a2a.dialogue_tasks import DialogueTasks
 from gateway.a2a.push_configs import PushConfigs
 from gateway.a2a.run_tasks import RUN, RunTasks
-from gateway.a2a.wire import OVER, answering, id_for, message_of, streaming, texts_of
+from gateway.a2a.tasks import tasks_of
+from gateway.a2a.wire import OVER, answering, streaming
 from gateway.backend import Backend
 
 StreamedEvent = Message | Task | TaskStatusUpdateEvent | TaskArtifactUpdateEvent
@@ -53,7 +53,7 @@ class A2AHandler(RequestHandler):
     @validate_request_params
     @answering
     async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> Task:
-        return await _tasks_of(params.id, context).get(params.id)
+        return await tasks_of(_backend(context), params.id).get(params.id)
 
     @validate_request_params
     @answering
@@ -70,23 +70,21 @@ class A2AHandler(RequestHandler):
     @validate_request_params
     @answering
     async def on_cancel_task(self, params: CancelTaskRequest, context: ServerCallContext) -> Task:
-        return await _tasks_of(params.id, context).cancel(params.id)
+        return await tasks_of(_backend(context), params.id).cancel(params.id)
 
     @validate_request_params
     @answering
     async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Task | Message:
         """Start or continue a task, and wait for its end or its question, unless the client does not want to."""
         backend, message = _backend(context), params.message
-        skill, _, name = _skill_of(params).partition("/")
-        if skill == "subagent" and not message.task_id:
-            return await _ask_subagent(backend, name, message)
+        skill = _skill_of(params)
         waits = not params.configuration.return_immediately
         if skill == DIALOGUE and not message.task_id and waits:
             talk = DialogueTasks(backend)
             await self._watch(backend, talk.id_of(message), params)
             return await talk.answer(message)
         task_id = await self._begun(backend, params)
-        tasks = _tasks_of(task_id, context)
+        tasks = tasks_of(backend, task_id)
         await self._watch(backend, task_id, params)
         if not waits:
             return await tasks.get(task_id)
@@ -102,11 +100,7 @@ class A2AHandler(RequestHandler):
     ) -> AsyncGenerator[StreamedEvent]:
         """The task, then what becomes of it, to its end or its question."""
         backend, message = _backend(context), params.message
-        skill, _, name = _skill_of(params).partition("/")
-        if skill == "subagent" and not message.task_id:
-            yield await _ask_subagent(backend, name, message)
-            return
-        if skill == DIALOGUE and not message.task_id:
+        if _skill_of(params) == DIALOGUE and not message.task_id:
             talk = DialogueTasks(backend)
             await self._watch(backend, talk.id_of(message), params)
             async for event in talk.stream(message):
@@ -114,7 +108,9 @@ class A2AHandler(RequestHandler):
             return
         task_id = await self._begun(backend, params)
         await self._watch(backend, task_id, params)
-        async for event in _changes(RunTasks(backend), task_id):
+        tasks = tasks_of(backend, task_id)
+        assert not isinstance(tasks, DialogueTasks)
+        async for event in _changes(tasks, task_id):
             yield event
 
     @validate_request_params
@@ -123,7 +119,7 @@ class A2AHandler(RequestHandler):
         self, params: SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[StreamedEvent]:
         """As of a message that has just started the task; also after this gateway, or all else, was started anew."""
-        tasks = _tasks_of(params.id, context)
+        tasks = tasks_of(_backend(context), params.id)
         if (await tasks.get(params.id)).status.state in OVER:
             raise UnsupportedOperationError(f"the task {params.id} is over; get it instead")
         events = tasks.follow(params.id) if isinstance(tasks, DialogueTasks) else _changes(tasks, params.id)
@@ -135,7 +131,7 @@ class A2AHandler(RequestHandler):
     async def on_create_task_push_notification_config(
         self, params: TaskPushNotificationConfig, context: ServerCallContext
     ) -> TaskPushNotificationConfig:
-        await _tasks_of(params.task_id, context).get(params.task_id)
+        await tasks_of(_backend(context), params.task_id).get(params.task_id)
         return await self._push.add(_backend(context).account, params)
 
     @validate_request_params
@@ -180,6 +176,8 @@ class A2AHandler(RequestHandler):
         skill, _, name = _skill_of(params).partition("/")
         if skill == DIALOGUE:
             return await DialogueTasks(backend).start(message)
+        if skill == "subagent" and name in subagent_names():
+            return await DelegationTasks(backend).start(name, message)
         if skill == "card" or (skill == "role" and name in shipped_names("roles")):
             return await RunTasks(backend).start(skill, name, message, _params_of(params))
         raise InvalidParamsError(f"there is no skill {_skill_of(params)!r}; the extended agent card lists them")
@@ -194,15 +192,6 @@ class A2AHandler(RequestHandler):
 def _backend(context: ServerCallContext) -> Backend:
     backend: Backend = context.state[BACKEND]
     return backend
-
-
-def _tasks_of(task_id: str, context: ServerCallContext) -> RunTasks | DialogueTasks:
-    """Raises TaskNotFoundError."""
-    if task_id.startswith(RUN):
-        return RunTasks(_backend(context))
-    if task_id.startswith(MESSAGE):
-        return DialogueTasks(_backend(context))
-    raise TaskNotFoundError
 
 
 def _is_wanted(task: Task, params: ListTasksRequest) -> bool:
@@ -228,25 +217,7 @@ def _params_of(params: SendMessageRequest) -> dict[str, str]:
     return {str(name): str(value) for name, value in given.items()} if isinstance(given, dict) else {}
 
 
-async def _ask_subagent(backend: Backend, name: str, message: Message) -> Message:
-    """The answer of a sub-agent, which is no task: nothing of it is left to be asked for. Raises MindBusError."""
-    if name not in subagent_names():
-        raise InvalidParamsError(f"there is no sub-agent {name!r}")
-    backend.require_budget()
-    user_id, within_s = DialogueTasks(backend).user_id, backend.settings.subagent_timeout_s
-    order = ExecuteTask(
-        task="\n\n".join(texts_of(message)),
-        chat_id=user_id,
-        delegation_id=id_for("dlg", backend.account.identity, message.message_id),
-        deadline=backend.clock() + timedelta(seconds=within_s),
-    )
-    done = await backend.bus.request(
-        order, to=service_of(name), timeout_s=within_s + backend.settings.request_timeout_s
-    )
-    return message_of(done.response, id_for("msg", name, message.message_id))
-
-
-async def _changes(tasks: RunTasks, task_id: str) -> AsyncGenerator[StreamedEvent]:
+async def _changes(tasks: RunTasks | DelegationTasks, task_id: str) -> AsyncGenerator[StreamedEvent]:
     """The task, then its new artifacts and its statuses."""
     known: Task | None = None
     async with aclosing(tasks.follow(task_id)) as states:

@@ -9,8 +9,7 @@ from a2a.utils.proto_utils import to_stream_response
 from google.protobuf.json_format import MessageToDict
 
 from bus_schema.ids import mint
-from gateway.a2a.dialogue_tasks import DialogueTasks
-from gateway.a2a.run_tasks import RUN, RunTasks
+from gateway.a2a.tasks import tasks_of
 from gateway.a2a.wire import OVER, answering
 from gateway.access_tokens import OWNER
 from gateway.backend import Backend
@@ -84,8 +83,7 @@ class PushConfigs:
 
     @answering
     async def _task(self, backend: Backend, task_id: str) -> Task:
-        tasks = RunTasks(backend) if task_id.startswith(RUN) else DialogueTasks(backend)
-        return await tasks.get(task_id)
+        return await tasks_of(backend, task_id).get(task_id)
 
 
 def _headers(webhook: Webhook) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """Runs as tasks of A2A: started by a message, answered by one where a step waits for a person."""
 
-import asyncio
 import re
 from collections.abc import AsyncGenerator
 from contextlib import suppress
@@ -14,11 +13,12 @@ from bus_schema.process import CancelProcess, ListProcesses
 from bus_schema.replies import Code
 from bus_schema.run_control import ApproveStep, RejectStep, ResumeProcess
 from bus_schema.runs import Run, RunStatus, Step, StepStatus
-from gateway.a2a.wire import PAUSES, id_for, status_of, texts_of
+from gateway.a2a.task_states import states_of
+from gateway.a2a.wire import id_for, status_of, texts_of
 from gateway.api.runs import StartRunRequest, start_run
 from gateway.backend import Backend
 from gateway.openai_api.models import craft_of
-from mindbus.errors import BusUnavailable, Rejected, ReplyError
+from mindbus.errors import Rejected
 from mindbus.sdk.errors import ArtifactError, StorageAway
 
 RUN = "run_"
@@ -36,8 +36,6 @@ _NO = re.compile(rf"\W*(?:reject(?:ed)?|no|нет|отклон\w+|отказ\w*)
 _ASK = "Answer with “approve” or “reject”, and a reason if you like."
 _LARGEST_TEXT = 256 * 1024
 _PAGE = 100
-# How often a run is looked at that nothing is heard of.
-_LOOK_S = 2.0
 _STEP, _INSTRUCTIONS = "answer", "Do what the brief asks for."
 
 
@@ -88,27 +86,8 @@ class RunTasks:
         """The run now, then whenever something has changed, until it is over or asks something. Raises MindBusError."""
         # Whose events are shown from now on.
         await self._backend.run(run_id)
-        with self._backend.feed.listen() as listener:
-            shown = await self.get(run_id)
-            yield shown
-            while shown.status.state not in PAUSES:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_LOOK_S):
-                        await listener.wait()
-                listener.take()
-                now = await self._get_soon(run_id)
-                if now is not None and now != shown:
-                    shown = now
-                    yield shown
-
-    async def _get_soon(self, run_id: str) -> Task | None:
-        """The run; None while the orchestrator is away, which comes back."""
-        try:
-            return await self.get(run_id)
-        except (ReplyError, BusUnavailable) as error:
-            if not error.code.retryable:
-                raise
-            return None
+        async for task in states_of(self._backend, lambda: self.get(run_id)):
+            yield task
 
     async def _task(self, run: Run) -> Task:
         state, words = _STATES[run.status], run.reason

@@ -104,7 +104,7 @@ class Delegated:
         """
         name, ref = call.function.name, None
         if len(content) > MAX_SHOWN_CHARS:
-            ref = await self._put(call, content)
+            ref = await self._put(call.id, "tool_result", content)
             note = f"\n[… {len(content)} characters in all: artifact {ref.artifact_id}]"
             content = content[: MAX_SHOWN_CHARS - len(note)] + note
         self.steps.append(TaskStep(role="tool", content=content, tool_call_id=call.id, name=name, ref=ref))
@@ -115,14 +115,20 @@ class Delegated:
         return content
 
     async def report_completion(self, response: str) -> None:
-        await self._publish(SubagentCompletion(**self._place(), response=response[:MAX_SHOWN_CHARS]))
+        """Report the answer; a long one is put whole into an artifact.
 
-    async def _put(self, call: HistoryToolCall, content: str) -> ArtifactRef:
+        Raises BufferFull; OSError where the disk fails.
+        """
+        is_long = len(response) > MAX_SHOWN_CHARS
+        ref = await self._put("answer", "subagent_answer", response) if is_long else None
+        await self._publish(SubagentCompletion(**self._place(), response=response[:MAX_SHOWN_CHARS], ref=ref))
+
+    async def _put(self, call_id: str, artifact_type: str, content: str) -> ArtifactRef:
         # Repeated after a crash, the tool may return another result, which is another artifact.
-        number = derived(self._order.delegation_id, call.id, content).replace("-", "")
+        number = derived(self._order.delegation_id, call_id, content).replace("-", "")
         put = await self._artifacts.put(
             content.encode(),
-            artifact_type="tool_result",
+            artifact_type=artifact_type,
             artifact_id=f"art_{number}",
             content_type="text/plain",
             trace=self.trace,

@@ -57,7 +57,9 @@ from workers.subagent_file import FileSubagent
 
 pytestmark = pytest.mark.rabbit
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "a2a.md"
-WORKERS = ("storage", "history", "orchestrator", "researcher", "subagent-analytic")
+WORKERS = ("storage", "history", "tracker", "orchestrator", "researcher", "subagent-analytic")
+# Longer than an event shows.
+LONG_ANSWER = " ".join(f"{number} and {number} are {2 * number}." for number in range(300))
 CARD = """\
 name: look-up
 description: Finds out, then asks whether that is enough.
@@ -154,7 +156,7 @@ async def test_a_private_card(settings: FleetSettings) -> None:
 async def test_questions_and_runs(settings: FleetSettings, binding: str) -> None:
     accounts = accounts_of(settings)
     anna, boris = accounts.add("anna", AccessRole.USER), accounts.add("boris", AccessRole.USER)
-    async with LlmServer(Says("It is sunny in Oslo, as far as I know."), Says("Rain.")) as model:
+    async with LlmServer(Says("It is sunny in Oslo, as far as I know."), Says("Rain."), Says(LONG_ANSWER)) as model:
         own = {"llm_base_url": model.base_url, "llm_model": "small"}
         async with (
             agent(settings.model_copy(update=own)) as served,
@@ -163,8 +165,10 @@ async def test_questions_and_runs(settings: FleetSettings, binding: str) -> None
         ):
             talk = await questions(client)
             assert len(model.requests) == 2  # sent again, a message asks nothing new
+            delegation = await delegations(client)
+            assert len(model.requests) == 3
             run = await runs(client)
-            for task_id in (talk, run):
+            for task_id in (talk, run, delegation):
                 await sees_nothing(stranger, task_id)
 
 
@@ -199,9 +203,23 @@ async def runs(client: Client) -> str:
     assert cancelled.status.state == TaskState.TASK_STATE_CANCELED
     with pytest.raises((A2AClientError, A2AError), match="no skill"):
         await sent(client, asking("Hello", "m7", skill="cook/soup"))
-    (told,) = await sent(client, asking("What is 2 + 2?", "m8", skill="subagent/analytic"))
-    assert told.message.parts[0].text
     return str(run)
+
+
+async def delegations(client: Client) -> str:
+    events = await sent(client, asking("What is 2 + 2?", "m8", skill="subagent/analytic"))
+    assert (last_state(events), text_of(events)) == (TaskState.TASK_STATE_COMPLETED, LONG_ANSWER)
+    task = task_of(events)
+    assert task_of(await sent(client, asking("What is 2 + 2?", "m8", skill="subagent/analytic"))).id == task.id
+    kept = await client.get_task(GetTaskRequest(id=task.id))
+    assert (kept.artifacts[0].parts[0].text, kept.metadata["subagent"]) == (LONG_ANSWER, "analytic")
+    assert kept.history[0].parts[0].text == "What is 2 + 2?"
+    with pytest.raises((A2AClientError, A2AError), match="over"):
+        await client.cancel_task(CancelTaskRequest(id=task.id))
+    unknown = asking("Cook.", "m9", skill="subagent/cook")
+    with pytest.raises((A2AClientError, A2AError), match="no skill"):
+        await sent(client, unknown)
+    return str(task.id)
 
 
 async def sees_nothing(stranger: Client, task_id: str) -> None:
@@ -228,20 +246,25 @@ async def test_tasks_survive_kill_9(settings: FleetSettings) -> None:
     anna = accounts_of(settings).add("anna", AccessRole.USER)
     port = free_port()
     script = (Drips(0.05, "word " * 60 + "end."), Says("# Notes\n\nWind comes from the west."))
-    async with LlmServer(*script, delay=timedelta(seconds=1)) as model:
+    last = Says("Forty-two.")
+    async with LlmServer(*script, otherwise=lambda _request: last, delay=timedelta(seconds=1)) as model:
         own = {"llm_base_url": model.base_url, "llm_model": "small"}
         changed = own | {"gateway_port": port, "gateway_webhook_hosts": "127.0.0.0/8"}
         settings = settings.model_copy(update=changed)
         with receiving() as hook, workers_of(settings) as processes:
-            makers = [FLEET[name] for name in ("storage", "history", "researcher")]
+            makers = [FLEET[name] for name in ("storage", "history", "tracker", "researcher")]
             async with fleet_of(*makers, DialogueWorker, settings=settings):
-                await processes.start("orchestrator", "gateway")
+                await processes.start("orchestrator", "gateway", "subagent-analytic")
                 url = f"http://127.0.0.1:{port}"
                 talk = await begun(url, anna, asking("Say it all.", "m1"), pieces=2)
                 await killed(processes, "gateway")
                 async with client_of(url, anna) as client:
                     assert await whole_answer(client, talk.id) == "word " * 60 + "end."
                 await a_run_survives(url, anna, hook, processes)
+                given = await begun(url, anna, asking("What is it?", "m4", skill="subagent/analytic"))
+                await killed(processes, "gateway", "subagent-analytic")
+                async with client_of(url, anna) as client:
+                    assert await whole_answer(client, given.id) == "Forty-two."
 
 
 def free_port() -> int:
