@@ -34,6 +34,10 @@ class ProcessMetrics(Event, topic="fleet", name="metrics"):
     exposition: str = Field(max_length=MAX_METRICS_CHARS)
 
 
+# Types of events that every process tells every few seconds: no history keeps them.
+STATES = frozenset({Heartbeat.wire.type, ProcessMetrics.wire.type})
+
+
 class AgentActivityStarted(Event, topic="fleet", name="agent_activity_started"):
     """An agent has started working on the object with this id."""
 

@@ -2,7 +2,7 @@
 
 from bus_schema.codes import Code
 from bus_schema.envelope import Envelope
-from bus_schema.fleet import Heartbeat
+from bus_schema.fleet import STATES
 from bus_schema.timeline import SaveEvents, TimelineEvent
 from mindbus.bus.handlers import on_topic
 from mindbus.bus.worker import Worker, WorkerContext
@@ -43,7 +43,7 @@ class TrackerWorker(Worker):
 
     @on_topic("#")
     async def record(self, envelope: Envelope) -> None:
-        if envelope.type == Heartbeat.wire.type:
+        if envelope.type in STATES:
             return
         event = TimelineEvent.of(envelope)
         try:

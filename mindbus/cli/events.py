@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from bus_schema.envelope import Envelope
+from bus_schema.fleet import STATES
 from bus_schema.timeline import GetTimeline, TimelineEvent
 from mindbus.cli.console import note, say, show_json_line, show_result, show_table
 from mindbus.cli.errors import UsageError
@@ -19,8 +20,6 @@ _PAGE = 500
 _SHOWN_CHARACTERS = 100
 _SHOWN_WATCHED_CHARACTERS = 160
 _READ_FIRST = frozenset({"text", "content", "preview", "title", "name", "reason", "status", "user_id"})
-# Told every few seconds by everybody.
-_STATES = ("mb.evt.fleet.heartbeat.", "mb.evt.fleet.metrics.")
 # Clocks differ.
 _AHEAD = timedelta(minutes=1)
 
@@ -120,7 +119,7 @@ def watch(
         async with on_the_bus(acting, goes_on=None) as bus, bus.subscribe(pattern, trace=trace) as events:
             if not as_json:
                 note(f"listening to {pattern}; Ctrl-C ends it")
-            shown = (event async for event in events if wants_states or not event.type.startswith(_STATES))
+            shown = (event async for event in events if wants_states or event.type not in STATES)
             await show_each(shown, show_json_line if as_json else _show_envelope, count, for_s)
 
     run_until_interrupted(listen())

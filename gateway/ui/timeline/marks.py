@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from bus_schema.dialogue import MessageReceived, MessageSent
 from bus_schema.envelope import Envelope
-from bus_schema.fleet import AgentActivityStarted, AgentResult, Heartbeat
+from bus_schema.fleet import STATES, AgentActivityStarted, AgentResult
 from bus_schema.process import ProcessStarted, StepCompleted, StepStarted
 from bus_schema.sim import SimStarted
 from bus_schema.subagent import SubagentCompletion, SubagentDelegation
@@ -112,10 +112,10 @@ class TimelineMarks:
     _begun: dict[tuple[str, ...], datetime] = field(default_factory=dict)
 
     def read(self, events: Iterable[TimelineEvent]) -> list[EventMark]:
-        """Marks of new events, without heartbeats."""
+        """Marks of new events, without what is told every few seconds."""
         fresh = []
         for event in events:
-            if event.event_id in self.marks or event.envelope.type == Heartbeat.wire.type:
+            if event.event_id in self.marks or event.envelope.type in STATES:
                 continue
             mark = self._mark(event)
             self.marks[event.event_id] = mark

@@ -5,6 +5,7 @@ from pathlib import Path
 from sqlalchemy import text
 
 from bus_schema.dialogue import MessageKind, MessageReceived
+from bus_schema.fleet import Heartbeat, ProcessMetrics
 from bus_schema.ids import mint
 from bus_schema.timeline import EventsSaved, GetTimeline, SaveEvents
 from config.settings import FleetSettings
@@ -46,6 +47,21 @@ async def test_one_event_that_storage_fails_over_does_not_keep_the_others(tmp_pa
 
         await until(lambda: set(users) <= set(fleet[DelicateStorage].saved), 30)
         assert POISON not in fleet[DelicateStorage].saved
+
+
+async def test_what_is_told_every_few_seconds_is_not_kept(tmp_path: Path) -> None:
+    settings = settings_for(f"memory://{tmp_path}", tmp_path)
+    async with fleet_of(FLEET["storage"], TrackerWorker, settings=settings) as fleet:
+        await fleet.bus.publish(Heartbeat(service="cook", instance="1", ready=True, version="1"))
+        await fleet.bus.publish(ProcessMetrics(process="cook@kitchen.1", exposition="eJwDAAAAAAE="))
+        await fleet.bus.publish(MessageReceived(user_id="anna", message_id=mint("msg"), kind=MessageKind.NATIVE))
+
+        async def kept() -> list[str]:
+            page = await fleet.bus.request(GetTimeline(limit=50))
+            return [event.envelope.type for event in page.items]
+
+        await until(kept, 30)
+        assert await kept() == [MessageReceived.wire.type]
 
 
 async def test_a_row_that_the_database_refuses_keeps_no_other_from_the_timeline(
