@@ -93,7 +93,8 @@ async def next_of(events: AsyncIterator[SwmEvent]) -> SwmEvent:
 
 async def publish(memory: AgentSDK, project: str, *texts: str, keep: bool = False, **fields: Any) -> list[str]:
     drafts = [a_draft(text, metadata={"project_id": project}, **fields) for text in texts]
-    report = await memory.publish_kems_to_swm_batch(drafts, persist_to_glm_if_new_or_updated=keep)
+    # Longer than the SDK's own limit: a thousand units at once may meet a machine with much else to do.
+    report = await memory.publish_kems_to_swm_batch(drafts, persist_to_glm_if_new_or_updated=keep, timeout_s=60)
     return [item.kem_id for item in report.items]
 
 
