@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
 
 from bus_schema.glm import StoreKem
 from bus_schema.kem import KemDraft
@@ -33,6 +35,9 @@ SUITES = """
 import pytest
 from bus_schema.glm import StoreKem
 from bus_schema.kem import KemDraft
+from langchain.agents import create_agent
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
 from langchain_tests.integration_tests import RetrieversIntegrationTests, ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
 from mindbus.integrations.bus_thread import BusThread
@@ -69,6 +74,18 @@ class TestAddOnFleet(Add, ToolsIntegrationTests): ...
 class TestConversations(Conversations, ToolsUnitTests): ...
 class TestConversationsOnFleet(Conversations, ToolsIntegrationTests): ...
 
+class Scripted(GenericFakeChatModel):
+    def bind_tools(self, tools, **options):
+        return self
+
+def test_an_agent_of_langchains_uses_the_tools():
+    call = {"name": "memory_search", "args": {"query": "When is report 3 due?"}, "id": "1", "type": "tool_call"}
+    model = Scripted(messages=iter([AIMessage("", tool_calls=[call]), AIMessage("On Friday.")]))
+    agent = create_agent(model, MindBusToolkit(bus=bus).get_tools())
+    _, _, found, said = agent.invoke({"messages": [("user", "When is report 3 due?")]})["messages"]
+    assert (found.status, said.text) == ("success", "On Friday.")
+    assert "is due on Friday." in found.text
+
 class TestRetriever(RetrieversIntegrationTests):
     retriever_constructor = MindBusRetriever
     retriever_constructor_params = {"bus": bus}
@@ -100,6 +117,17 @@ async def called(tool: BaseTool, **args: Any) -> ToolMessage:
     answer = await tool.ainvoke({"type": "tool_call", "id": "1", "name": tool.name, "args": args})
     assert isinstance(answer, ToolMessage)
     return answer
+
+
+async def test_a_graph_calls_the_tools_by_its_tool_node(bus: BusThread) -> None:
+    await keep(bus, REPORT)
+    call = {"name": "memory_search", "args": {"query": "When is the report due?"}, "id": "1", "type": "tool_call"}
+    nodes = StateGraph(MessagesState).add_node("tools", ToolNode(MindBusToolkit(bus=bus).get_tools()))
+    graph = nodes.add_edge(START, "tools").compile()
+
+    state = await graph.ainvoke({"messages": [AIMessage("", tool_calls=[call])]})
+
+    assert REPORT in state["messages"][-1].text
 
 
 async def test_the_nearest_units_are_documents(bus: BusThread) -> None:
@@ -206,7 +234,7 @@ async def test_langchains_standard_tests_pass(
     settings: FleetSettings, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("langchain")
-    python = await asyncio.to_thread(python_with, folder, "langgraph", "langchain-tests>=1.1")
+    python = await asyncio.to_thread(python_with, folder, "langgraph", "langchain>=1.0", "langchain-tests>=1.1")
     (folder / "test_suites.py").write_text(SUITES, encoding="utf-8")
     environment = {"MINDBUS_AMQP_URL": str(settings.amqp_url), "MINDBUS_DATA_DIR": str(settings.data_dir)}
     async with fleet_of(FLEET["glm"], FLEET["lsm"], settings=settings):
@@ -224,4 +252,6 @@ async def test_langchains_standard_tests_pass(
     # All of them: none is skipped, none is expected to fail.
     ended = re.search(r"=+ (\d+) passed in", out.decode())
     assert ended, out.decode()
-    assert int(ended[1]) >= 38, "six of a tool without a fleet and five with one, three tools; five of the retriever"
+    assert int(ended[1]) >= 39, (
+        "six of a tool without a fleet and five with one, three tools; five of the retriever; one"
+    )
