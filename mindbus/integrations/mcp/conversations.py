@@ -164,7 +164,11 @@ class ConversationTools:
 
 
 async def _answer(context: Context[Any, Any], participant: Participant, command: Invoke) -> str:
-    trace = conversation_trace(command.user_id)
+    trace, meta = conversation_trace(command.user_id), context.request_context.meta or {}
+    if meta.get("progress_token") is None:
+        # Pieces of which nobody is told cost time.
+        whole = command.model_copy(update={"stream": False})
+        return (await participant.bus.request(whole, trace=trace, timeout_s=participant.answer_s)).response
     pieces = participant.bus.stream(command, trace=trace, timeout_s=participant.answer_s)
     heard = 0
     async with aclosing(cast("AsyncGenerator[str | Answered]", pieces)):
