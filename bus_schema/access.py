@@ -81,6 +81,7 @@ ACCESS: Mapping[str, Access] = {
     "dialogue.invoke": _OF_USER,
     "dialogue.refresh": _EVERYBODY,
     "fact.find": _OF_USER,
+    "fact.learn": _OF_USER,
     "fact.list": _OF_USER_OR_ASKER,
     "glm.batch_store_kems": _EVERYBODY,
     "glm.check": _OPERATORS,

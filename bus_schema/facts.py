@@ -3,8 +3,9 @@
 from pydantic import Field
 
 from bus_schema.identities import UserId
+from bus_schema.lsm import MAX_RECORDED, SaidMessage
 from bus_schema.messages import Command, Nothing, Page, Query, Value
-from bus_schema.processing import Fact, FactId, FactKind
+from bus_schema.processing import Fact, FactId, FactKind, FactUpdate
 
 MAX_SAVED = 100
 MAX_USERS = 1000
@@ -43,6 +44,22 @@ class FindFacts(Query[RankedFacts], domain="fact", action="find", service="conte
     user_id: UserId
     about: str = Field(max_length=MAX_ABOUT_CHARS)
     limit: int = Field(default=12, ge=1, le=50)
+
+
+class LearntFacts(Value):
+    """Facts that a conversation has made known, confirmed or superseded."""
+
+    items: tuple[FactUpdate, ...]
+
+
+class LearnFacts(Command[LearntFacts], domain="fact", action="learn", service="context_manager"):
+    """Read the facts in a conversation that was held elsewhere, in order of time; asked again, the answer is the same.
+
+    Nobody's tasks, reminders or moods are read from it.
+    """
+
+    user_id: UserId
+    messages: tuple[SaidMessage, ...] = Field(min_length=1, max_length=MAX_RECORDED)
 
 
 class SaveFacts(Command[Nothing], domain="storage", action="save_facts"):

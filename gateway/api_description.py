@@ -51,6 +51,11 @@ BODIES: dict[str, dict[str, Any]] = {
     "runs_reject": {"note": "The second paragraph repeats the first."},
     "runs_replace": {"text": "# Tea\n\nTea is made of leaves and water.\n"},
     "artifacts_put": {"file": "@notes.md", "type": "note", "trace": "conv_anna"},
+    "memory_add_messages": {
+        "user": "anna",
+        "messages": [{"role": "user", "content": "The code is 4711.", "time": "2026-03-10T09:00:00Z"}],
+    },
+    "memory_find": {"user": "anna", "query": "What is the code?"},
     "memory_add": {"content": "The release is in March.", "metadata": {"project_id": "apollo"}, "visibility": "public"},
     "memory_change": {"content": "The release is in May."},
     "episodes_record": {

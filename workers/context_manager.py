@@ -14,18 +14,22 @@ from agents.fragment_reader import FragmentReader
 from agents.models.language_model import LanguageModel
 from agents.people_directory import open_people_directory
 from agents.present import Present
-from bus_schema.dialogue import DialogueFragment
+from bus_schema.dialogue import DialogueFragment, DialogueMessage
+from bus_schema.envelope import Envelope
 from bus_schema.facts import (
     MAX_SAVED,
     MAX_USERS,
     FactPage,
     FindFacts,
+    LearnFacts,
+    LearntFacts,
     ListFactRecords,
     ListFacts,
     RankedFacts,
     SaveFacts,
 )
-from bus_schema.messages import Event
+from bus_schema.ids import derived
+from bus_schema.messages import Event, Message
 from bus_schema.processing import ContextUpdated, Fact
 from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext
@@ -111,6 +115,16 @@ class ContextManagerWorker(ProcessingAgent[NoNotes]):
         self._reader.leave(READING)
         await self._model.aclose()
 
+    def order_key(self, message: Message | Envelope) -> str | None:
+        return self.key(message.user_id) if isinstance(message, LearnFacts) else super().order_key(message)
+
+    @on_command
+    async def learn(self, command: LearnFacts, context: MessageContext) -> tuple[LearntFacts | OutgoingMessage, ...]:
+        """Read a conversation as a fragment of its own, which nobody else is told of."""
+        messages = await self.process_fragment(_fragment_of(command), context)
+        learnt = tuple(update for event in _updates(messages) for update in event.items)
+        return LearntFacts(items=learnt), *messages
+
     @on_command
     async def list_facts(self, query: ListFacts, context: MessageContext) -> FactPage:
         await self._migrate()
@@ -167,6 +181,29 @@ class ContextManagerWorker(ProcessingAgent[NoNotes]):
         """Merge facts into the records; repeating it changes nothing."""
         for start in range(0, len(facts), MAX_SAVED):
             await request_in_scope(self.bus, SaveFacts(facts=tuple(facts[start : start + MAX_SAVED])))
+
+
+def _fragment_of(command: LearnFacts) -> DialogueFragment:
+    said = [
+        DialogueMessage(
+            message_id=each.message_id or f"msg_{derived(each.content, each.role, each.time.isoformat())}",
+            user_id=command.user_id,
+            role=each.role,
+            content=each.content,
+            time=each.time,
+        )
+        for each in command.messages
+    ]
+    ids = tuple(each.message_id for each in said)
+    return DialogueFragment(
+        fragment_id=f"frag_{derived(command.user_id, *ids)}",
+        user_id=command.user_id,
+        message_ids=ids,
+        messages=tuple(said),
+        started_at=said[0].time,
+        ended_at=said[-1].time,
+        reason="ended",
+    )
 
 
 def _updates(messages: Iterable[OutgoingMessage]) -> list[ContextUpdated]:

@@ -1,4 +1,4 @@
-"""Shared memory over HTTP: add, search, change, delete, facets, statistics, a stream of changes."""
+"""Memory over HTTP: units of shared memory, their facets and changes; what people have said, and the facts in it."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -10,15 +10,20 @@ from fastapi.sse import format_sse_event
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from bus_schema.artifacts import ContentType
+from bus_schema.dialogue import DialogueMessageId, MessageText
+from bus_schema.episodes import Speaker
+from bus_schema.facts import MAX_ABOUT_CHARS
 from bus_schema.glm import MAX_PAGE, DeleteKem, FoundKem, KemChanges, KemPage, MemoryStats, StoreKem, UpdateKem
 from bus_schema.identities import KemId, UserId
 from bus_schema.kem import Content, Kem, KemDraft, KemVisibility, Metadata, People, Superseded
 from bus_schema.kem_match import facets as facets_in
 from bus_schema.kem_query import KemQuery, OrderBy
+from bus_schema.lsm import MAX_RECORDED, Moment
 from gateway.backend import BackendDependency
 from gateway.event_streams import STREAM_RESPONSES, StreamsDependency, event_frames
 from gateway.shared_memory import KemChange
 from mindbus.sdk.kem_filters import parse_filter, query_from
+from mindbus.sdk.memory import AddedMemory, FoundMemory, Memory
 
 router = APIRouter(tags=["memory"])
 
@@ -59,6 +64,34 @@ class NewUnit(BaseModel):
     supersedes: Superseded = ()
 
 
+class RememberedMessage(BaseModel):
+    """Something that was said; without a time of its own, now."""
+
+    model_config = ConfigDict(extra="forbid")
+    role: Speaker
+    content: MessageText
+    time: Moment | None = None
+    id: DialogueMessageId | None = None
+
+
+class RememberRequest(BaseModel):
+    """A conversation to be remembered; of the same ids, or times and words, it changes nothing the second time."""
+
+    model_config = ConfigDict(extra="forbid")
+    user: UserId
+    messages: list[RememberedMessage] = Field(min_length=1, max_length=MAX_RECORDED)
+
+
+class MemoryQuestion(BaseModel):
+    """A question about what a person has said; `words` is the length of all passages together."""
+
+    model_config = ConfigDict(extra="forbid")
+    user: UserId
+    query: str = Field(min_length=1, max_length=MAX_ABOUT_CHARS)
+    limit: int = Field(default=5, ge=1, le=50)
+    words: int = Field(default=600, ge=50, le=4000)
+
+
 class KemSearchParams(BaseModel):
     """Conditions of a search; all that are given must hold."""
 
@@ -78,6 +111,20 @@ class KemPageParams(KemSearchParams):
     explain: bool = False
     cursor: str | None = Field(default=None, max_length=512)
     limit: int = Field(default=20, ge=1, le=MAX_PAGE)
+
+
+@router.post("/memory/messages")
+async def add_messages(request: RememberRequest, backend: BackendDependency) -> AddedMemory:
+    """Remember a conversation that was held elsewhere: an episode, and the facts in it. No tasks are made of it."""
+    said = [message.model_dump(exclude_none=True) for message in request.messages]
+    return await Memory(backend.acting_as(request.user)).add(said, user=request.user)
+
+
+@router.post("/memory/search")
+async def find(wanted: MemoryQuestion, backend: BackendDependency) -> FoundMemory:
+    """Facts and passages of conversations that bear on a question."""
+    memory = Memory(backend.acting_as(wanted.user))
+    return await memory.search(wanted.query, user=wanted.user, limit=wanted.limit, words=wanted.words)
 
 
 @router.get("/memory/kems")

@@ -49,6 +49,7 @@ ADMITTED: Mapping[str, str] = {
     "dialogue.invoke": _NAMED,
     "dialogue.refresh": _ALL,
     "fact.find": _NAMED,
+    "fact.learn": _NAMED,
     "fact.list": _NAMED,
     "glm.batch_store_kems": _ALL,
     "glm.check": _OPERATORS,

@@ -600,6 +600,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/memory/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add Messages
+         * @description Remember a conversation that was held elsewhere: an episode, and the facts in it. No tasks are made of it.
+         */
+        post: operations["memory_add_messages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/memory/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Find
+         * @description Facts and passages of conversations that bear on a question.
+         */
+        post: operations["memory_find"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/memory/kems": {
         parameters: {
             query?: never;
@@ -1430,6 +1470,18 @@ export interface components {
             completion_tokens?: number | null;
             /** Price */
             price?: number | null;
+        };
+        /**
+         * AddedMemory
+         * @description Outcome of `Memory.add`: how many messages are new, the episode of the last, what the facts have become.
+         */
+        AddedMemory: {
+            /** New */
+            new: number;
+            /** Episode Id */
+            episode_id: string;
+            /** Facts */
+            facts: components["schemas"]["FactUpdate"][];
         };
         /**
          * AnchorReason
@@ -2380,6 +2432,18 @@ export interface components {
             next_cursor?: string | null;
         };
         /**
+         * FactUpdate
+         * @description A change of the facts; `confirmed` was known and is stated again, `superseded` is no longer valid.
+         */
+        FactUpdate: {
+            /**
+             * Change
+             * @enum {string}
+             */
+            change: "found" | "confirmed" | "superseded";
+            fact: components["schemas"]["Fact"];
+        };
+        /**
          * FieldError
          * @description An invalid field of a request.
          */
@@ -2519,6 +2583,18 @@ export interface components {
             context?: components["schemas"]["AIContext"] | null;
             presigned_url?: components["schemas"]["PresignedGet"] | null;
             packed?: components["schemas"]["PackPlace"] | null;
+        };
+        /**
+         * FoundMemory
+         * @description Outcome of `Memory.search`: facts, the most relevant first, and what was said, in the words it was said in.
+         */
+        FoundMemory: {
+            /** Facts */
+            facts: components["schemas"]["Fact"][];
+            /** Turns */
+            turns: components["schemas"]["RawTurn"][];
+            /** Confidence */
+            confidence: string;
         };
         /**
          * FunctionCall
@@ -2933,6 +3009,26 @@ export interface components {
             items: components["schemas"]["Manifest"][];
             /** Next Cursor */
             next_cursor?: string | null;
+        };
+        /**
+         * MemoryQuestion
+         * @description A question about what a person has said; `words` is the length of all passages together.
+         */
+        MemoryQuestion: {
+            /** User */
+            user: string;
+            /** Query */
+            query: string;
+            /**
+             * Limit
+             * @default 5
+             */
+            limit?: number;
+            /**
+             * Words
+             * @default 600
+             */
+            words?: number;
         };
         /**
          * MemoryStats
@@ -3459,6 +3555,33 @@ export interface components {
              * @default 0
              */
             new?: number;
+        };
+        /**
+         * RememberRequest
+         * @description A conversation to be remembered; of the same ids, or times and words, it changes nothing the second time.
+         */
+        RememberRequest: {
+            /** User */
+            user: string;
+            /** Messages */
+            messages: components["schemas"]["RememberedMessage"][];
+        };
+        /**
+         * RememberedMessage
+         * @description Something that was said; without a time of its own, now.
+         */
+        RememberedMessage: {
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "user" | "assistant";
+            /** Content */
+            content: string;
+            /** Time */
+            time?: string | null;
+            /** Id */
+            id?: string | null;
         };
         /**
          * Repeat
@@ -5635,6 +5758,108 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The reason, as `application/problem+json`. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The reason, as `application/problem+json`. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    memory_add_messages: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "user": "anna",
+                 *       "messages": [
+                 *         {
+                 *           "role": "user",
+                 *           "content": "The code is 4711.",
+                 *           "time": "2026-03-10T09:00:00Z"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["RememberRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddedMemory"];
+                };
+            };
+            /** @description The reason, as `application/problem+json`. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The reason, as `application/problem+json`. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    memory_find: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "user": "anna",
+                 *       "query": "What is the code?"
+                 *     }
+                 */
+                "application/json": components["schemas"]["MemoryQuestion"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FoundMemory"];
+                };
             };
             /** @description The reason, as `application/problem+json`. */
             422: {

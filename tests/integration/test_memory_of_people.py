@@ -1,0 +1,116 @@
+"""Memory as one writes it: messages in, facts and passages out; over the SDK and over HTTP."""
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+import pytest
+
+from bus_schema.tasks import ListTasks
+from config.settings import FleetSettings
+from mindbus import Client, ReplyError
+from mindbus.accounts import AccessRole, accounts_of
+from mindbus.bus.connection import connect
+from mindbus.sdk.memory import MalformedMessage, Memory
+from tests.brokers import Broker
+from tests.gateways import gateway_settings, serving
+from tests.installed import FLEET
+from tests.newcomer import ROOT, files_of
+
+pytestmark = [pytest.mark.rabbit, pytest.mark.timeout(180)]
+WORKERS = tuple(FLEET[name] for name in ("storage", "lsm", "context_manager", "task_manager"))
+BUDGET = "The budget of Aurora is 300,000 dollars. Remind me tomorrow at 9 to call Boris."
+TALK = [
+    {"role": "user", "content": BUDGET, "time": "2026-03-10T09:00:00Z"},
+    {"role": "assistant", "content": "Noted.", "time": "2026-03-10T09:00:05Z"},
+]
+LATER = [{"role": "user", "content": "The budget of Aurora is 350,000 dollars.", "time": "2026-03-12T09:00:00Z"}]
+
+
+@pytest.fixture
+def settings(broker: Broker, vhost_url: str, migrated_folder: Path) -> FleetSettings:
+    return gateway_settings(broker, vhost_url, migrated_folder)
+
+
+async def test_what_is_added_is_found_and_what_it_supersedes_is_history(settings: FleetSettings) -> None:
+    async with serving(*WORKERS, settings=settings) as gateway:
+        async with connect("user.anna", settings=settings) as bus:
+            memory = Memory(bus)
+            added = await memory.add(TALK, user="anna")
+            again = await memory.add(TALK, user="anna")
+            later = await memory.add(LATER, user="anna")
+            found = await memory.search("What is the budget of Aurora?", user="anna")
+            history = await memory.history(user="anna")
+            tasks = await bus.request(ListTasks(user_id="anna"))
+            with pytest.raises(ReplyError, match="unauthorized"):
+                await memory.add("I am Boris.", user="boris")
+        over_http = await gateway.ok("POST", "/api/memory/search", json={"user": "anna", "query": "Aurora's budget"})
+
+    assert (added.new, again.new, later.new) == (2, 0, 1)
+    assert [update.change for update in added.facts] == ["found"]
+    assert again.facts == added.facts
+    assert {update.change for update in later.facts} == {"found", "superseded"}
+    assert "350,000" in found.facts[0].text
+    assert any("300,000" in turn.content for turn in found.turns)
+    assert [fact.superseded_by is not None for fact in history] == [False, True]
+    assert tasks.items == (), "an old conversation gives nobody tasks"
+    assert over_http["facts"][0]["text"] == found.facts[0].text
+
+
+@pytest.mark.parametrize(
+    ("messages", "problem"),
+    [
+        ([], "there is none"),
+        (["Hello."], "message 1 is of the type str"),
+        ([{"role": "user", "content": "Hello.", "mood": 1}], "message 1 has mood"),
+        ([{"role": "cook", "content": "Hello."}], "message 1: .*role"),
+        ([{"role": "user", "content": "Hello.", "time": "2026-03-10 09:00"}], "message 1: .*time"),
+        ([{"role": "user"}], "message 1: .*content"),
+    ],
+)
+async def test_what_is_no_message_is_refused_with_the_reason(messages: list[object], problem: str, bus: Client) -> None:
+    with pytest.raises(MalformedMessage, match=problem):
+        await Memory(bus).add(messages, user="anna")  # type: ignore[arg-type]  # that is what is wrong
+
+
+@pytest.fixture
+def bus(tmp_path: Path) -> Client:
+    return connect("user.anna", settings=FleetSettings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path))
+
+
+async def test_over_http_everybody_has_their_own(settings: FleetSettings) -> None:
+    closed = settings.model_copy(update={"gateway_access": "token"})
+    anna, boris = (
+        {"Authorization": f"Bearer {accounts_of(closed).add(name, AccessRole.USER)}"} for name in ("anna", "boris")
+    )
+    async with serving(*WORKERS, settings=closed) as gateway:
+        added = await gateway.ok("POST", "/api/memory/messages", headers=anna, json={"user": "anna", "messages": TALK})
+        asked = {"query": "budget of Aurora"}
+        hers = await gateway.ok("POST", "/api/memory/search", headers=anna, json=asked | {"user": "anna"})
+        refused = [
+            await gateway.no("POST", "/api/memory/search", headers=boris, json=asked | {"user": "anna"}),
+            await gateway.no("POST", "/api/memory/messages", headers=boris, json={"user": "anna", "messages": TALK}),
+        ]
+        his = await gateway.ok("POST", "/api/memory/search", headers=boris, json=asked | {"user": "boris"})
+        facts = await gateway.ok("GET", "/api/facts", headers=anna, params={"user": "anna", "superseded": True})
+
+    assert (added["new"], [each["change"] for each in added["facts"]]) == (2, ["found"])
+    assert "300,000" in hers["facts"][0]["text"]
+    assert [each[:2] for each in refused] == [(403, "unauthorized")] * 2
+    assert (his["facts"], his["turns"]) == ([], [])
+    assert [each["text"] for each in facts["items"]] == [hers["facts"][0]["text"]]
+
+
+async def test_the_program_of_the_guide(settings: FleetSettings, tmp_path: Path) -> None:
+    program = tmp_path / "remember_people.py"
+    program.write_text(files_of(ROOT / "docs" / "how-to" / "long-term-memory.md")[program.name], encoding="utf-8")
+    async with serving(*WORKERS, settings=settings):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, program), env=settings.environment(), stdout=PIPE, stderr=PIPE
+        )
+        async with asyncio.timeout(60):
+            out, err = await process.communicate()
+
+    now, before = "The budget of Aurora is 350,000 dollars.", "The budget of Aurora is 300,000 dollars."
+    assert (out.decode().splitlines(), err.decode()) == ([now, f"{now} ", f"{before} (superseded)"], "")
