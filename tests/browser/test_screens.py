@@ -230,7 +230,8 @@ def test_a_simulation_is_started_then_stopped(app: App, browser: Browser) -> Non
         expect(page.get_by_text("Running", exact=True)).to_be_visible()
         expect(page.locator(".mb-sim-news").first).to_be_visible()
         page.get_by_role("button", name="Stop", exact=True).click()
-        expect(page.get_by_text("Not running", exact=True)).to_be_visible()
+        # What has been said is answered first.
+        expect(page.get_by_text("Not running", exact=True)).to_be_visible(timeout=60_000)
     state = app.ask("GET", "/api/sim")
     assert not state["is_running"]
     assert state["counts"]["answered"] > 0

@@ -94,11 +94,13 @@ async def test_a_role_is_killed_while_a_model_call_is_under_way(fleet: WholeFlee
     async with fleet.run(BRIEF_FILE) as run:
         await run.call("draft", "self-critique", "asked")
         fleet.strike("pushkin", signal.SIGKILL)
-        under_way = run.calls("asked")[-1]
+        under_way, answered = run.calls("asked")[-1], {call.digest for call in run.calls("answered")}
         await completed_once(run)
 
-    # The draft itself was finished, so it was not written again.
-    assert paid_again(run) == {under_way}
+    # The draft itself was finished, so it was not written again. On a busy machine the answer may be faster than the
+    # signal: then it had reached a checkpoint or not.
+    assert paid_again(run) <= {under_way}
+    assert paid_again(run) or under_way.digest in answered
 
 
 @pytest.mark.proof
