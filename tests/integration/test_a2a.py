@@ -265,6 +265,22 @@ async def test_tasks_survive_kill_9(settings: FleetSettings) -> None:
                 await killed(processes, "gateway", "subagent-analytic")
                 async with client_of(url, anna) as client:
                     assert await whole_answer(client, given.id) == "Forty-two."
+                    stopped = await begun(url, anna, asking("And now?", "m5", skill="subagent/analytic"))
+                    await is_cancelled(client, stopped.id)
+
+
+async def is_cancelled(client: Client, task_id: str) -> None:
+    async def state() -> TaskState:
+        return (await client.get_task(GetTaskRequest(id=task_id))).status.state
+
+    async def is_kept() -> bool:
+        return await state() == TaskState.TASK_STATE_CANCELED
+
+    cancelled = await client.cancel_task(CancelTaskRequest(id=task_id))
+    assert cancelled.status.state == TaskState.TASK_STATE_CANCELED
+    await until(is_kept, 30)
+    with pytest.raises((A2AClientError, A2AError), match="over"):
+        await client.cancel_task(CancelTaskRequest(id=task_id))
 
 
 def free_port() -> int:
