@@ -197,6 +197,8 @@ def _guessed(content: bytes) -> str:
     return "utf-8"
 
 
-def content_type_of(path: PurePath) -> str | None:
-    """Content type by the extension of a file name; None where nothing here reads such files."""
-    return CONTENT_TYPES.get(path.suffix.lower())
+def content_type_of(path: PurePath, charset: str | None = None) -> str | None:
+    """Content type by the extension of a file name, of text with its charset; None where nothing here reads it."""
+    media_type = CONTENT_TYPES.get(path.suffix.lower())
+    is_text = media_type is not None and media_type != MAIL and media_type not in _BINARY
+    return f"{media_type}; charset={charset}" if charset and is_text else media_type

@@ -1,6 +1,7 @@
 """The command `memory import`: documents of a folder as artifacts and units."""
 
 import asyncio
+import codecs
 import hashlib
 import os
 from collections.abc import Callable, Iterator
@@ -75,6 +76,7 @@ class ImportOptions(BaseModel):
     metadata: dict[str, JsonValue]
     rights: KemRights
     chunking: Chunking
+    charset: str | None
 
 
 def import_(
@@ -85,6 +87,9 @@ def import_(
     writer: Writer = None,
     max_chars: Annotated[int, typer.Option("--max-chars", help="The longest piece of a text.")] = 1200,
     overlap_chars: Annotated[int, typer.Option("--overlap-chars", help="Said again in the next piece.")] = 120,
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="Of the texts, such as windows-1251; else it is found out.")
+    ] = None,
     trace: Trace = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
@@ -103,6 +108,7 @@ def import_(
         metadata=parse_metadata(meta or []),
         rights=valid(KemRights, rights_of(visibility, reader, writer)),
         chunking=valid(Chunking, {"max_chars": max_chars, "overlap_chars": overlap_chars}),
+        charset=_charset(encoding),
     )
     files = list(_files(folder))
     report = Report(skipped=[relative_path(options, path) for path in files if content_type_of(path) is None])
@@ -115,6 +121,14 @@ def import_(
     show_result(result, lambda _result: _show(report), as_json=as_json)
     if report.failed:
         raise typer.Exit(1)
+
+
+def _charset(encoding: str | None) -> str | None:
+    """The encoding under its usual name. Raises UsageError."""
+    try:
+        return None if encoding is None else codecs.lookup(encoding).name
+    except LookupError:
+        raise UsageError(f"there is no encoding {encoding!r}; try utf-8, windows-1251, koi8-r or cp866") from None
 
 
 def relative_path(options: ImportOptions, path: Path) -> str:
@@ -187,8 +201,8 @@ async def _artifact(path: Path, options: ImportOptions, artifacts: Artifacts, bu
     digest = hashlib.sha256(content).hexdigest()
     place = str(await asyncio.to_thread(path.resolve))
     first = f"art_{derived('memory import', bus.owner, options.trace, place).replace('-', '')}"
-    newest = await _newest(first, options, bus)
-    if newest is not None and newest.sha256 == digest:
+    newest, content_type = await _newest(first, options, bus), content_type_of(path, options.charset)
+    if newest is not None and (newest.sha256, newest.content_type) == (digest, content_type):
         return newest.ref
     visibility: Visibility = "public" if options.rights.visibility == "public" else "private"
     done = await put_or_fail(
@@ -197,7 +211,7 @@ async def _artifact(path: Path, options: ImportOptions, artifacts: Artifacts, bu
         {
             "artifact_type": "document",
             "trace": options.trace,
-            "content_type": content_type_of(path),
+            "content_type": content_type,
             "visibility": visibility,
             "artifact_id": first if newest is None else f"art_{derived(newest.id, digest).replace('-', '')}",
             "supersedes": None if newest is None else newest.ref,

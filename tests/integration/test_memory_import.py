@@ -85,3 +85,19 @@ async def test_documents_are_all_there_and_found_again(
     )
     assert right >= WANTED * len(answers), [each for each in answers if not each.is_right]
     assert [each["metadata"]["path"] for each in printed] == list(answers[0].found)
+
+
+async def test_a_text_whose_charset_is_told_is_read_by_it(settings: FleetSettings, tmp_path: Path) -> None:
+    note = tmp_path / "note.txt"
+    note.write_bytes("Приём по средам.".encode("koi8-r"))
+    shell = Shell(settings.data_dir, settings={"MINDBUS_AMQP_URL": str(settings.amqp_url)})
+
+    async with fleet_of(FLEET["storage"], FLEET["kps"], FLEET["glm"], settings=settings) as fleet:
+        unread = await asyncio.to_thread(shell.run, "memory", "import", str(note), "--json")
+        read = await asyncio.to_thread(shell.json, "memory", "import", str(note), "--encoding", "KOI8-R")
+        again = await asyncio.to_thread(shell.json, "memory", "import", str(note), "--encoding", "koi8-r")
+        found = await fleet.bus.acting_as("user.local").request(RetrieveKems(query=KemQuery(text_query="средам")))
+
+    assert unread.returncode == 1
+    assert [document["status"] for document in (*read["documents"], *again["documents"])] == ["stored", "unchanged"]
+    assert [item.kem.content for item in found.items] == ["Приём по средам."]

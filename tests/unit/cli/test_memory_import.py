@@ -26,6 +26,7 @@ def documents(tmp_path: Path) -> Path:
         (["--meta", "k"], "is not K=V"),
         (["--visibility", "public", "--reader", "user.anna"], "readers are named where"),
         (["--trace", "a b"], "is no trace"),
+        (["--encoding", "klingon"], "there is no encoding 'klingon'; try utf-8"),
     ],
 )
 def test_an_import_that_cannot_be_is_refused_before_anything_is_read(
