@@ -16,6 +16,7 @@ from redis import Redis
 from benchmarks.servers.postgres import PostgresMissing, PrivatePostgres
 from benchmarks.servers.seaweed import PrivateSeaweed, SeaweedMissing
 from mindbus.logs import configure_logs
+from mindbus.testing.wait import PATIENCE
 from mindbus_fleet.node.installation import RabbitMQMissing
 from mindbus_fleet.node.private import PrivateNode
 from tests.brokers import Broker, do_without, some_broker, started_node
@@ -42,8 +43,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever uses a server is marked as needing one."""
+    """Whoever uses a server is marked as needing one; limits are as patient as deadlines."""
     for item in items:
+        limit = item.get_closest_marker("timeout")
+        if limit is not None and PATIENCE != 1:
+            item.add_marker(pytest.mark.timeout(PATIENCE * limit.args[0]), append=False)
         used = set(getattr(item, "fixturenames", ()))
         if ON_RABBIT & used:
             item.add_marker(pytest.mark.rabbit)

@@ -9,6 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
+from mindbus.testing.wait import PATIENCE
 from tests.browser.pages import ARGUMENTS, chromium
 from tests.command_line import Shell, require_rabbitmq
 
@@ -74,7 +75,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
 def browser() -> Iterator[Browser]:
     """One for all tests; each has a profile of its own."""
     with sync_playwright() as playwright:
-        expect.set_options(timeout=15_000)  # milliseconds; the machine may be busy with other tests
+        expect.set_options(timeout=15_000 * PATIENCE)  # milliseconds; the machine may be busy with other tests
         found = playwright.chromium.launch(executable_path=chromium(), args=list(ARGUMENTS))
         yield found
         found.close()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
+from mindbus.testing.wait import PATIENCE
 from tests.brokers import do_without
 
 SIZES = {"desk": (1280, 800), "phone": (390, 844)}
@@ -61,7 +62,7 @@ def looking(browser: Browser, url: str, looks: Looks | None = None, expected: tu
         locale="ru-RU" if looks.language == "ru" else "en-US",
         timezone_id=ZONE,
     )
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(15_000 * PATIENCE)
     context.add_cookies([{"name": "mb_theme", "value": looks.theme, "url": url}])
     page = context.new_page()
     complaints: list[str] = []

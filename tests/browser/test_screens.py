@@ -17,6 +17,7 @@ from bus_schema.lsm import RecordExchange, SaidMessage
 from bus_schema.timeline import SaveEvents, TimelineEvent
 from config.settings import FleetSettings
 from mindbus.bus.connection import connect
+from mindbus.testing.wait import PATIENCE
 from tests.browser.conftest import App
 from tests.browser.letters import CONTENT, TRACE, send_a_dead_letter
 from tests.browser.pages import Looks, keep, looking, low_contrasts, overflow, violations
@@ -231,7 +232,7 @@ def test_a_simulation_is_started_then_stopped(app: App, browser: Browser) -> Non
         expect(page.locator(".mb-sim-news").first).to_be_visible()
         page.get_by_role("button", name="Stop", exact=True).click()
         # What has been said is answered first.
-        expect(page.get_by_text("Not running", exact=True)).to_be_visible(timeout=60_000)
+        expect(page.get_by_text("Not running", exact=True)).to_be_visible(timeout=60_000 * PATIENCE)
     state = app.ask("GET", "/api/sim")
     assert not state["is_running"]
     assert state["counts"]["answered"] > 0

@@ -38,7 +38,7 @@ def model() -> ScriptedModel:
 
 @pytest.fixture
 async def team(vhost_url: str, tmp_path: Path, model: ScriptedModel) -> AsyncIterator[Runtime]:
-    settings: FleetSettings = dialogue_settings(vhost_url, tmp_path)
+    settings: FleetSettings = dialogue_settings(vhost_url, tmp_path, recall_timeout_s=30)
 
     def dialogue(context: WorkerContext) -> DialogueWorker:
         return DialogueWorker(context, model)
