@@ -470,7 +470,13 @@ async def test_a_simulation_is_started_watched_and_stopped(settings: FleetSettin
 
 async def test_it_says_what_it_offers_and_loads_nothing_from_elsewhere(settings: FleetSettings) -> None:
     async with serving(settings=settings) as gateway:
-        health = await gateway.ok("GET", "/healthz")
+
+        async def healthy() -> Any:
+            # Its own heartbeat has to come back first.
+            answer = await gateway.http.get("/healthz")
+            return answer.json() if answer.is_success else None
+
+        health = await until(healthy)
         schema = await gateway.ok("GET", "/api/openapi.json")
         nowhere = await gateway.no("GET", "/api/nowhere")
         pages = [

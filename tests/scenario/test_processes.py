@@ -29,7 +29,7 @@ from bus_schema.runs import Run, RunStatus, StepStatus
 from config.settings import FleetSettings
 from mindbus import Client, ReplyError, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
-from mindbus.testing.wait import until
+from mindbus.testing.wait import PATIENCE, until
 from tests.fleets import fleet_of, settings_for
 from tests.installed import FLEET
 from tests.process_kit import (
@@ -375,6 +375,7 @@ async def test_waiting_in_a_queue_costs_no_attempt_and_no_call(
     vhost_url: str, tmp_path: Path, runs: int, at_once: int, takes_s: float, timeout_s: float
 ) -> None:
     settings = settings_for(vhost_url, tmp_path)
+    takes_s, timeout_s = takes_s * PATIENCE, timeout_s * PATIENCE
 
     def echo(context: WorkerContext) -> SlowEchoWorker:
         return SlowEchoWorker(context, at_once, takes_s)
