@@ -62,8 +62,8 @@ def _curl(path: str, way: str, operation: dict[str, Any]) -> str:
     address = f'"$U{path}{f"?{query}" if query else ""}"'
     content = operation.get("requestBody", {}).get("content", {})
     sends = [_sent(kind, about.get("example")) for kind, about in content.items()]
-    # `--json` and `-F` post by themselves.
-    method = "" if way == "GET" or (way == "POST" and sends and sends[0][:2] != "--d") else f" -X {way}"
+    # curl posts by itself where it is given something to send.
+    method = "" if way == ("POST" if sends else "GET") else f" -X {way}"
     return " ".join(filter(None, (f'curl --oauth2-bearer "$TOKEN"{method}', address, *sends)))
 
 

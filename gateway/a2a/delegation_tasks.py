@@ -29,7 +29,7 @@ from mindbus.errors import Rejected, Unroutable
 
 DELEGATION = "dlg_"
 _CANCELLED = "cancelled over A2A"
-_LATE = "there was no answer in time"
+_LATE = "There was no answer in time; send the message again under another id."
 # Of an answer's way to the timeline.
 _GRACE = timedelta(seconds=30)
 _KEPT_WITHIN_S, _LOOK_S = 10.0, 0.05
@@ -65,7 +65,9 @@ class DelegationTasks:
             await self._backend.bus.send(order, to=service_of(name), trace=self._trace, message_id=message_id)
         except Unroutable as error:
             await self._end(told, f"subagent-{name} is not running")
-            raise Rejected(Code.UNAVAILABLE, f"the sub-agent {name} is not running") from error
+            raise Rejected(
+                Code.UNAVAILABLE, f"the sub-agent {name} is not running; send it again when it is"
+            ) from error
         await self._until_kept(task_id)
         return task_id
 
