@@ -114,9 +114,11 @@ def task_of(events: list[StreamResponse]) -> Task:
 
 
 def text_of(events: list[StreamResponse]) -> str:
-    """The artifact as a client puts it together."""
+    """The artifact as a client puts it together: whole in a task that was over at once, else by its updates."""
     text = ""
     for event in events:
+        if event.HasField("task"):
+            text = "".join(part.text for artifact in event.task.artifacts for part in artifact.parts)
         if event.HasField("artifact_update"):
             piece = "".join(part.text for part in event.artifact_update.artifact.parts)
             text = text + piece if event.artifact_update.append else piece
