@@ -49,9 +49,9 @@ class CardStep(StrictValue):
 
     It is a `role`'s work, or else one of: `approve`, a question to a person, `wait`, a time such as `10m`, `card`, the
     steps of another card. `when` is a condition, without which the step is skipped. `for_each` makes the step once for
-    each input of the run (`brief`), or each item of a list (`STEP.items`). Without `memory`, nothing is searched for
-    this step, even where its role remembers. `timeout_s` begins with the work; until then it may wait in the role's
-    queue for `queue_timeout_s`.
+    each input of the run (`brief`), each part of another such step (`STEP`), or each item of a list (`STEP.items`).
+    Without `memory`, nothing is searched for this step, even where its role remembers. `timeout_s` begins with the
+    work; until then it may wait in the role's queue for `queue_timeout_s`.
     An output in another language than `language`, or that has nothing to do with its inputs where `relevance` is
     required, is no result; `relevance` is the role's by default.
     """

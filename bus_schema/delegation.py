@@ -13,7 +13,7 @@ _PEOPLE, _ANYBODY = ("user.",), ("",)
 _SPEAKS_FOR: Mapping[str, tuple[str, ...]] = {
     "gateway": ("user.", "agent."),
     "dialogue": _PEOPLE,
-    **dict.fromkeys(("pushkin", "researcher", "ideator", "critic", "editor"), _PEOPLE),
+    **dict.fromkeys(("pushkin", "researcher", "ideator", "critic", "editor", "importer"), _PEOPLE),
     **dict.fromkeys(("kps", "glm", "swm"), _ANYBODY),
 }
 _OPERATOR = "operator."

@@ -96,6 +96,8 @@ class UnknownRole(UnknownFile):
 
 
 role_names = partial(shipped_names, "roles")
+# Of the roles that come with MindBus without being a prompt.
+_CRAFTS_WITHOUT_FILE = {"importer": ("document",)}
 
 
 def shipped_role(name: str) -> Role:
@@ -104,12 +106,12 @@ def shipped_role(name: str) -> Role:
 
 
 def crafts_of_roles() -> dict[str, tuple[str, ...]]:
-    """Types of artifacts that each role makes, by its name: of files, and of installed workers with `produces`.
+    """Types of artifacts that each role makes, by its name: of files, and of workers with `produces`.
 
     Raises InvalidRole.
     """
     files = {name: tuple(shipped_role(name).produces) for name in role_names()}
-    return _crafts_of_workers() | files
+    return _CRAFTS_WITHOUT_FILE | _crafts_of_workers() | files
 
 
 @cache

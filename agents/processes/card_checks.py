@@ -105,8 +105,13 @@ def _condition_problems(card: Card, text: str) -> Iterator[str]:
 def _fan_out_problems(card: Card, step: CardStep) -> Iterator[Problem]:
     ids = [each.id for each in card.steps]
     name, _, value = (step.for_each or "").rpartition(".")
-    if step.for_each != BRIEF and (value != "items" or name not in ids):
-        yield ("for_each",), f"is {BRIEF}, or the list of a step: STEP.items{suggestion(name or value, ids)}"
+    fans_out = [each.id for each in card.steps if each.for_each and each.id != step.id]
+    if step.for_each in fans_out:
+        if step.for_each not in step.inputs:
+            yield ("for_each",), f"makes one of each part of {step.for_each}; put that among the inputs, too"
+    elif step.for_each != BRIEF and (value != "items" or name not in ids):
+        choices = f"{BRIEF}, a step that has for_each itself, or the list of a step: STEP.items"
+        yield ("for_each",), f"is {choices}{suggestion(name or value, ids)}"
     if clash := next((each for each in ids if _is_part(each, step.id)), None):
         yield ("id",), f"the parts of {step.id} are called {step.id}-1, {step.id}-2, …; rename {clash}"
     if len(step.id) > _LONGEST_OF_PARTS:

@@ -187,5 +187,5 @@ def _renamed(step: CardStep, outer: CardStep, names: Mapping[str, str], *, is_re
     if is_result and outer.repeat is not None:
         changes["repeat"] = outer.repeat
     if step.for_each is not None and step.for_each != BRIEF:
-        changes["for_each"] = renamed(step.for_each, names)
+        changes["for_each"] = names.get(step.for_each) or renamed(step.for_each, names)
     return step.model_copy(update=changes)

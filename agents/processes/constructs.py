@@ -139,10 +139,13 @@ def _fanned_out(run: Run, step: Step, plan: CardStep, now: datetime) -> Run:
 
 
 def _items(run: Run, plan: CardStep) -> tuple[str, ...]:
-    """Items of a fan-out; an input of the run is named by its artifact."""
+    """Items of a fan-out; an input of the run, or an output of another fan-out's part, is named by its artifact."""
     if plan.for_each == BRIEF:
         return tuple(artifact.artifact_id for artifact in run.inputs)
-    source = next(step for step in run.steps if f"{step.step_id}.items" == plan.for_each)
+    source = next(step for step in run.steps if plan.for_each in (step.step_id, f"{step.step_id}.items"))
+    if source.step_id == plan.for_each:
+        made = (part for part in parts_of(run, source) if part.status is StepStatus.COMPLETED)
+        return tuple(part.artifact.artifact_id for part in made if part.artifact is not None)
     items = source.context.values.get("items", ()) if source.context else ()
     return items if isinstance(items, tuple) else ()
 

@@ -20,8 +20,9 @@ def asked_by(plan: CardStep, *, to_begin: bool = False) -> set[tuple[str, str]]:
     """
     texts = [plan.when, None if to_begin or plan.repeat is None else plan.repeat.until]
     found = {reference for text in texts if text for reference in Condition.parse(text).references}
-    if plan.for_each is not None and plan.for_each != BRIEF:
-        found.add((plan.for_each.rpartition(".")[0], "items"))
+    # Of another fan-out the parts are inputs.
+    if plan.for_each is not None and plan.for_each.endswith(".items"):
+        found.add((plan.for_each.removesuffix(".items"), "items"))
     return {(name, value) for name, value in found if name != PARAMS}
 
 

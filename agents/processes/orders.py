@@ -60,19 +60,22 @@ def _besides(card: Card, plan: CardStep, run: Run, step: Step) -> dict[str, Any]
         "round": step.round if step.round > 1 else None,
         "supersedes": step.before,
         "note": end.note if end else "",
-        "item": step.item if plan.for_each != BRIEF else "",
+        "item": step.item if (plan.for_each or "").endswith(".items") else "",
         "values": () if all(each.is_plain for each in card.steps) else values_asked(card, plan.id),
     }
     return {name: value for name, value in given.items() if value}
 
 
 def _inputs(plan: CardStep, run: Run, step: Step) -> tuple[NamedInput, ...]:
-    is_part_of_brief = step.of is not None and plan.for_each == BRIEF
-    given = [each for each in run.inputs if not is_part_of_brief or each.artifact_id == step.item]
-    brief = tuple(NamedInput(name=BRIEF, artifact=artifact) for artifact in given)
-    inputs = tuple(chain.from_iterable(brief if name == BRIEF else _made(run, name) for name in plan.inputs))
+    def given(name: str) -> tuple[NamedInput, ...]:
+        """Inputs of this name; of those that the step fans out over, its part's alone."""
+        brief = (NamedInput(name=BRIEF, artifact=each) for each in run.inputs)
+        known = tuple(brief) if name == BRIEF else _made(run, name)
+        is_one = step.of is not None and name == plan.for_each
+        return tuple(each for each in known if not is_one or each.artifact.artifact_id == step.item)
+
     # A step whose every input may be missing still works from what the run was started with.
-    return inputs or brief
+    return tuple(chain.from_iterable(map(given, plan.inputs))) or given(BRIEF)
 
 
 def _made(run: Run, name: str) -> tuple[NamedInput, ...]:

@@ -28,8 +28,6 @@ from mindbus.sdk.requests import in_id_scope
 from mindbus.sdk.steps import StepArtifacts
 from mindbus.tasks import running
 
-# Far beyond what any model here reads at once, far below what would hurt this process.
-_LARGEST_INPUT_BYTES = 1024 * 1024
 # Whoever is done sooner need not tell that they have begun.
 _TOLD_AFTER_S = 1.0
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
@@ -101,6 +99,8 @@ class RoleWorker(Worker, ABC):
     """
 
     attempts = 4
+    # Far beyond what any model reads at once, far below what would hurt this process.
+    largest_input_bytes = 1024 * 1024
     # A step may call a slow model many times.
     time_limit_s = 3600
 
@@ -157,9 +157,8 @@ class RoleWorker(Worker, ABC):
             return hands.ending(found.made)
         await self.artifacts.wait_for_room()
         manifests = [found.require(each.artifact.artifact_id) for each in hands.order.inputs]
-        inputs = await asyncio.gather(
-            *(_read(hands, *each) for each in zip(hands.order.inputs, manifests, strict=True))
-        )
+        given = zip(hands.order.inputs, manifests, strict=True)
+        inputs = await asyncio.gather(*(self._read(hands, *each) for each in given))
         assert hands.limit is not None
         made = await self.make(StepWork(hands.order, inputs, hands.artifact_id, hands.limit, limit_s))
         return hands.ending(await hands.put(made.content, made.content_type, made.context))
@@ -171,6 +170,9 @@ class RoleWorker(Worker, ABC):
         except BusUnavailable as error:
             logger().warning("event not told", role=self.name, event_type=event.wire.type, reason=str(error))
 
+    async def _read(self, hands: StepArtifacts, given: NamedInput, manifest: Manifest) -> StepInput:
+        return StepInput(given.name, manifest, await hands.read(manifest, self.largest_input_bytes))
+
     async def _tell_of_work(self, order: ExecuteStep) -> None:
         await asyncio.sleep(_TOLD_AFTER_S)
         await self.tell(order, StepBegun(run_id=order.run_id, step_id=order.step_id, attempt=order.attempt))
@@ -180,10 +182,6 @@ class RoleWorker(Worker, ABC):
         if context.attempt < self.attempts:
             raise TemporaryFailure(str(error), getattr(error, "delay", None)) from error
         return _failed(order, str(error), retryable=True)
-
-
-async def _read(hands: StepArtifacts, given: NamedInput, manifest: Manifest) -> StepInput:
-    return StepInput(given.name, manifest, await hands.read(manifest, _LARGEST_INPUT_BYTES))
 
 
 def _failed(order: ExecuteStep, reason: str, *, retryable: bool) -> StepFailed:

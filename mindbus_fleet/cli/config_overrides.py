@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from agents.configuration.prompts import Guide, parse_guide, parse_role, role_names
+from agents.configuration.prompts import Guide, crafts_of_roles, parse_guide, parse_role
 from agents.configuration.validation import InvalidFile, YamlProblem, suggestion
 from agents.subagents.files import SubagentFile, parse_subagent
 from config.shipped import EXTENSIBLE, config_folder, own_files, shipped_names
@@ -72,7 +72,7 @@ def _parsers() -> Mapping[str, Callable[[bytes, str], object]]:
         "guides": parse_guide,
         "roles": parse_role,
         "subagents": parse_subagent,
-        "cards": partial(parse_card, roles=role_names()),
+        "cards": partial(parse_card, roles=crafts_of_roles()),
         "sim/profiles": parse_team,
         "sim/scenarios": parse_scenario,
     }

@@ -26,7 +26,8 @@ from mindbus.cli.options import LOCAL_USER, TIMES, As, Json
 from mindbus.cli.session import answer_to, on_the_bus, run
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.steps import replace_output
-from mindbus_fleet.cli.process_run import NoWait, Set, end_of, finish, params_of, read_brief, show_run
+from mindbus_fleet.cli.briefs import read_brief
+from mindbus_fleet.cli.process_run import NoWait, Set, end_of, finish, params_of, show_run
 
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Such as run_0192….")]
 StepArgument = Annotated[str, typer.Argument(metavar="STEP", help="Its id in the card, such as draft.")]

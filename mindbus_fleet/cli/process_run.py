@@ -20,17 +20,18 @@ from bus_schema.cards import BRIEF, Card
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
 from bus_schema.process import GetProcess, StartProcess
-from bus_schema.replies import Code
 from bus_schema.runs import Run, RunStatus, Step, StepStatus
 from mindbus.bus.client import Client
 from mindbus.bus.subscriptions import EventSubscription
 from mindbus.cli.artifact_upload import put_or_fail
 from mindbus.cli.console import errors, note, say, show, show_result, table
-from mindbus.cli.errors import CommandError, UsageError
+from mindbus.cli.errors import UsageError
 from mindbus.cli.session import answer_if_there
 from mindbus.errors import ReplyError
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.tasks import end
+from mindbus_fleet.cli.briefs import content_type_of_brief, read_brief, read_document
+from workers.importer import ImporterWorker
 
 _COLOURS = {
     StepStatus.RUNNING: "cyan",
@@ -131,15 +132,6 @@ def _seconds(step: Step) -> str:
 _ASK_EVERY_S = 1.0
 _ASK_WITHIN_S = 5.0
 _TRIES_TO_START = 3
-MAX_BYTES = 1024 * 1024
-_CONTROL = frozenset(range(32)) - {ord(c) for c in "\t\n\r\f"}
-
-
-class InvalidBrief(CommandError):
-    """Nobody can write from this."""
-
-    def __init__(self, file: Path, trouble: str) -> None:
-        super().__init__(f"{file} {trouble}", Code.INVALID)
 
 
 @dataclass
@@ -155,13 +147,13 @@ class RunRequest:
 
     @classmethod
     def read(cls, card: str, briefs: Sequence[Path], params: Mapping[str, str]) -> "RunRequest":
-        """Raises UnknownCard, InvalidCard, NotABrief."""
+        """Raises UnknownCard, InvalidCard, InvalidBrief."""
         is_file = card.endswith((".yaml", ".yml")) or "/" in card
-        own = card_from_file(Path(card), crafts_of_roles()) if is_file else None
-        if own is None:
-            shipped_card(card, crafts_of_roles())
-        texts = [(brief, read_brief(brief)) for brief in briefs]
-        return cls(own, None if own else card, texts, dict(params))
+        crafts = crafts_of_roles()
+        found = card_from_file(Path(card), crafts) if is_file else shipped_card(card, crafts)
+        read = read_document if _imports_brief(found) else read_brief
+        contents = [(brief, read(brief)) for brief in briefs]
+        return cls(found if is_file else None, None if is_file else card, contents, dict(params))
 
 
 async def start(order: RunRequest, bus: Client, artifacts: Artifacts) -> None:
@@ -245,7 +237,7 @@ class Progress:
 
 
 async def _register(run_id: str, brief: Path, text: bytes, artifacts: Artifacts) -> ArtifactRef:
-    content_type = "text/markdown" if brief.suffix.lower() in (".md", ".markdown") else "text/plain"
+    content_type = content_type_of_brief(brief)
     done = await put_or_fail(artifacts, text, {"artifact_type": BRIEF, "trace": run_id, "content_type": content_type})
     return done.ref
 
@@ -258,26 +250,7 @@ async def _hear(events: EventSubscription[Envelope], notes: dict[str, str], news
         news.set()
 
 
-def read_brief(file: Path) -> bytes:
-    """The text of a Markdown or plain text file, in UTF-8 whatever it was saved in. Raises InvalidBrief."""
-    try:
-        size_bytes = file.stat().st_size
-        if size_bytes > MAX_BYTES:
-            raise InvalidBrief(file, f"has {size_bytes} bytes; a brief has at most {MAX_BYTES}: shorten it")
-        raw = file.read_bytes()
-    except OSError as unreadable:
-        raise InvalidBrief(file, f"cannot be read: {unreadable.strerror}") from unreadable
-    text = _decoded(raw, file)
-    if not text.strip():
-        raise InvalidBrief(file, "is empty: write down what the article is to be about")
-    if any(ord(character) in _CONTROL for character in text):
-        raise InvalidBrief(file, "is not a text but binary: give a Markdown or plain text file")
-    return text.encode()
-
-
-def _decoded(raw: bytes, file: Path) -> str:
-    encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    try:
-        return raw.decode(encoding)
-    except UnicodeDecodeError as undecodable:
-        raise InvalidBrief(file, "is not text in UTF-8: save it in that encoding, or give a text file") from undecodable
+def _imports_brief(card: Card) -> bool:
+    """Whether the documents that the run starts with go to the role `importer` alone."""
+    first = [step for step in card.steps if BRIEF in step.inputs]
+    return all(step.role == ImporterWorker.name for step in first)

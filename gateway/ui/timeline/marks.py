@@ -165,8 +165,8 @@ _ORDER: Final = {
     name: place
     for place, name in enumerate(
         (
-            "dialogue", "task_manager", "context_manager", "mood_watcher", "context", "orchestrator", "researcher",
-            "ideator", "critic", "pushkin", "editor", "storage", "sim",
+            "dialogue", "task_manager", "context_manager", "mood_watcher", "context", "orchestrator", "importer",
+            "researcher", "ideator", "critic", "pushkin", "editor", "storage", "sim",
         )
     )
 }  # fmt: skip

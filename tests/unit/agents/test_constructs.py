@@ -306,6 +306,27 @@ def test_inputs_of_the_run_are_fanned_out_one_to_a_part() -> None:
     ]
 
 
+def test_parts_of_a_fan_out_are_fanned_out_again_one_to_a_part() -> None:
+    steps = a_step("get", "for_each: brief") + a_step("read", "for_each: get", inputs="brief, get")
+    story = CardStory(steps + a_step("end", inputs="read"), inputs=2)
+    story.make("get-2").make("get-1")
+
+    assert [(story.inputs(place), story.orders[place].item) for place in (0, 1)] == [
+        (["brief=art_brief1", "brief=art_brief2", "get=art_get-1_1"], ""),
+        (["brief=art_brief1", "brief=art_brief2", "get=art_get-2_1"], ""),
+    ]
+    assert story.make("read-1").make("read-2").sent == ["end"]
+
+
+def test_a_part_that_is_not_there_is_not_fanned_out_again() -> None:
+    steps = a_step("get", "for_each: brief, critical: false") + a_step("read", "for_each: get", inputs="get")
+    story = CardStory(steps + a_step("end", inputs="read"), inputs=2).make("get-1")
+    story.tell(StepFailed(run_id=RUN, step_id="get-2", attempt=1, retryable=False, reason="x"))
+
+    assert story.sent == ["read-1"]
+    assert story.make("read-1").sent == ["end"]
+
+
 def test_a_retry_of_a_fan_out_makes_the_parts_that_have_failed_alone() -> None:
     story = CardStory(FAN).make("plan", items=("один", "два")).make("read-1")
     story.tell(StepFailed(run_id=RUN, step_id="read-2", attempt=1, retryable=False, reason="x"))
@@ -361,7 +382,15 @@ def test_a_sub_card_is_written_out_where_it_stands() -> None:
         (a_step("end", "approve: Well?"), "card.yaml:4: steps[0].approve: a step is one thing: role or approve"),
         (gate("a", "for_each: brief") + a_step("end"), "card.yaml:4: steps[0].for_each: is for steps of a role"),
         (a_step("end", "wait: soon"), "card.yaml:4: steps[0].wait: 'soon' has characters that do not fit here"),
-        (a_step("a", "for_each: b.items") + a_step("end"), "card.yaml:4: steps[0].for_each: is brief, or the list of"),
+        (a_step("a", "for_each: b.items") + a_step("end"), "card.yaml:4: steps[0].for_each: is brief, a step that"),
+        (
+            a_step("a", "for_each: brief") + a_step("b", "for_each: a") + a_step("end"),
+            "card.yaml:5: steps[1].for_each: makes one of each part of a; put that among the inputs, too",
+        ),
+        (
+            a_step("a") + a_step("b", "for_each: a", inputs="a") + a_step("end"),
+            "card.yaml:5: steps[1].for_each: is brief, a step that has for_each itself",
+        ),
         (
             a_step("a", "for_each: brief") + a_step("a-1") + a_step("end"),
             "card.yaml:4: steps[0].id: the parts of a are",

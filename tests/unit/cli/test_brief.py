@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from mindbus_fleet.cli.process_run import MAX_BYTES, InvalidBrief, read_brief
+from mindbus_fleet.cli.briefs import MAX_BYTES, InvalidBrief, read_brief
 
 
 @pytest.fixture
