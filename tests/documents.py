@@ -1,4 +1,4 @@
-"""Small real documents, made as they are needed: PDF, DOCX, PPTX, XLSX, what passes for them."""
+"""Small real documents, made as they are needed: PDF, DOCX, PPTX, XLSX, ODT, what passes for them."""
 
 import io
 import zipfile
@@ -71,6 +71,22 @@ def an_xlsx(sheets: Mapping[str, Sequence[Sequence[object]]]) -> bytes:
     file = io.BytesIO()
     workbook.save(file)
     return file.getvalue()
+
+
+def an_odt(body: str, manifest: str = "") -> bytes:
+    """The elements of a text in OpenDocument's XML, with the prefixes `text` and `table`."""
+    spaces = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "text", "table")
+    )
+    text = f"<office:body><office:text>{body}</office:text></office:body>"
+    xml = f"<office:document-content {spaces}>{text}</office:document-content>"
+    return zipped(
+        {
+            "mimetype": b"application/vnd.oasis.opendocument.text",
+            "content.xml": xml.encode(),
+            "META-INF/manifest.xml": manifest.encode(),
+        }
+    )
 
 
 def a_protected_docx() -> bytes:

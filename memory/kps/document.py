@@ -8,7 +8,7 @@ from mindbus.errors import Rejected
 
 
 class UnknownFormat(Rejected):
-    """Nothing here reads this content type; send text, Markdown, HTML, PDF, JSON, DOCX, PPTX or XLSX as such."""
+    """Nothing here reads this content type; send text, Markdown, HTML, PDF, JSON, DOCX, PPTX, XLSX or ODT as such."""
 
 
 class DeclaredTypeDiffers(Rejected):

@@ -22,6 +22,7 @@ PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+ODT = "application/vnd.oasis.opendocument.text"
 MAIL = "message/rfc822"
 
 # By file name extension.
@@ -44,6 +45,7 @@ CONTENT_TYPES = {
     ".docx": DOCX,
     ".pptx": PPTX,
     ".xlsx": XLSX,
+    ".odt": ODT,
     ".eml": MAIL,
 }
 _HTML = "text_formats:extract_html"
@@ -67,6 +69,7 @@ _BINARY = {
     DOCX: "office:extract_docx",
     PPTX: "office:extract_pptx",
     XLSX: "office:extract_xlsx",
+    ODT: "open_document:extract_odt",
 }
 # The part that only an archive of this kind has.
 _MAIN_PARTS = {"word/document.xml": DOCX, "ppt/presentation.xml": PPTX, "xl/workbook.xml": XLSX}
@@ -152,6 +155,8 @@ def _kind_of_archive(content: bytes) -> str:
     try:
         with zipfile.ZipFile(BytesIO(content)) as archive:
             parts = set(archive.namelist())
+            if "mimetype" in parts and archive.read("mimetype").strip() == ODT.encode():
+                return ODT
     except zipfile.BadZipFile as broken:
         raise CorruptDocument(reason=str(broken)) from broken
     return next((kind for part, kind in _MAIN_PARTS.items() if part in parts), "application/zip")

@@ -42,7 +42,7 @@ p[style-name='Heading 6'] => h6:fresh
 Extractor = Callable[[bytes], Document]
 
 
-def _with_archive_check(extract: Extractor) -> Extractor:
+def with_archive_check(extract: Extractor) -> Extractor:
     """Look at the archive before a library does; what a library stumbles over is a corrupt document."""
 
     @wraps(extract)
@@ -56,7 +56,7 @@ def _with_archive_check(extract: Extractor) -> Extractor:
     return extract_checked
 
 
-@_with_archive_check
+@with_archive_check
 def extract_docx(content: bytes) -> Document:
     """Headings by their styles, paragraphs, items, tables; pictures are left out, nothing is fetched."""
     import mammoth
@@ -67,7 +67,7 @@ def extract_docx(content: bytes) -> Document:
     return extract_html(converted.value)
 
 
-@_with_archive_check
+@with_archive_check
 def extract_pptx(content: bytes) -> Document:
     """A slide is a page: its title a heading, then text, tables and the speaker's notes."""
     from pptx import Presentation
@@ -84,13 +84,13 @@ def extract_pptx(content: bytes) -> Document:
                 for paragraph in shape.text_frame.paragraphs:
                     composer.prose(paragraph.text.replace("\v", "\n"), number, is_item=paragraph.level > 0)
             elif isinstance(shape, GraphicFrame) and shape.has_table:
-                composer.table(_table([cell.text for cell in row.cells] for row in shape.table.rows), number)
+                composer.table(joined_rows([cell.text for cell in row.cells] for row in shape.table.rows), number)
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
             composer.prose(slide.notes_slide.notes_text_frame.text, number)
     return composer.document()
 
 
-@_with_archive_check
+@with_archive_check
 def extract_xlsx(content: bytes) -> Document:
     """A sheet is a heading with its rows as lines; of formulas the values that were saved last."""
     from openpyxl import load_workbook
@@ -108,7 +108,7 @@ def extract_xlsx(content: bytes) -> Document:
                 rows.append([_cell(value) for value in row])
         if rows:
             composer.heading(sheet.title, 1)
-            composer.table(_table(rows))
+            composer.table(joined_rows(rows))
     return composer.document()
 
 
@@ -131,7 +131,7 @@ def _cell(value: object) -> str:
     return " ".join(str(value).split())
 
 
-def _table(rows: Iterable[list[str]]) -> str:
+def joined_rows(rows: Iterable[list[str]]) -> str:
     """Rows as lines, without the empty cells at their ends."""
     lines = (" | ".join(" ".join(cell.split()) for cell in row).rstrip(" |") for row in rows)
     return "\n".join(line for line in lines if line)

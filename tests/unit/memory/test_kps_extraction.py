@@ -17,9 +17,19 @@ from memory.kps.document import (
     NotText,
     UnknownFormat,
 )
-from memory.kps.formats import CONTENT_TYPES, DOCX, MAIL, PPTX, XLSX, extract
+from memory.kps.formats import CONTENT_TYPES, DOCX, MAIL, ODT, PPTX, XLSX, extract
 from mindbus.errors import Rejected
-from tests.documents import a_docx, a_pdf, a_pptx, a_protected_docx, a_protected_pdf, a_sealed_pdf, an_xlsx, zipped
+from tests.documents import (
+    a_docx,
+    a_pdf,
+    a_pptx,
+    a_protected_docx,
+    a_protected_pdf,
+    a_sealed_pdf,
+    an_odt,
+    an_xlsx,
+    zipped,
+)
 
 PDF = "application/pdf"
 LONG = "В этом абзаце столько слов, сколько помещается на строке, и ещё немного сверх того"
@@ -338,7 +348,7 @@ def test_entities_in_a_docx_do_not_multiply() -> None:
 
 
 def test_every_suffix_names_a_type_that_is_read() -> None:
-    for content_type in set(CONTENT_TYPES.values()) - {PDF, DOCX, PPTX, XLSX, MAIL}:
+    for content_type in set(CONTENT_TYPES.values()) - {PDF, DOCX, PPTX, XLSX, ODT, MAIL}:
         assert extract(b'{"a": "words"}', content_type).text
 
 
@@ -365,3 +375,59 @@ def test_entities_in_a_sheet_do_not_multiply_and_fetch_nothing() -> None:
     with pytest.raises(Rejected) as refused:
         extract(zipped(parts), XLSX)
     assert isinstance(refused.value, CorruptDocument | NoTextFound)
+
+
+def test_of_an_open_document_headings_paragraphs_items_tables_and_notes_are_read() -> None:
+    row = "<table:table-row>{}</table:table-row>".format
+    cell = "<table:table-cell><text:p>{}</text:p></table:table-cell>".format
+    rest = '<table:table-cell table:number-columns-repeated="1020"/>'
+    deleted = "<text:changed-region><text:p>struck out</text:p></text:changed-region>"
+    note = "<text:note-citation>1</text:note-citation><text:note-body><text:p>1 мая.</text:p></text:note-body>"
+    odt = an_odt(
+        f"<text:tracked-changes>{deleted}</text:tracked-changes>"
+        "<text:table-of-content><text:p>Contents 1</text:p></text:table-of-content>"
+        '<text:h text:outline-level="1">Аренда</text:h>'
+        '<text:p>Каток <text:span>сдан</text:span> клубу<text:s text:c="2"/>до мая'
+        f"<office:annotation><text:p>really?</text:p></office:annotation>.<text:note>{note}</text:note></text:p>"
+        "<text:section><text:list><text:list-item><text:p>one</text:p></text:list-item>"
+        "<text:list-item><text:p>two</text:p></text:list-item></text:list></text:section>"
+        f"<table:table>{row(cell('year') + cell('rent') + rest)}{row(cell('2024') + cell('40,000'))}</table:table>"
+    )
+
+    document = extract(odt, ODT)
+
+    assert told(document) == [
+        ("h1", "Аренда"),
+        ("prose", "Каток сдан клубу  до мая."),
+        ("prose", "1 мая."),
+        ("prose", "one"),
+        ("prose", "two"),
+        ("table", "year | rent\n2024 | 40,000"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("odt", "refusal"),
+    [
+        (an_odt("<text:p>x</text:p>", "<manifest:encryption-data/>"), DocumentProtected),
+        (an_odt("<text:p>x"), CorruptDocument),
+        (an_odt("<text:p/>"), NoTextFound),
+        (a_docx("x"), DeclaredTypeDiffers),
+    ],
+)
+def test_what_is_no_readable_open_document_is_refused(odt: bytes, refusal: type[Rejected]) -> None:
+    with pytest.raises(refusal):
+        extract(odt, ODT)
+
+
+def test_entities_in_an_open_document_do_not_multiply_and_fetch_nothing() -> None:
+    def odt(entities: str) -> bytes:
+        with zipfile.ZipFile(BytesIO(an_odt("<text:p>words &a9; &f;</text:p>"))) as archive:
+            parts = {name: archive.read(name) for name in archive.namelist()}
+        return zipped({**parts, "content.xml": f"<!DOCTYPE x [{entities}]>".encode() + parts["content.xml"]})
+
+    many = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
+
+    assert extract(odt('<!ENTITY a9 ""><!ENTITY f SYSTEM "file:///etc/passwd">'), ODT).text == "words"
+    with pytest.raises(CorruptDocument):
+        extract(odt(f'<!ENTITY a0 "words">{many}<!ENTITY f "">'), ODT)
