@@ -1,6 +1,7 @@
 """A role of somebody else's: how what its `make` returns and raises ends a step."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -48,6 +49,9 @@ class Stage:
     async def ended(self, make: Make, *, times: int = 1, **changes: object) -> tuple[Poet, DeliveryResult[Nothing]]:
         """The poet and the last of `times` deliveries of one order."""
         poet = Poet(WorkerContext(self.settings, self.bus), make)
+        return poet, await self.ended_by(poet, times=times, **changes)
+
+    async def ended_by(self, poet: RoleWorker, *, times: int = 1, **changes: object) -> DeliveryResult[Nothing]:
         fields = {
             "run_id": RUN,
             "step_id": "verse",
@@ -66,7 +70,7 @@ class Stage:
             ]
         finally:
             await poet.stop()
-        return poet, ended[-1]
+        return ended[-1]
 
 
 @pytest.fixture
@@ -75,6 +79,19 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     async with running(FLEET["storage"], settings=settings) as bus, open_artifacts(bus, settings) as artifacts:
         put = await artifacts.put(b"Roses are red.\r\n", artifact_type="brief", content_type="text/plain", trace=RUN)
         yield Stage(bus, settings, put.ref)
+
+
+async def test_the_role_of_the_guide_works_as_it_stands(stage: Stage) -> None:
+    guide = (Path(__file__).parents[2] / "docs/how-to/write-a-card.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    names: dict[str, type[RoleWorker]] = {}
+    exec(code, names)
+
+    ended = await stage.ended_by(names["Poet"](WorkerContext(stage.settings, stage.bus)))
+
+    (completed,) = ended.events(StepCompleted)
+    async with open_artifacts(stage.bus, stage.settings) as artifacts:
+        assert await artifacts.get(completed.artifact.artifact_id, trace=RUN) == b"ROSES ARE RED.\n"
 
 
 async def shouted(work: StepWork) -> RoleOutput:
