@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel
@@ -215,14 +215,25 @@ async def all_pages(
     return pages
 
 
+class TellProgress(Protocol):
+    """How much is done, of how much, and what is being worked on."""
+
+    def __call__(self, done: int, total: int, at: str = "") -> None: ...
+
+
 @contextmanager
-def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar for who watches: tell it how much is done, of how much."""
+def progress_of(what: str) -> Iterator["TellProgress"]:
+    """A bar for who watches."""
     # Imported here: most commands show none.
+    from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = errors()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+        def tell(done: int, total: int, at: str = "") -> None:
+            progress.update(task, completed=done, total=total, description=escape(f"{what} {at}".strip()))
+
+        yield tell

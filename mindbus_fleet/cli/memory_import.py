@@ -4,17 +4,17 @@ import asyncio
 import codecs
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from bus_schema.artifacts import ArtifactId, ArtifactRef, Manifest, Visibility
 from bus_schema.ids import derived
 from bus_schema.kem import KemRights
-from bus_schema.kps import Chunking, ProcessedData, ProcessRawData
+from bus_schema.kps import Chunking, KemProcessingProgress, ProcessedData, ProcessRawData
 from bus_schema.replies import Code
 from bus_schema.storage import GetVersions
 from config.settings import FleetSettings
@@ -24,11 +24,11 @@ from mindbus.cli.artifact_upload import put_or_fail
 from mindbus.cli.console import say, show_result, show_table
 from mindbus.cli.errors import UsageError, read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json, Trace
-from mindbus.cli.session import on_the_bus, progress_of, run
+from mindbus.cli.session import TellProgress, on_the_bus, progress_of, run
 from mindbus.errors import ReplyError
 from mindbus.sdk.artifacts import Artifacts, open_artifacts
 from mindbus.sdk.errors import ArtifactRejected
-from mindbus.tasks import end
+from mindbus.tasks import end, running
 from mindbus_fleet.cli.memory_options import Meta, Reader, Writer, parse_metadata, rights_of, valid
 from mindbus_fleet.cli.memory_options import Visibility as WhoReads
 
@@ -56,11 +56,12 @@ class NotImported(BaseModel):
 
 
 class Report(BaseModel):
-    """Result of importing a folder; `skipped` are files whose names are not those of documents."""
+    """Result of importing a folder; `skipped` files have no names of documents, `paths` are by artifact."""
 
     documents: list[DocumentsImported] = []
     failed: list[NotImported] = []
     skipped: list[str] = []
+    paths: dict[str, str] = Field(default={}, exclude=True)
 
     @property
     def kems(self) -> int:
@@ -149,7 +150,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 async def _import(
-    documents: list[Path], options: ImportOptions, report: Report, identity: str, tell: Callable[[int, int], None]
+    documents: list[Path], options: ImportOptions, report: Report, identity: str, tell: TellProgress
 ) -> None:
     settings = read_settings(FleetSettings)
     left = iter(documents)
@@ -158,16 +159,24 @@ async def _import(
 
         async def work() -> None:
             for path in left:
-                outcome = await _learn(path, options, artifacts, bus)
+                outcome = await _learn(path, options, report, artifacts, bus)
                 if isinstance(outcome, DocumentsImported):
                     report.documents.append(outcome)
                 else:
                     report.failed.append(outcome)
                 tell(len(report.documents) + len(report.failed), len(documents))
 
+        async def follow() -> None:
+            async with bus.subscribe(KemProcessingProgress, trace=options.trace) as events:
+                async for event in events:
+                    path = report.paths.get(event.source.artifact_id, "") if event.source else ""
+                    done = len(report.documents) + len(report.failed)
+                    tell(done, len(documents), f"{path} {event.done}/{event.total}")
+
         hands = [asyncio.create_task(work()) for _ in range(_AT_ONCE)]
         try:
-            await asyncio.gather(*hands)
+            async with running(follow(), "progress of documents"):
+                await asyncio.gather(*hands)
         finally:
             await end(*hands)
     report.documents.sort(key=lambda document: document.path)
@@ -175,12 +184,13 @@ async def _import(
 
 
 async def _learn(
-    path: Path, options: ImportOptions, artifacts: Artifacts, bus: Client
+    path: Path, options: ImportOptions, report: Report, artifacts: Artifacts, bus: Client
 ) -> DocumentsImported | NotImported:
     """Import one document. A rejected document does not stop the others; an unavailable service does."""
     about = relative_path(options, path)
     try:
         ref = await _artifact(path, options, artifacts, bus)
+        report.paths[ref.artifact_id] = about
         processed = await _processed(ref, about, options, bus)
     except (ReplyError, ArtifactRejected) as no:
         if no.code.retryable:

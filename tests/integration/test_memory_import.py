@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,3 +103,27 @@ async def test_a_text_whose_charset_is_told_is_read_by_it(settings: FleetSetting
     assert unread.returncode == 1
     assert [document["status"] for document in (*read["documents"], *again["documents"])] == ["stored", "unchanged"]
     assert [item.kem.content for item in found.items] == ["Приём по средам."]
+
+
+async def test_at_a_terminal_it_says_how_far_it_has_come_with_a_long_document(
+    settings: FleetSettings, tmp_path: Path
+) -> None:
+    book = tmp_path / "book.md"
+    book.write_text("\n\n".join(text.text for text in documents(SHORT)), encoding="utf-8")
+    shell = Shell(settings.data_dir, settings={"MINDBUS_AMQP_URL": str(settings.amqp_url)})
+    command = f"{sys.executable} -m mindbus.cli.main memory import {book} --max-chars 400"
+
+    async with fleet_of(FLEET["storage"], FLEET["kps"], FLEET["glm"], settings=settings):
+        process = await asyncio.create_subprocess_exec(
+            "script",
+            "-qec",
+            command,
+            "/dev/null",
+            env=shell.environment() | {"COLUMNS": "200"},
+            stdin=DEVNULL,
+            stdout=PIPE,
+        )
+        shown, _ = await process.communicate()
+
+    assert process.returncode == 0
+    assert re.search(rb"book\.md \d+/\d+", shown), shown[-2000:]
