@@ -21,6 +21,7 @@ from mindbus.sdk.preview import Preview
 from mindbus.sdk.transfers import PutOptions, ReadOptions, ReadRange
 from mindbus.terminal import escape_controls
 
+_STDOUT = Path("-")
 app = typer.Typer(no_args_is_help=True, help="Put, get and inspect artifacts.")
 
 _PAGE = 200
@@ -81,7 +82,7 @@ def put(
 @app.command()
 def get(
     artifact_id: ArtifactId,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Else to standard output.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Else, or as -, to standard output.")] = None,
     byte_range: Annotated[
         str | None, typer.Option("--range", metavar="FIRST-LAST", help="These bytes alone, counted from 0; unchecked.")
     ] = None,
@@ -99,6 +100,7 @@ def get(
 
     mindbus artifacts get art_0192… --range 0-1023 | xxd
     """
+    output = None if output == _STDOUT else output
     require_writable(output)
     if as_json and output is None:
         raise UsageError("--json leaves standard output to JSON: say with -o where the bytes go")

@@ -113,7 +113,7 @@ def test_a_graph_is_a_role_of_a_card(shell: Shell, tmp_path: Path) -> None:
     assert run["status"] == "completed"
     made = shell.json("artifacts", "show", run["result"]["artifact_id"])
     assert (made["artifact_type"], made["owner"]) == ("chronicle", "agent.chronicler")
-    assert shell.ok("artifacts", "get", made["id"]) == "- 1931: the first line.\n- 1968: the last.\n"
+    assert shell.ok("artifacts", "get", made["id"], "-o", "-") == "- 1931: the first line.\n- 1968: the last.\n"
 
 
 def test_what_a_graph_remembers_is_found_by_meaning(shell: Shell, tmp_path: Path) -> None:
