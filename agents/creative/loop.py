@@ -28,7 +28,7 @@ from agents.creative.loop_work import (
     with_problem,
 )
 from agents.creative.misbehaviour import ModelMisbehaviour
-from agents.models.errors import AnswerMisfit, ModelDeclined, ModelFailure, ModelUnavailable
+from agents.models.errors import AnswerMisfit, ModelDeclined, ModelFailure, ModelUnavailable, PromptTooLong
 from agents.models.json_answers import parse_cut_answer
 from agents.models.language_model import LanguageModel, ModelMessage, complete_as
 from agents.models.prompt import Material, Step, Verdict, remarks
@@ -182,7 +182,12 @@ class CreativeLoop:
 
     async def _revise(self, state: LoopState, runtime: "Runtime[LoopWork]") -> LoopState:
         work = runtime.context
-        generated, cost = await self._generate(work, state, "revise", (work.attempt(state), remarks(state["remarks"])))
+        more = (work.attempt(state), remarks(state["remarks"]))
+        try:
+            generated, cost = await self._generate(work, state, "revise", more)
+        except PromptTooLong as error:
+            await work.tell(MisbehaviourKind.CUT_OFF, "revise", error.detail)
+            return self._unrevised(work, state, CallCost(work.model))
         if generated is None or not generated.is_whole:
             cut = await broken(work, state, "revise", generated, cost)
             return cut if not cut.get("problem") else self._unrevised(work, state, cost)
@@ -204,11 +209,16 @@ class CreativeLoop:
         cost = CallCost(work.model)
         messages = work.assignment.prompt(self.role, step, more)
         with cost:
+            partial = state.get("partial", "")
             try:
-                partial = state.get("partial", "")
                 return await generate_text(cost.model, messages, self.role.model, partial, work.until), cost
             except ModelDeclined:
                 return None, cost
+            except PromptTooLong:
+                if not partial:
+                    raise
+                # There is no room for the rest of it.
+                return GeneratedText(partial, MisbehaviourKind.ENDLESS, is_whole=False), cost
 
     def _after_writing(self, state: LoopState) -> str:
         if state.get("problem"):

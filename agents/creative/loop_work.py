@@ -60,10 +60,11 @@ async def broken(
         await work.tell(MisbehaviourKind.REFUSAL, step, "")
         return with_problem(work, state, ModelMisbehaviour(MisbehaviourKind.REFUSAL, "declined to answer"), cost)
     breaks = state.get("breaks", 0)
-    if generated.broken_by is not None:
+    is_endless = generated.broken_by is MisbehaviourKind.ENDLESS
+    if generated.broken_by is not None and not is_endless:
         breaks += 1
         await work.tell(generated.broken_by, step, generated.raw[-_TAIL_CHARS:])
-    if breaks > _MOST_BREAKS:
+    if is_endless or breaks > _MOST_BREAKS:
         await work.tell(MisbehaviourKind.ENDLESS, step, generated.raw[-_TAIL_CHARS:])
         endless = ModelMisbehaviour(
             MisbehaviourKind.ENDLESS, f"did not come to an end in {breaks} answers", generated.raw

@@ -55,6 +55,10 @@ class ModelDeclined(ModelRefused):
     """The model, or a filter of its endpoint, declined to answer; change the request or use another model."""
 
 
+class PromptTooLong(ModelRefused):
+    """The prompt is longer than what the model takes in; give it less, or use a model with a larger context."""
+
+
 class NeedsLanguageModel(ModelRefused):
     """Only a language model can answer this; set MINDBUS_LLM_BASE_URL, then MINDBUS_LLM_MODEL."""
 

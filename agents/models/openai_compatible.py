@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import re
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -22,6 +23,7 @@ from agents.models.errors import (
     ModelFailure,
     ModelRefused,
     ModelUnavailable,
+    PromptTooLong,
 )
 from agents.models.language_model import (
     DEFAULTS,
@@ -39,6 +41,11 @@ from mindbus.logs import logger
 # An address where nobody listens is noticed sooner than an answer can take.
 _CONNECT_S = 3.0
 _RETRYABLE_STATUSES = frozenset({408, 409, 429})
+# As OpenAI, vLLM, llama.cpp and others say that a prompt has more tokens than the model takes in.
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size|context (?:size|length|window)|maximum context|prompt is too long",
+    re.IGNORECASE,
+)
 # An endpoint that knows no limit would go on for ever; no tokenizer makes words so long on average.
 _LONGEST_TOKEN_CHARS = 12
 
@@ -242,6 +249,7 @@ def _named_failures() -> Iterator[None]:
 def _refusal(error: openai.APIStatusError) -> ModelFailure:
     detail = f"HTTP {error.status_code}: {error.message}"
     if error.status_code not in _RETRYABLE_STATUSES and error.status_code < 500:
-        return ModelRefused(detail)
+        is_too_long = _TOO_LONG.search(f"{error.code} {error.type} {error.message}") is not None
+        return PromptTooLong(detail) if is_too_long else ModelRefused(detail)
     after = error.response.headers.get("retry-after", "")
     return ModelUnavailable(detail, delay=timedelta(seconds=float(after)) if after.isdigit() else None)

@@ -14,7 +14,7 @@ from agents.creative.assignment import Assignment
 from agents.creative.loop import CreativeLoop
 from agents.creative.loop_work import LoopState
 from agents.creative.misbehaviour import ModelMisbehaviour
-from agents.models.errors import AnswerCutOff, ModelUnavailable
+from agents.models.errors import AnswerCutOff, ModelUnavailable, PromptTooLong
 from agents.models.language_model import Chunk, LanguageModel
 from agents.models.offline.model import OfflineModel
 from agents.models.prompt import Material, Verdict
@@ -312,6 +312,24 @@ async def test_an_answer_without_end_is_given_up_after_some_continuations(memory
 
     assert model.asked[-1][-2].content == "word 1 word 2 word 3 word 4 "
     assert (await thought_by(ScriptedModel("Whole."), memory, an_assignment(attempt=2), 0))["text"] == "Whole."
+
+
+async def test_a_revision_that_the_model_has_no_room_for_leaves_the_draft_as_it_was(memory: Memory) -> None:
+    remark = Verdict(satisfied=False, remarks=["Shorter."])
+
+    for revision in ([PromptTooLong()], [AnswerCutOff(text="The rev"), PromptTooLong()]):
+        model = ScriptedModel("A draft.", remark, *revision)
+        thought = await thought_by(model, memory, an_assignment(step_id=f"draft{len(revision)}"))
+
+        assert thought["text"] == "A draft."
+        assert len(model.asked) == 2 + len(revision)
+
+
+async def test_an_answer_that_the_model_has_no_room_to_end_is_given_up(memory: Memory) -> None:
+    with pytest.raises(ModelMisbehaviour, match="did not come to an end"):
+        await thought_by(ScriptedModel(AnswerCutOff(text="The dra"), PromptTooLong()), memory)
+    with pytest.raises(PromptTooLong, match="longer than what the model takes in"):
+        await thought_by(ScriptedModel(PromptTooLong()), memory, an_assignment(step_id="other"))
 
 
 async def test_what_had_come_by_the_deadline_is_gone_on_with_by_the_next_attempt(memory: Memory) -> None:

@@ -15,6 +15,7 @@ from agents.models.errors import (
     ModelFailure,
     ModelRefused,
     ModelUnavailable,
+    PromptTooLong,
     SchemaMismatch,
 )
 from agents.models.language_model import (
@@ -193,6 +194,22 @@ async def test_a_refused_request_is_not_repeated(status: int) -> None:
 
     assert not caught.value.retryable
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "request (8227 tokens) exceeds the available context size (8192 tokens), try increasing it",
+        "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.",
+        "prompt is too long: 210000 tokens > 200000 maximum",
+    ],
+)
+async def test_a_prompt_that_does_not_fit_is_named_in_the_words_of_llama_cpp_openai_and_others(message: str) -> None:
+    async with endpoint(Fails(400, message), Fails(400, message)) as (model, _):
+        with pytest.raises(PromptTooLong, match="larger context"):
+            await model.complete(ASK)
+        with pytest.raises(PromptTooLong):
+            await streamed(model)
 
 
 async def test_a_slow_endpoint_is_given_up_after_the_timeout() -> None:
