@@ -101,7 +101,9 @@ class Assignment:
         """Requirements of the output; relevance can be judged in the language of the material alone."""
         language = self._language()
         is_required = (self.order.relevance or role.relevance) == "required" and language == self._own_language()
-        return Expectation(language, self._material() if is_required else None, "items" in self.order.values)
+        craft = role.produces[self.order.produces]
+        told = "\n".join((role.system, craft.write, craft.check, *_HOW.values(), _BOUNDARY))
+        return Expectation(language, self._material() if is_required else None, "items" in self.order.values, told)
 
     def _instructions(self) -> str:
         language = self._language()

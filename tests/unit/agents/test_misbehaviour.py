@@ -122,6 +122,39 @@ def test_nothing_is_no_result(text: str) -> None:
         Expectation().check(text)
 
 
+TOLD = (
+    "You are a demanding editor. Check every claim against the research and mark what has no support. Answer with text."
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Check every claim against the research and mark what has no support.",
+        "**Check every claim** against the research\nand mark what has no support!",
+    ],
+)
+def test_what_a_role_was_told_of_its_work_is_no_result(text: str) -> None:
+    with pytest.raises(ModelMisbehaviour, match="repeated what it was told") as caught:
+        Expectation(told=TOLD).check(text)
+
+    assert caught.value.kind is MisbehaviourKind.OFF_TOPIC
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Text.",
+        "A demanding editor.",
+        ENGLISH,
+        "The guide says: “Check every claim against the research and mark what has no support.” Ours is longer and asks "
+        "for more than that: it wants every figure traced to the page that it came from.",
+    ],
+)
+def test_what_quotes_its_instructions_or_says_little_is_a_result(text: str) -> None:
+    Expectation(told=TOLD).check(text)
+
+
 def test_a_text_about_something_else_shares_no_terms_with_its_material() -> None:
     recipe = (
         "Preheat your oven, mash ripe bananas, melt butter, whisk sugar, fold flour, pour batter, sprinkle walnuts, "
