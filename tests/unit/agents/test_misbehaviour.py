@@ -147,8 +147,8 @@ def test_what_a_role_was_told_of_its_work_is_no_result(text: str) -> None:
         "Text.",
         "A demanding editor.",
         ENGLISH,
-        "The guide says: “Check every claim against the research and mark what has no support.” Ours is longer and asks "
-        "for more than that: it wants every figure traced to the page that it came from.",
+        "The guide says: “Check every claim against the research and mark what has no support.” Ours is longer: "
+        "it wants every figure traced to the page that it came from, and every name to somebody who exists.",
     ],
 )
 def test_what_quotes_its_instructions_or_says_little_is_a_result(text: str) -> None:
