@@ -25,6 +25,7 @@ from mindbus.tasks import run_until_stopped
 from mindbus_fleet.cli.background import require_free, say_stopping
 from mindbus_fleet.cli.fleet import groups_of, login_of
 from mindbus_fleet.cli.process_run import Progress, RunRequest, follow, start, step_table
+from mindbus_fleet.cli.recorded_run import show_recorded
 from mindbus_fleet.supervision.run_folder import RunFolder
 from mindbus_fleet.supervision.supervisor import Supervisor, fleet_up
 
@@ -53,16 +54,26 @@ def demo(
     brief: Annotated[
         Path | None, typer.Option("--brief", exists=True, dir_okay=False, help="Your own, Markdown or text.")
     ] = None,
+    recorded: Annotated[bool, typer.Option("--recorded", help="Show a run that a real model has written.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="With --recorded: every call of the model as well.")] = False,
     as_json: Json = False,
 ) -> None:
     """Start a broker and the team in a folder of their own, turn a brief into an article, stop everything.
+
+    Without a model of yours the team is offline: it only selects and arranges sentences of the brief. What a model
+    makes of the same brief is shown by --recorded, which starts nothing.
 
     [bold]Examples[/bold]
 
     mindbus demo
 
     mindbus demo --brief my-brief.md
+
+    mindbus demo --recorded
     """
+    if recorded:
+        show_recorded(as_json=as_json, with_calls=full)
+        return
     settings = _apart(read_settings(FleetSettings))
     if brief is None:
         with resources.as_file(resources.files("config") / "briefs" / "en.md") as shipped:
@@ -112,6 +123,11 @@ def _apart(settings: FleetSettings) -> FleetSettings:
     return settings.model_copy(update={"data_dir": settings.data_dir / "demo", **dict.fromkeys(elsewhere)})
 
 
+def _is_offline(run: Run) -> bool:
+    models = {step.context.model_name for step in run.steps if step.context is not None}
+    return all((model or "").startswith("offline") for model in models)
+
+
 async def _perform(order: RunRequest, settings: FleetSettings, *, is_silent: bool) -> DemoOutcome:
     # Nobody opens a page of what ends by itself.
     fleet = WorkerRegistry(installed_workers().without("gateway").own)
@@ -143,5 +159,9 @@ def _show(outcome: DemoOutcome, *, as_json: bool) -> None:
     if outcome.run.reason:
         say(f"reason: {outcome.run.reason}")
     if outcome.run.result is not None and outcome.lineage is not None:
-        say(f"\nThe article: {outcome.article}\n\nMade from:")
+        say(f"\nThe article: {outcome.article}")
+        if _is_offline(outcome.run):
+            say("No language model is set: the team has only chosen and arranged sentences of the brief.")
+            say("What a real model makes of it: mindbus demo --recorded")
+        say("\nMade from:")
         show(lineage_tree(outcome.lineage, outcome.run.result.artifact_id, "up"))

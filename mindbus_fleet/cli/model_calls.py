@@ -37,7 +37,7 @@ def calls(
     """
     kept = run(_kept(run_id, step, acting, with_content=full or as_json))
     told = [call.model_dump(mode="json") | {"call_id": each.id, "step_id": each.step_id} for each, call in kept if call]
-    show_result(told, lambda _told: _show_full(kept) if full else _show_table(kept), as_json=as_json)
+    show_result(told, lambda _told: show_full(kept) if full else _show_table(kept), as_json=as_json)
 
 
 async def _kept(run_id: str, step: str | None, acting: str, *, with_content: bool) -> Kept:
@@ -76,7 +76,8 @@ def _row(kept: Manifest) -> tuple[object, ...]:
     )
 
 
-def _show_full(kept: Kept) -> None:
+def show_full(kept: Kept) -> None:
+    """Every call with its prompt and its answer."""
     for manifest, call in kept:
         if call is None:
             continue

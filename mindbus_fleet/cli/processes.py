@@ -16,6 +16,7 @@ from mindbus.cli.session import answer_to, on_the_bus, run
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus_fleet.cli.model_calls import calls
 from mindbus_fleet.cli.process_control import RunId, approve, cancel, cost, pause, reject, replace, rerun, resume, retry
+from mindbus_fleet.cli.process_export import export
 from mindbus_fleet.cli.process_run import NoWait, RunRequest, Set, end_of, finish, params_of, show_run, start
 
 app = typer.Typer(no_args_is_help=True, help="Run Process Cards, look at their runs and steer them.")
@@ -81,7 +82,7 @@ def list_(
     show_result(runs, show_runs, as_json=as_json)
 
 
-for command in (calls, cost, cancel, pause, resume, retry, rerun, approve, reject, replace):
+for command in (calls, cost, cancel, pause, resume, retry, rerun, approve, reject, replace, export):
     app.command()(command)
 
 

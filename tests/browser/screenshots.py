@@ -14,6 +14,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, TimeoutError, sync_playwright
 
+from config.recorded_runs import shipped_recording
 from tests.browser.conftest import App, app_of
 from tests.browser.letters import send_a_dead_letter
 from tests.browser.pages import ARGUMENTS, SIZES, Looks, chromium, looking
@@ -159,7 +160,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         browser = playwright.chromium.launch(executable_path=chromium(), args=list(ARGUMENTS))
         with fleet(Path(name)) as app:
             few = [looks for looks in _PHONE_AND_DESK if (looks.theme == "dark") == (looks.language == "en")]
-            take(browser, app, "empty", empty, few)
+            _label, recorded = shipped_recording()
+            take(browser, app, "empty", empty | {"recorded": f"/runs/{recorded.run.run_id}"}, few)
             run_id = fill(app, Path(name))
             full = empty | {"chat": "/chat?with=aliya", "memory": "/memory?q=artifact", "run": f"/runs/{run_id}"}
             take(browser, app, "full", full, _PHONE_AND_DESK)

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
 from bus_schema.envelope import Envelope, Kind
 from bus_schema.lsm import RecordExchange, SaidMessage
 from bus_schema.timeline import SaveEvents, TimelineEvent
+from config.recorded_runs import shipped_recording
 from config.settings import FleetSettings
 from mindbus.bus.connection import connect
 from mindbus.testing.wait import PATIENCE
@@ -292,8 +293,8 @@ def test_a_run_with_branches_a_loop_and_a_gate_is_drawn_and_approved_on_its_scre
         for each in (page, phone):
             each.goto(f"/runs/{started['run_id']}")
         graph = page.locator(".mb-card-graph svg")
-        expect(graph.locator(".node")).to_have_count(6)
-        for told in ("for each of brief", "2/2", "until check.satisfied", "if params.check"):
+        expect(graph.locator(".node")).to_have_count(7)
+        for told in ("for each of brief", "for each of import", "2/2", "until check.satisfied", "if params.check"):
             expect(graph).to_contain_text(told, timeout=60_000)
         expect(page.locator("[data-row='read-2']")).to_contain_text("read-2")
         expect(phone.get_by_role("button", name="Одобрить")).to_be_visible(timeout=60_000)
@@ -308,6 +309,27 @@ def test_a_run_with_branches_a_loop_and_a_gate_is_drawn_and_approved_on_its_scre
         page.get_by_role("button", name="Put in place").click()
         expect(page.locator("[data-row='findings']")).to_contain_text("put in place by")
         expect(page.locator("[data-row='sign']").get_by_role("button", name="Approve")).to_be_visible(timeout=60_000)
+
+
+def test_the_recorded_run_is_shown_with_its_label_its_article_and_the_calls_of_its_model(
+    app: App, browser: Browser
+) -> None:
+    label, recorded = shipped_recording()
+    with looking(browser, app.url) as page:
+        page.goto(f"/runs/{recorded.run.run_id}")
+        expect(page.get_by_text(f"Recorded with {label.model}")).to_be_visible()
+        expect(page.get_by_role("button", name="Run again")).to_have_count(0)
+        expect(page.locator(".mb-step")).to_have_count(len(recorded.run.steps))
+        expect(page.locator(".mb-lineage svg")).to_be_visible()
+        expect(page.locator(".mb-artifact-body").first).not_to_be_empty()
+        page.locator("[data-row='research'] .mb-artifact-chip").click()
+        expect(page).to_have_url(re.compile("artifact=art_"))
+        expect(page.locator(".mb-artifact-head")).to_contain_text("research_report")
+        page.get_by_role("button", name="Model calls").click()
+        calls = page.locator("[data-call]")
+        expect(calls).to_have_count(len(recorded.calls))
+        calls.first.locator(".mb-link").click()
+        expect(calls.first).to_contain_text("system")
 
 
 def parts_add_up(drawer: Locator) -> bool:

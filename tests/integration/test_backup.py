@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from benchmarks.servers.postgres import PrivatePostgres, libpq_url
+from config.recorded_runs import RecordedRun
 from mindbus.testing.wait import eventually
 from tests.brokers import do_without
 from tests.command_line import Shell, require_rabbitmq
@@ -185,6 +186,18 @@ def require_all(shell: Shell, taken: Taken) -> None:
     calls = shell.json("process", "calls", run_id)
     assert {call["step_id"] for call in calls} == {"critique", "edit"}
     assert all(call["model_name"] == "scripted-1" and call["answer"] for call in calls if not call["failure"])
+    require_export(shell, run_id, len(calls))
+
+
+def require_export(shell: Shell, run_id: str, calls: int) -> None:
+    """The run as a folder: its state, its artifacts, its calls."""
+    folder = shell.data_dir.parent / f"exported-{shell.data_dir.name}"
+    told = shell.json("process", "export", run_id, str(folder))
+    exported = RecordedRun.read(folder)
+    assert (told["calls"], told["artifacts"]) == (len(exported.calls), len(exported.artifacts)) == (calls, 3)
+    assert exported.run.run_id == run_id
+    assert {step.artifact for step in exported.run.steps} < {manifest.ref for manifest in exported.artifacts}
+    assert "name a new folder" in shell.run("process", "export", run_id, str(folder)).stderr
 
 
 def back_up_and_restore(old: Shell, new: Shell, tmp_path: Path, place: str) -> None:

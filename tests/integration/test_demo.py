@@ -54,6 +54,7 @@ def test_without_a_terminal_it_leaves_nothing_behind(shell: Shell) -> None:
     said = shell.spawn("demo")
 
     assert (said.returncode, "What next:" in said.stdout, QUESTION in said.stdout) == (0, True, False)
+    assert "only chosen and arranged sentences of the brief" in said.stdout
     assert shell.processes() == {}
 
 

@@ -1,15 +1,14 @@
 """The artifact screen and the artifact panel: preview, manifest, versions, lineage."""
 
 import asyncio
-from urllib.parse import quote, urlencode
+from collections.abc import Sequence
+from urllib.parse import urlencode
 
 from nicegui import ui
 from nicegui.element import Element
 
 from bus_schema.artifacts import Manifest
-from bus_schema.kem import Kem
-from bus_schema.storage import GetLineage, GetVersions, Versions
-from gateway.api.artifacts import artifact_preview
+from bus_schema.storage import GetLineage
 from gateway.ui.components import (
     SegmentedControl,
     anchor,
@@ -26,16 +25,11 @@ from gateway.ui.graph import Graph, drawing_of
 from gateway.ui.page_session import PageSession
 from gateway.ui.rich_text import as_html, json_view, markdown
 from gateway.ui.runs.lineage import artifact_url, node_of
+from gateway.ui.runs.source import ArtifactSource, LiveArtifacts, ShownArtifact
 from gateway.ui.sections import EXPECTED_ERRORS, ScreenSection, show_error
 from gateway.ui.svg import icon
 from language.markdown import plain_document
-from mindbus.sdk.kem_filters import condition, query_from
-from mindbus.sdk.preview import Preview
 
-_MAX_LINES, _MAX_UNITS = 2000, 50
-# Metadata of units that were made from an artifact.
-_ARTIFACT_KEY = "artifact_id"
-UsedIn = tuple[list[Manifest], list[Kem]]
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _AT_ONCE_BYTES = 1024 * 1024
 
@@ -43,46 +37,29 @@ _AT_ONCE_BYTES = 1024 * 1024
 class ArtifactPanel:
     """Preview, manifest and versions; of a large artifact only the beginning."""
 
-    def __init__(self, session: PageSession, place: Element) -> None:
-        self.session, self.place = session, place
+    def __init__(self, session: PageSession, place: Element, source: ArtifactSource) -> None:
+        self.session, self.place, self.source = session, place, source
         self._shown = ""
 
     async def show(self, artifact_id: str, trace: str | None) -> None:
         if self._shown == artifact_id:
             return
         self.place.clear()
-        backend = self.session.backend
         try:
-            manifest = await backend.artifacts.manifest(artifact_id, trace=trace)
-            versions = await backend.bus.request(GetVersions(artifact_id=artifact_id), trace=trace)
-            preview = await artifact_preview(backend, artifact_id, _MAX_LINES, trace)
-            used_in = await self._used_in(manifest, trace)
+            found = await self.source.artifact(artifact_id, trace)
             # A long document is laid out, and kept, aside: nobody else waits for it.
-            await asyncio.to_thread(as_html, preview.text)
+            await asyncio.to_thread(as_html, found.preview.text)
         except EXPECTED_ERRORS as error:
             with self.place:
                 show_error(self.session.i18n, error, lambda: self.show(artifact_id, trace), trace or "")
             return
         self._shown = artifact_id
         with self.place:
-            self._draw(manifest, versions, preview, used_in)
+            self._draw(found)
 
-    async def _used_in(self, manifest: Manifest, trace: str | None) -> UsedIn:
-        """Artifacts made of it, and units of memory that the account may read."""
-        backend = self.session.backend
-        query = GetLineage(artifact_id=manifest.id, direction="down", depth=1)
-        lineage = await backend.bus.request(query, trace=trace)
-        try:
-            found = await backend.memory().search(query_from(condition(_ARTIFACT_KEY, manifest.id)), limit=_MAX_UNITS)
-            kems = [item.kem for item in found.items]
-        except EXPECTED_ERRORS:
-            # Memory may be away; the artifact is here all the same.
-            kems = []
-        return [each for each in lineage.nodes if each.id != manifest.id], kems
-
-    def _draw(self, manifest: Manifest, versions: Versions, preview: Preview, used_in: UsedIn) -> None:
-        i18n = self.session.i18n
-        self._head(manifest)
+    def _draw(self, found: ShownArtifact) -> None:
+        i18n, manifest = self.session.i18n, found.manifest
+        self._head(found)
         with box("mb-tabs"):
             tabs = ("preview", "manifest", "versions", "used_in")
             bodies: dict[str, Element] = {}
@@ -100,29 +77,30 @@ class ArtifactPanel:
         for key in tabs:
             bodies[key] = attributes(box("mb-scroll mb-grow mb-artifact-body"), tabindex="0")
         with bodies["preview"]:
-            self._preview(manifest, preview)
+            self._preview(found)
         with bodies["manifest"]:
             json_view(manifest.model_dump(mode="json", exclude_none=True))
         with bodies["versions"]:
-            self._versions(versions)
+            self._versions(found.versions)
         with bodies["used_in"]:
-            self._show_used_in(manifest, used_in)
+            self._show_used_in(found)
         choose("preview")
 
-    def _head(self, manifest: Manifest) -> None:
-        i18n = self.session.i18n
+    def _head(self, found: ShownArtifact) -> None:
+        i18n, manifest = self.session.i18n, found.manifest
         with box("mb-head mb-artifact-head"):
             icon("file")
             identifier(i18n, manifest.id, artifact_url(manifest.id, manifest.trace_id))
             about = f"{manifest.artifact_type} v{manifest.version} · {manifest.content_type}"
             text(about, "mb-t3 mb-ell mb-grow")
-            icon_link("download", i18n("artifact.download"), _address(manifest), download=manifest.id)
+            if found.address:
+                icon_link("download", i18n("artifact.download"), found.address, download=manifest.id)
 
-    def _preview(self, manifest: Manifest, preview: Preview) -> None:
-        i18n = self.session.i18n
+    def _preview(self, found: ShownArtifact) -> None:
+        i18n, manifest, preview = self.session.i18n, found.manifest, found.preview
         content_type = manifest.content_type.partition(";")[0]
         if content_type in _PICTURES and manifest.size_bytes <= _AT_ONCE_BYTES:
-            attributes(box("mb-picture", "img"), src=_address(manifest), alt=manifest.id)
+            attributes(box("mb-picture", "img"), src=found.address, alt=manifest.id)
         elif preview.kind == "text" and content_type == "text/markdown":
             markdown(preview.text, "mb-document")
         elif preview.kind == "empty":
@@ -132,42 +110,38 @@ class ArtifactPanel:
         if preview.is_cut:
             with box("mb-line-x mb-meta mb-cut"):
                 text(i18n("artifact.cut"))
-                anchor(_address(manifest), i18n("artifact.whole"))
+                anchor(found.address, i18n("artifact.whole"))
 
-    def _versions(self, versions: Versions) -> None:
+    def _versions(self, versions: Sequence[Manifest]) -> None:
         i18n = self.session.i18n
-        for version in reversed(versions.items):
+        for version in reversed(versions):
             with box("mb-line-x mb-version"):
                 text(f"v{version.version}", "mb-strong mb-num")
                 identifier(i18n, version.id, artifact_url(version.id, version.trace_id))
                 text(version.created_by, "mb-meta mb-ell mb-grow")
                 moment(i18n, version.created_at, i18n.time(version.created_at))
 
-    def _show_used_in(self, manifest: Manifest, used_in: UsedIn) -> None:
-        i18n, (artifacts, kems) = self.session.i18n, used_in
-        for each in artifacts:
+    def _show_used_in(self, found: ShownArtifact) -> None:
+        i18n = self.session.i18n
+        for each in found.made:
             with box("mb-line-x mb-version"):
                 icon("file", "mb-i14 mb-t3")
                 identifier(i18n, each.id, artifact_url(each.id, each.trace_id))
                 text(f"{each.artifact_type} v{each.version} · {each.created_by}", "mb-meta mb-ell mb-grow")
                 moment(i18n, each.created_at, i18n.time(each.created_at))
-        for kem in kems:
+        for kem in found.units:
             with box("mb-line-x mb-version"):
                 icon("memory", "mb-i14 mb-kem-colour")
                 anchor(f"/memory?{urlencode({'kem': kem.id})}", i18n("artifact.unit"))
                 text(plain_document(kem.content or ""), "mb-meta mb-ell mb-grow")
-        talk = manifest.trace_id.removeprefix("conv_")
-        if talk != manifest.trace_id:
+        talk = found.manifest.trace_id.removeprefix("conv_")
+        if talk != found.manifest.trace_id:
             with box("mb-line-x mb-version"):
                 icon("chat", "mb-i14 mb-t3")
                 name = self.session.backend.names.of(talk)
                 anchor(f"/chat?{urlencode({'with': talk})}", i18n("artifact.dialogue", user=name))
-        elif not (artifacts or kems):
+        elif not (found.made or found.units):
             text(i18n("artifact.not_used"), "mb-meta", "p")
-
-
-def _address(manifest: Manifest) -> str:
-    return f"/api/artifacts/{quote(manifest.id)}/content?trace={quote(manifest.trace_id)}"
 
 
 _MAX_NODES = 40
@@ -183,7 +157,7 @@ class ArtifactScreen:
             self.part = ScreenSection(session.i18n, place)
             self._graph = ui.html("", sanitize=False).classes("mb-scroll mb-lineage")
             attributes(self._graph, tabindex="0")
-            self.panel = ArtifactPanel(session, box("mb-artifact-panel"))
+            self.panel = ArtifactPanel(session, box("mb-artifact-panel"), LiveArtifacts(session.backend))
 
     @classmethod
     async def draw(cls, session: PageSession, artifact_id: str) -> None:

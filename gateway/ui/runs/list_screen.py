@@ -31,6 +31,7 @@ from gateway.ui.components import (
 from gateway.ui.i18n import Localizer
 from gateway.ui.page_session import PageSession
 from gateway.ui.rows import Rows, cell, table
+from gateway.ui.runs.run_screen import recorded_link
 from gateway.ui.runs.steps import OVER, STATUS_COLOURS
 from gateway.ui.sections import EmptyState, ScreenSection
 
@@ -56,7 +57,7 @@ class RunListScreen:
             self.part = ScreenSection(i18n, place)
             with box("mb-panel") as self._panel:
                 self._rows: Rows[_Seen] = Rows(table(i18n, _COLUMNS), lambda seen: _Row(i18n, seen))
-            self._empty = EmptyState(i18n, "runs", _COMMAND, self._new_button, "runs.empty")
+            self._empty = EmptyState(i18n, "runs", _COMMAND, self._empty_buttons, "runs.empty")
 
     @classmethod
     async def draw(cls, session: PageSession) -> None:
@@ -90,6 +91,10 @@ class RunListScreen:
         show_if(self._panel, runs)
         self._rows.show((run.run_id, _Seen(run, run.finished_at or now)) for run in runs)
         self.session.subtitle(self.session.i18n.count("runs.count", len(runs)))
+
+    def _empty_buttons(self) -> None:
+        self._new_button()
+        recorded_link(self.session.i18n)
 
     def _new_button(self) -> None:
         button(self.session.i18n("runs.new"), self._ask, "mb-primary", "plus")

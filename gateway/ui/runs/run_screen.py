@@ -1,6 +1,5 @@
 """The run screen: live steps, artifacts and their lineage."""
 
-import asyncio
 from collections.abc import Awaitable
 from datetime import UTC, datetime
 from urllib.parse import quote
@@ -9,11 +8,11 @@ from nicegui import ui
 
 from bus_schema.envelope import Envelope
 from bus_schema.process import StepProgress
-from bus_schema.run_control import GetRunGraph, RunGraph
-from bus_schema.runs import Run, RunStatus, StepStatus
-from bus_schema.storage import SearchArtifacts
-from gateway.api.model_calls import calls_of_run
+from bus_schema.run_control import RunGraph
+from bus_schema.runs import Run, RunStatus, Step, StepStatus
+from config.recorded_runs import RecordingLabel, shipped_recording
 from gateway.ui.components import (
+    anchor,
     attributes,
     box,
     figure,
@@ -27,11 +26,13 @@ from gateway.ui.components import (
     text,
 )
 from gateway.ui.graph import drawing_of
+from gateway.ui.i18n import Localizer
 from gateway.ui.model_calls import show_calls
 from gateway.ui.page_session import PageSession
 from gateway.ui.runs.artifact_screen import ArtifactPanel
 from gateway.ui.runs.control import RunControls
 from gateway.ui.runs.lineage import graph_of_run
+from gateway.ui.runs.source import LiveRun, RecordedSource, RunSource
 from gateway.ui.runs.steps import OVER, STATUS_COLOURS, StepList
 from gateway.ui.sections import ScreenSection
 
@@ -40,10 +41,10 @@ _FIGURES = ("elapsed", "steps", "artifacts", "tokens")
 
 
 class RunScreen:
-    """The selected artifact is kept in the address."""
+    """The selected artifact is kept in the address; a recording has a label instead of buttons."""
 
-    def __init__(self, session: PageSession, run_id: str) -> None:
-        self.session, self.run_id = session, run_id
+    def __init__(self, session: PageSession, run_id: str, source: RunSource, label: RecordingLabel | None) -> None:
+        self.session, self.run_id, self.source, self.label = session, run_id, source, label
         self.selected = session.query.get("artifact", "")
         self.notes: dict[str, str] = {}
         self.run: Run | None = None
@@ -53,12 +54,13 @@ class RunScreen:
         with box("mb-run"):
             with box("mb-run-left mb-scroll"):
                 with box("mb-run-head"):
+                    self._about = box("mb-stack")
                     self._state = box("mb-line-x mb-wrap")
                     with box("mb-figures"):
                         self._figures = {name: figure(i18n(f"run.{name}"), "mb-label") for name in _FIGURES}
                 body = box()
                 self.part = ScreenSection(i18n, body)
-                self.steps = StepList(i18n, body, self.controls.of_step)
+                self.steps = StepList(i18n, body, self._step_actions)
             with box("mb-run-right"):
                 self._card = ui.mermaid("graph LR", {"theme": "neutral", "securityLevel": "strict"})
                 self._card.classes("mb-scroll mb-card-graph")
@@ -66,11 +68,15 @@ class RunScreen:
                 self._graph_head()
                 self._graph = ui.html("", sanitize=False).classes("mb-scroll mb-lineage")
                 attributes(self._graph, tabindex="0")
-                self.panel = ArtifactPanel(session, box("mb-artifact-panel"))
+                self.panel = ArtifactPanel(session, box("mb-artifact-panel"), source)
 
     @classmethod
     async def draw(cls, session: PageSession, run_id: str) -> None:
-        screen = cls(session, run_id)
+        label, recorded = shipped_recording()
+        if recorded.run.run_id == run_id:
+            screen = cls(session, run_id, RecordedSource(recorded), label)
+        else:
+            screen = cls(session, run_id, LiveRun(session.backend, run_id), None)
         session.layout.crumbs([(session.i18n("nav.runs"), "/runs"), (run_id, "")])
         session.receive(0.25, screen.receive)
         session.every(1.0, screen.tick)
@@ -107,26 +113,21 @@ class RunScreen:
                     text(i18n(f"run.{look}"))
 
     async def _refresh(self) -> None:
-        bus, trace = self.session.backend.bus, self.run_id
-        run, graph, artifacts = await asyncio.gather(
-            self.session.backend.run(self.run_id),
-            bus.request(GetRunGraph(run_id=self.run_id), trace=trace),
-            bus.request(SearchArtifacts(trace_id=self.run_id, limit=200), trace=trace),
-        )
+        run, graph, artifacts = await self.source.state()
         is_new = self.run is None or self.run.status is not run.status
         self.run = run
         if "artifact" not in self.session.query:
             last = run.result or next((step.artifact for step in reversed(run.steps) if step.artifact), None)
-            self.selected = last.artifact_id if last and any(m.id == last.artifact_id for m in artifacts.items) else ""
+            self.selected = last.artifact_id if last and any(m.id == last.artifact_id for m in artifacts) else ""
         if is_new:
             self._show_head(run)
         self._show_steps(run)
         self._show_card(graph)
-        i18n, lineage = self.session.i18n, graph_of_run(run, artifacts.items, graph.card)
-        counts = i18n.count("run.count_artifacts", len(artifacts.items))
+        i18n, lineage = self.session.i18n, graph_of_run(run, artifacts, graph.card)
+        counts = i18n.count("run.count_artifacts", len(artifacts))
         writing = sum(node.look in ("writing", "buffered") for node in lineage.nodes)
         self._summary.set_text(f"{counts} · {i18n.count('run.count_writing', writing)}" if writing else counts)
-        self._figures["artifacts"].set_text(i18n.number(len(artifacts.items)))
+        self._figures["artifacts"].set_text(i18n.number(len(artifacts)))
         self._graph.set_content(
             drawing_of(lineage.around(self.selected, _MAX_NODES), self.selected, i18n("run.lineage"))
         )
@@ -143,6 +144,8 @@ class RunScreen:
     def _show_head(self, run: Run) -> None:
         i18n = self.session.i18n
         self.session.layout.crumbs([(i18n("nav.runs"), "/runs"), (run.card_name, "")])
+        if self.label is not None:
+            self._show_label(self.label, run)
         with refill(self._state):
             is_waiting = any(step.status is StepStatus.PENDING_STORAGE for step in run.steps)
             if is_waiting and run.status is RunStatus.RUNNING:
@@ -151,16 +154,32 @@ class RunScreen:
                 tag(i18n(f"run.{run.status.value}"), STATUS_COLOURS.get(run.status, ""), dot=True)
             identifier(i18n, run.run_id)
             text(run.started_by, "mb-meta mb-ell mb-grow")
-            icon_link("timeline", i18n("chat.on_timeline"), f"/timeline?trace={quote(run.run_id)}&range=24h")
-            if self.controls.may_look(run):
+            if self.label is None:
+                icon_link("timeline", i18n("chat.on_timeline"), f"/timeline?trace={quote(run.run_id)}&range=24h")
+            if self.label is not None or self.controls.may_look(run):
                 icon_button("eye", i18n("calls.title"), self._show_calls)
-            self.controls.head(run)
+            if self.label is None:
+                self.controls.head(run)
             if run.reason:
                 text(run.reason, "mb-meta mb-reason", "p")
 
     async def _show_calls(self) -> None:
-        backend, run_id = self.session.backend, self.run_id
-        await show_calls(self.session.i18n, lambda cursor: calls_of_run(run_id, backend, cursor=cursor))
+        await show_calls(self.session.i18n, self.source.calls)
+
+    def _step_actions(self, run: Run, step: Step) -> None:
+        if self.label is None:
+            self.controls.of_step(run, step)
+
+    def _show_label(self, label: RecordingLabel, run: Run) -> None:
+        i18n = self.session.i18n
+        with refill(self._about):
+            text(
+                i18n("run.recording", model=label.model, date=i18n.date(run.started_at, datetime.now(UTC))),
+                "mb-strong",
+                "p",
+            )
+            text(i18n("run.recording_text", licence=label.licence), "mb-meta", "p")
+            text(label.settings, "mb-meta", "p")
 
     def _show_steps(self, run: Run) -> None:
         i18n, now = self.session.i18n, datetime.now(UTC)
@@ -170,3 +189,9 @@ class RunScreen:
         self._figures["steps"].set_text(f"{done}/{len(run.steps)}")
         told, price = i18n.number(run.spent.tokens), run.spent.price
         self._figures["tokens"].set_text(told if price is None else f"{told} · {i18n.number(round(price, 4))}")
+
+
+def recorded_link(i18n: Localizer) -> None:
+    """A button that opens the recorded run which ships with MindBus."""
+    _label, recorded = shipped_recording()
+    anchor(f"/runs/{quote(recorded.run.run_id)}", i18n("runs.recorded"), "mb-btn")

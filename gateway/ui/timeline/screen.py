@@ -11,6 +11,7 @@ from bus_schema.timeline import GetTimeline, TimelineEvent
 from gateway.ui.components import SegmentedControl, anchor, attributes, box, icon_button, show_if
 from gateway.ui.dialogs import ask_for_range
 from gateway.ui.page_session import PageSession
+from gateway.ui.runs.run_screen import recorded_link
 from gateway.ui.sections import EmptyState, ScreenSection
 from gateway.ui.timeline.chart import ShownWindow, TimelineView
 from gateway.ui.timeline.event_drawer import EventDrawer, causation_roots, chain_of
@@ -156,6 +157,7 @@ class TimelineScreen:
         anchor("/chat?new=1", self.session.i18n("chat.new"), "mb-btn mb-primary")
         anchor("/sim", self.session.i18n("sim.start"), "mb-btn")
         anchor("/runs?new=1", self.session.i18n("palette.start_run"), "mb-btn")
+        recorded_link(self.session.i18n)
 
     def _fits(self, event: TimelineEvent) -> bool:
         return self.filters.user in (None, event.user_id) and self.filters.trace in (None, event.trace_id)
