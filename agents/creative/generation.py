@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.models.answer_text import joined, without_fence, without_thoughts
+from agents.models.answer_text import joined, without_fence, without_material_tags, without_thoughts
 from agents.models.errors import AnswerCutOff, ModelInterrupted, ModelUnavailable
 from agents.models.language_model import LanguageModel, ModelMessage, ModelParams
 from bus_schema.runs import MisbehaviourKind
@@ -25,8 +25,8 @@ class GeneratedText:
 
     @property
     def text(self) -> str:
-        """The text alone, without thoughts and fence."""
-        return without_fence(without_thoughts(self.raw))
+        """The text alone, without thoughts, fence and the tags of the prompt's blocks."""
+        return without_fence(without_material_tags(without_thoughts(self.raw)))
 
 
 async def generate_text(

@@ -12,6 +12,8 @@ _FENCED = re.compile(
     _DOTS,
 )
 _OPEN_FENCE = re.compile(r"\A\s*(?:`{3,}|~{3,})[ \t]*(?:markdown|md|text|txt)?[ \t]*\n(?!.*^(?:`{3,}|~{3,}))", _DOTS)
+# Of the blocks in which a prompt has its material, and small models put their answers, too.
+_MATERIAL_TAGS = re.compile(r"\A\s*<material\b[^>\n]*>|</material>\s*\Z", re.IGNORECASE)
 _PROSE = frozenset({"", "markdown", "md", "text", "txt"})
 _MOST_CHATTER_WORDS = 30
 _SHORTEST_OVERLAP, _LONGEST_OVERLAP = 12, 400
@@ -39,6 +41,11 @@ def without_fence(text: str) -> str:
     is_labelled = bool(found["kind"]) or not chatter.strip()
     most_words = min(_MOST_CHATTER_WORDS, len(found["text"].split()))
     return found["text"].strip() if is_labelled and len(chatter.split()) <= most_words else text
+
+
+def without_material_tags(text: str) -> str:
+    """The text without a tag of the prompt's own before or after it."""
+    return _MATERIAL_TAGS.sub("", text).strip()
 
 
 def joined(text: str, more: str) -> str:

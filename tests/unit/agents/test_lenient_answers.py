@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from agents.models.answer_text import joined, without_fence, without_thoughts
+from agents.models.answer_text import joined, without_fence, without_material_tags, without_thoughts
 from agents.models.json_answers import parse_answer, parse_cut_answer
 from agents.models.prompt import Verdict
 
@@ -73,6 +73,19 @@ def test_a_fence_around_the_text_is_taken_off(answer: str, text: str) -> None:
 )
 def test_a_text_with_code_in_it_stays_as_it_is(text: str) -> None:
     assert without_fence(without_thoughts(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("The town saved gas.\n</material>", "The town saved gas."),
+        ('<material id="attempt" type=final>\nThe town saved gas.\n</material>\n', "The town saved gas."),
+        ("A tag <material> in the middle stays.", "A tag <material> in the middle stays."),
+        ("<materials>None.", "<materials>None."),
+    ],
+)
+def test_tags_of_the_prompt_around_an_answer_are_taken_off(answer: str, text: str) -> None:
+    assert without_material_tags(answer) == text
 
 
 def test_thoughts_without_an_end_leave_nothing() -> None:
