@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from agents.due import split_due
+from agents.due import dues_in, split_due
 from agents.fragments import message_sentences
 from agents.people import KnownPeople
 from agents.reminder_requests import ReminderRequest, find_reminders
@@ -94,10 +94,16 @@ class TaskRequest:
     is_certain: bool = True
 
 
+def _day_in(said: str, now: datetime) -> str:
+    """The one day that a message names, as 2026-11-26; else `all`."""
+    days = {due.on for due in dues_in(said, now) if due.on is not None}
+    return days.pop().isoformat() if len(days) == 1 else "all"
+
+
 def find_requests(said: str, now: datetime) -> list[TaskRequest]:
     """The requests that a message makes: one, or several reminders; `now` is on the user's clock."""
     if _ASKS_TASKS.search(said):
-        due = next((due for due, pattern in _WHEN if re.search(pattern, said, re.IGNORECASE)), "all")
+        due = next((due for due, pattern in _WHEN if re.search(pattern, said, re.IGNORECASE)), _day_in(said, now))
         return [TaskRequest("list", due=due, is_certain=due != "all" or not _ASKS_ADVICE.search(said))]
     if marked := _MARK.match(said):
         return [TaskRequest("complete", _bare(marked["task"]))]

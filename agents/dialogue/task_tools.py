@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -25,6 +25,7 @@ _PHRASES = {
         "none": "No open tasks.",
         "none_overdue": "Nothing is overdue.",
         "none_today": "Nothing is due today.",
+        "none_on": "Nothing is due on that day: {day}.",
         "none_tomorrow": "Nothing is due by the end of tomorrow.",
         "none_week": "Nothing is due within seven days.",
         "listed": "Open tasks: {n}.",
@@ -44,6 +45,7 @@ _PHRASES = {
         "none": "Открытых задач нет.",
         "none_overdue": "Просроченных задач нет.",
         "none_today": "На сегодня задач нет.",
+        "none_on": "На этот день задач нет: {day}.",
         "none_tomorrow": "На сегодня и завтра задач нет.",
         "none_week": "На ближайшие семь дней задач нет.",
         "listed": "Открытых задач: {n}.",
@@ -69,8 +71,9 @@ class _Arguments(BaseModel):
 class ListArguments(_Arguments):
     """List the user's open tasks: call it for any question about their tasks, plans, deadlines, what is due."""
 
-    due: Literal["overdue", "today", "tomorrow", "week", "all"] = Field(
-        default="all", description="Overdue; due by the end of today, of tomorrow, of the next seven days; or all."
+    due: Literal["overdue", "today", "tomorrow", "week", "all"] | date = Field(
+        default="all",
+        description="Overdue; due by the end of today, of tomorrow, of seven days; on one day, as 2026-11-26; or all.",
     )
 
 
@@ -164,17 +167,23 @@ class TaskWords:
         self._language, self._zone = language, ZoneInfo(zone)
         self._now = now.astimezone(self._zone)
 
-    def due_before(self, due: str) -> datetime | None:
+    def due_before(self, due: str | date) -> datetime | None:
         """The end of the days that a listing is about."""
         if due == "overdue":
             return self._now
-        days = {"today": 1, "tomorrow": 2, "week": 7}.get(due)
-        if days is None:
-            return None
         midnight = self._now.replace(hour=0, minute=0, second=0, microsecond=0)
-        return midnight + timedelta(days=days)
+        if isinstance(due, date):
+            return midnight + timedelta(days=(due - midnight.date()).days + 1)
+        days = {"today": 1, "tomorrow": 2, "week": 7}.get(due)
+        return None if days is None else midnight + timedelta(days=days)
 
-    def listed(self, tasks: Sequence[Task], due: str) -> str:
+    def listed(self, tasks: Sequence[Task], due: str | date) -> str:
+        """Open tasks of a listing; of one day those that are due on it alone."""
+        if isinstance(due, date):
+            tasks = [task for task in tasks if self._day_of(task) == due]
+            if not tasks:
+                evening = datetime(due.year, due.month, due.day, 23, 59, 59, tzinfo=self._zone)
+                return self.phrase("none_on", day=date_text(evening, self._now, self._language))
         if not tasks:
             return self.phrase("none" if due == "all" else f"none_{due}")
         lines = [self.phrase("listed", n=len(tasks))]
@@ -182,6 +191,9 @@ class TaskWords:
         if len(tasks) > _MOST_LISTED:
             lines.append(self.phrase("more", n=len(tasks) - _MOST_LISTED))
         return "\n".join(lines)
+
+    def _day_of(self, task: Task) -> date | None:
+        return task.due_on or (task.due.astimezone(self._zone).date() if task.due else None)
 
     def task(self, task: Task) -> str:
         """A task with its due date."""

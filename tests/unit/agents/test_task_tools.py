@@ -5,9 +5,9 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
-from agents.dialogue.task_tools import TASK_TOOLS, TaskWords, matching_tasks
+from agents.dialogue.task_tools import TASK_TOOLS, ListArguments, TaskWords, matching_tasks
 from agents.models.conversation import chat_prompt
 from agents.models.language_model import ModelMessage, Tool
 from agents.models.offline.model import OfflineModel
@@ -33,6 +33,8 @@ async def called(said: str) -> tuple[str, dict[str, Any]] | None:
     [
         ("What is due today?", "list_tasks", {"due": "today"}),
         ("What's due this week?", "list_tasks", {"due": "week"}),
+        ("What is due on Thursday?", "list_tasks", {"due": "2026-11-26"}),
+        ("Какие у меня задачи на 30 ноября?", "list_tasks", {"due": "2026-11-30"}),
         ("What are my tasks?", "list_tasks", {"due": "all"}),
         ("What's overdue?", "list_tasks", {"due": "overdue"}),
         ("Что на мне висит?", "list_tasks", {"due": "all"}),
@@ -156,6 +158,19 @@ def test_tasks_are_told_on_the_users_clock_in_the_language_of_the_question() -> 
     ]
     assert words.listed([], "today") == "На сегодня задач нет."
     assert words.due_before("today") == datetime(2026, 11, 23, 21, tzinfo=UTC)
+
+
+def test_of_one_day_the_tasks_that_are_due_on_it_are_told() -> None:
+    words, tuesday = TaskWords(Language.ENGLISH, NOW, "Europe/Moscow"), date(2026, 11, 24)
+
+    assert words.due_before(tuesday) == datetime(2026, 11, 24, 21, tzinfo=UTC)
+    assert words.listed(TASKS, tuesday).splitlines()[1:] == [
+        "- “Провести созвон с клиентом” — tomorrow, 24 November, 15:00 [task_1]"
+    ]
+    assert words.listed(TASKS, date(2026, 11, 26)) == "Nothing is due on that day: Thursday, 26 November."
+    assert ListArguments.model_validate({"due": "2026-11-26"}).due == date(2026, 11, 26)
+    with pytest.raises(ValidationError):
+        ListArguments.model_validate({"due": "soon"})
 
 
 def test_a_long_list_says_how_many_more_there_are() -> None:
