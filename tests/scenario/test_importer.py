@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bus_schema.artifacts import ArtifactRef
+from bus_schema.messages import Nothing
 from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed
 from bus_schema.storage import SetTraceMembers
 from config.settings import FleetSettings
@@ -39,7 +40,7 @@ async def fleet(settings: FleetSettings) -> AsyncIterator[Fleet]:
         yield fleet
 
 
-async def imported(fleet: Fleet, settings: FleetSettings, *sources: ArtifactRef) -> DeliveryResult[object]:
+async def imported(fleet: Fleet, settings: FleetSettings, *sources: ArtifactRef) -> DeliveryResult[Nothing]:
     importer = ImporterWorker(WorkerContext(settings, fleet.bus))
     order = ExecuteStep(
         run_id=RUN,

@@ -60,7 +60,7 @@ def test_every_call_of_the_model_is_there_and_is_of_the_model_that_the_label_nam
 
 def test_bytes_that_are_not_those_that_were_recorded_are_refused() -> None:
     first = RECORDED.artifacts[0]
-    damaged = replace(RECORDED, contents=RECORDED.contents | {first.sha256: b"something else"})
+    damaged = replace(RECORDED, contents={**RECORDED.contents, first.sha256: b"something else"})
 
     with pytest.raises(ValueError, match="does not have the bytes"):
         damaged.content(first)
