@@ -33,6 +33,9 @@ def test_a_first_visit_offers_three_things_that_work(app: App, browser: Browser)
             opened(page, target)
             there = page.get_by_role("dialog") if offered == "dialog" else page.get_by_role("button", name=offered)
             expect(there).to_be_visible()
+        opened(page, "/timeline")
+        page.locator(".mb-timeline .mb-empty a.mb-link").click()
+        expect(page.get_by_text("Recorded with")).to_be_visible()
 
 
 def test_a_row_of_the_fleet_opens_the_worker(app: App, browser: Browser) -> None:

@@ -192,6 +192,6 @@ class RunScreen:
 
 
 def recorded_link(i18n: Localizer) -> None:
-    """A button that opens the recorded run which ships with MindBus."""
+    """A link to the recorded run that ships with MindBus."""
     _label, recorded = shipped_recording()
-    anchor(f"/runs/{quote(recorded.run.run_id)}", i18n("runs.recorded"), "mb-btn")
+    anchor(f"/runs/{quote(recorded.run.run_id)}", i18n("runs.recorded"))
