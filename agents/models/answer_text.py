@@ -13,7 +13,9 @@ _FENCED = re.compile(
 )
 _OPEN_FENCE = re.compile(r"\A\s*(?:`{3,}|~{3,})[ \t]*(?:markdown|md|text|txt)?[ \t]*\n(?!.*^(?:`{3,}|~{3,}))", _DOTS)
 # Of the blocks in which a prompt has its material, and small models put their answers, too.
-_MATERIAL_TAGS = re.compile(r"\A\s*<material\b[^>\n]*>|</material>\s*\Z", re.IGNORECASE)
+_MATERIAL_TAGS = re.compile(
+    r"\A(?:\s*<present>.*?</present>)+|\A\s*<material\b[^>\n]*>|</material>\s*\Z", re.IGNORECASE | re.DOTALL
+)
 _PROSE = frozenset({"", "markdown", "md", "text", "txt"})
 _MOST_CHATTER_WORDS = 30
 _SHORTEST_OVERLAP, _LONGEST_OVERLAP = 12, 400

@@ -79,6 +79,8 @@ def test_a_text_with_code_in_it_stays_as_it_is(text: str) -> None:
     ("answer", "text"),
     [
         ("The town saved gas.\n</material>", "The town saved gas."),
+        ("<present>\nNow: Friday\n</present>\n\n<present>\nNow\n</present>\n\nThe town", "The town"),
+        ("At <present>this</present> moment", "At <present>this</present> moment"),
         ('<material id="attempt" type=final>\nThe town saved gas.\n</material>\n', "The town saved gas."),
         ("A tag <material> in the middle stays.", "A tag <material> in the middle stays."),
         ("<materials>None.", "<materials>None."),
