@@ -33,7 +33,7 @@ def show_recorded(*, as_json: bool, with_calls: bool) -> None:
 def _show_label(label: RecordingLabel, run: Run) -> None:
     spent = run.spent
     say(f"{label.model} · {label.licence} · {run.started_at.date().isoformat()}")
-    say(translate("A recording, word for word: nothing was chosen or edited, nothing runs."))
+    say(translate("A recording, word for word: nothing in it was edited, nothing runs."))
     say(label.settings)
     tokens = f"{spent.prompt_tokens} + {spent.completion_tokens}"
     say(f"{spent.model_calls} calls, {tokens} tokens, {spent.took_ms / 1000:.0f} s\n")
