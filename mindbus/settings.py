@@ -114,6 +114,13 @@ class Settings(BaseSettings):
     partition: int | None = Field(
         default=None, ge=0, description="The one of these queues that this process takes, from 0; default: all of them."
     )
+    queue_nodes: int | None = Field(
+        default=None,
+        ge=1,
+        le=9,
+        description="On how many nodes of a cluster queues of work are kept, an odd number; default: RabbitMQ's own, "
+        "three. After a change: mindbus topology migrate.",
+    )
     retry_rungs: str = Field(default="1s,10s,1m,10m", description="Delays of the retry ladder, in order.")
     publish_timeout_s: float = Field(default=10, gt=0, description="How long a confirm may take before it is retried.")
     request_timeout_s: float = Field(default=30, gt=0, description="Deadline of a request that names none.")

@@ -83,7 +83,7 @@ class Administrator:
 
     async def provide(self, found: Sequence[Worker], settings: Settings) -> None:
         """Make the exchanges and queues of workers, and let each have what the template gives it, no more."""
-        shared = backbone(rungs_of(settings.retry_rungs))
+        shared = shared_by_all(settings)
         transport = open_broker(self.amqp_url, "mindbus administrator", settings.publish_timeout_s)
         at_once = asyncio.Semaphore(_AT_ONCE)
 
@@ -96,7 +96,7 @@ class Administrator:
             policies = topology_definitions(Topology(policies=shared.policies), self.management.vhost)
             await self.management.import_definitions({"policies": policies["policies"]})
             await declare(shared)
-            await asyncio.gather(*(declare(queues_of(worker)) for worker in found))
+            await asyncio.gather(*(declare(queues_of(worker, settings)) for worker in found))
         finally:
             await transport.close()
         vhost = self.management.vhost
@@ -167,16 +167,22 @@ async def _declare_the_rest(transport: Transport, topology: Topology) -> list[st
     return older
 
 
-def queues_of(worker: Worker) -> Topology:
+def shared_by_all(settings: Settings) -> Topology:
+    """Exchanges and queues that every worker uses, with the policies."""
+    return backbone(rungs_of(settings.retry_rungs)).kept_on(settings.queue_nodes)
+
+
+def queues_of(worker: Worker, settings: Settings) -> Topology:
     """Exchanges and queues of a worker alone."""
     routes = worker.routes
-    return of_service(
+    own = of_service(
         worker.name,
         takes_commands=bool(routes.commands),
         event_keys=routes.event_keys,
         is_ordered=worker.is_ordered,
         partitions=worker.partitions,
     )
+    return own.kept_on(settings.queue_nodes)
 
 
 def permissions_of(worker: Worker, settings: Settings) -> Permissions:

@@ -12,7 +12,7 @@ from mindbus.bus.connection import new_client, new_sender
 from mindbus.bus.context import ClockOffsets
 from mindbus.bus.sender import Sender
 from mindbus.bus.telemetry import PUBLISHED, series
-from mindbus.bus.topology import Topology, backbone, commands_queue, events_queue, rungs_of, targets_of
+from mindbus.bus.topology import Topology, commands_queue, events_queue, rungs_of, targets_of
 from mindbus.bus.transport import Consumer, Incoming, Transport
 from mindbus.bus.worker import Leadership, Worker, WorkerContext
 from mindbus.errors import Damaged
@@ -21,7 +21,7 @@ from mindbus.logs import logger
 from mindbus.middleware.pipeline import Authorisation
 from mindbus.runtime.partitions import partitions_of
 from mindbus.runtime.processor import Mailboxes, Processor, Work
-from mindbus.runtime.provision import Administrator, limit_deliveries, queues_of, when_up
+from mindbus.runtime.provision import Administrator, limit_deliveries, queues_of, shared_by_all, when_up
 from mindbus.runtime.worker_tasks import CrashReplay, WorkerTasks
 from mindbus.settings import Settings
 from mindbus.tasks import Supervised, end
@@ -95,7 +95,7 @@ class Service:
 
     async def require(self) -> None:
         """Check that its queues have been made, where it does not make them itself. Raises TopologyMissing."""
-        await self._transport.require(queues_of(self.worker))
+        await self._transport.require(queues_of(self.worker, self._settings))
 
     async def start(self) -> None:
         """Open the worker, then its queues; or stand by, if another instance leads."""
@@ -271,7 +271,7 @@ def build(
 
 def topology_of(worker: Worker, settings: Settings) -> Topology:
     """Everything that a worker needs on the broker."""
-    return backbone(rungs_of(settings.retry_rungs)) + queues_of(worker)
+    return shared_by_all(settings) + queues_of(worker, settings)
 
 
 async def provide(services: Sequence[Service], settings: Settings) -> None:

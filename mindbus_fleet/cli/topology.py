@@ -17,7 +17,7 @@ from mindbus.bus import topology_admin
 from mindbus.bus.claims import Claims
 from mindbus.bus.connection import find_broker, open_transport
 from mindbus.bus.permissions import definitions_of, merged, topology_definitions, user_definition
-from mindbus.bus.topology import Topology, backbone, rungs_of
+from mindbus.bus.topology import Topology
 from mindbus.bus.topology_admin import Difference
 from mindbus.bus.worker import Worker
 from mindbus.cli.console import say, show_result, show_table
@@ -30,7 +30,7 @@ from mindbus.files.store import has_direct_access, open_files
 from mindbus.management import Management, open_management
 from mindbus.registry import Factory, installed_workers
 from mindbus.run_dir import user_file
-from mindbus.runtime.provision import Administrator, permissions_of, queues_of
+from mindbus.runtime.provision import Administrator, permissions_of, queues_of, shared_by_all
 from mindbus.runtime.service import build
 
 T = TypeVar("T")
@@ -171,11 +171,11 @@ def definitions(settings: FleetSettings, passwords: Mapping[str, str]) -> dict[s
     A user without a password cannot log in until it has one.
     """
     vhost = unquote(urlsplit(settings.amqp_url or "").path.removeprefix("/")) or "/"
-    topology = backbone(rungs_of(settings.retry_rungs))
+    topology = shared_by_all(settings)
     parts: list[dict[str, list[Any]]] = []
     for name, make in installed_workers().checked().entries.items():
         worker = _built(name, make, settings)
-        topology += queues_of(worker)
+        topology += queues_of(worker, settings)
         parts.append({"users": [user_definition(name, passwords.get(name))]})
         parts.append(definitions_of(name, permissions_of(worker, settings), vhost))
     return {"vhosts": [{"name": vhost}], **merged([*parts, topology_definitions(topology, vhost)])}
@@ -199,9 +199,9 @@ async def _on_broker(work: Work[T]) -> T:
 
 def _required_topology(settings: FleetSettings) -> Topology:
     """The topology of all installed workers; they are built, but not started."""
-    wanted = backbone(rungs_of(settings.retry_rungs))
+    wanted = shared_by_all(settings)
     for name, make in installed_workers().checked().entries.items():
-        wanted += queues_of(_built(name, make, settings))
+        wanted += queues_of(_built(name, make, settings), settings)
     return wanted
 
 

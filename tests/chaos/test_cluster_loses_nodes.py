@@ -1,6 +1,7 @@
 """A cluster of three RabbitMQ nodes loses each in turn: no command is lost, none has effect twice."""
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from bus_schema.codes import Code
 from config.settings import FleetSettings
 from mindbus import BusUnavailable, Client
+from mindbus.bus.connection import open_broker
+from mindbus.bus.topology import backbone, of_service
 from mindbus.errors import NoReply, ReplyError, Unroutable
 from mindbus.testing.wait import until
 from tests.chaos.bookkeeping import AuditWorker, Book, BookingWorker
@@ -83,7 +86,9 @@ async def test_a_node_killed_one_frozen_one_without_its_disk(
     settings = FleetSettings(
         amqp_url=f"{cluster.amqp_url}?heartbeat=4", data_dir=tmp_path / "data", retry_rungs="50ms,300ms,1s"
     )
+    await _keep_on_one(cluster)
     async with fleet_of(BookingWorker, AuditWorker, settings=settings) as fleet:
+        assert await _nodes_of_queues(cluster) == {"mb.q.single": 1, "mb.q.single.dead": 1, "others": 3}
         orders = Orders(fleet.bus)
         flowing = asyncio.create_task(orders.flow(wanted))
         try:
@@ -100,6 +105,24 @@ async def test_a_node_killed_one_frozen_one_without_its_disk(
         await until(lambda: len(audited.count()) == len(once), _DONE_WITHIN_S, "all events have arrived")
         assert booked.count() == Counter(once)
         assert audited.count() == Counter(once)
+
+
+async def _keep_on_one(cluster: RabbitCluster) -> None:
+    """Make queues of a service as it does of which the settings say that one node is enough."""
+    transport = open_broker(cluster.amqp_url, "test", publish_timeout_s=10)
+    try:
+        wanted = backbone(()) + of_service("single", takes_commands=True, event_keys=()).kept_on(1)
+        await transport.declare(wanted)
+    finally:
+        await transport.close()
+
+
+async def _nodes_of_queues(cluster: RabbitCluster) -> dict[str, int]:
+    """On how many nodes queues of work are kept."""
+    said = await cluster.nodes[0].ctl("--quiet", "list_queues", "name", "members", "--formatter", "json")
+    found = {row["name"]: len(row["members"]) for row in json.loads(said) if row["name"].startswith("mb.q.")}
+    (others,) = {number for name, number in found.items() if "single" not in name}
+    return {name: number for name, number in found.items() if "single" in name} | {"others": others}
 
 
 async def _kill(cluster: RabbitCluster, orders: Orders) -> None:

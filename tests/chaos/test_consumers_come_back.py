@@ -236,7 +236,7 @@ async def test_messages_that_take_long_are_handled_side_by_side_after_a_crash(
 ) -> None:
     """Each may wait for those behind it; and a consumer that takes one at a time is not one that gets nothing."""
     async with fleet_of(Greeter, settings=settings) as fleet:
-        topology = queues_of(fleet[Greeter])
+        topology = queues_of(fleet[Greeter], settings)
     async with raw_publisher(vhost_url) as raw:
         for _ in range(3):
             await raw.envelope(an_envelope(type="mb.cmd.greeter.hold.v1", data={}))

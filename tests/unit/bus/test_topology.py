@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from mindbus.bus.topology import backbone, rungs_of
+from mindbus.bus.topology import backbone, of_service, rungs_of
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,13 @@ def test_a_deadly_message_is_given_up_and_what_nobody_takes_goes_some_day(
     found = [policy.definition for policy in backbone(rungs_of("1s")).policies if re.search(policy.pattern, queue)]
 
     assert found == ([expected] if expected else [])
+
+
+def test_queues_are_kept_on_as_many_nodes_as_said() -> None:
+    own = of_service("greeter", takes_commands=True, event_keys=("evt.met.#",))
+    wanted = backbone(rungs_of("1s")) + own
+
+    assert all("x-quorum-initial-group-size" not in queue.arguments for queue in wanted.kept_on(None).queues)
+    sizes = {queue.name: queue.arguments.get("x-quorum-initial-group-size") for queue in wanted.kept_on(5).queues}
+    assert {"mb.q.greeter", "mb.q.greeter.events", "mb.q.greeter.dead", "mb.retry.1s"} <= set(sizes)
+    assert set(sizes.values()) == {5}
