@@ -32,8 +32,13 @@ Owner = Annotated[int, typer.Option("--owner", help="Number of the user of the w
 @app.command()
 def credentials(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the volumes of the containers are.")],
-    rabbitmq: Annotated[str, typer.Option("--rabbitmq", metavar="HOST")] = "rabbitmq",
-    postgres: Annotated[str, typer.Option("--postgres", metavar="HOST/DATABASE")] = "postgres/mindbus",
+    rabbitmq: Annotated[str, typer.Option("--rabbitmq", metavar="HOST,…", help="All nodes of a cluster.")] = "rabbitmq",
+    management: Annotated[
+        str | None, typer.Option("--management", metavar="HOST", help="Of its UI; default: the first node.")
+    ] = None,
+    postgres: Annotated[
+        str, typer.Option("--postgres", metavar="HOST,…/DATABASE", help="The primary and its standbys, in any order.")
+    ] = "postgres/mindbus",
     redis: Annotated[str, typer.Option("--redis", metavar="HOST/NUMBER")] = "redis/0",
     owner: Owner = 10001,
 ) -> None:
@@ -46,10 +51,13 @@ def credentials(
     [bold]Example[/bold]
 
     mindbus credentials /volumes
+
+    mindbus credentials secrets --rabbitmq mq-0,mq-1,mq-2 --postgres db-0,db-1/mindbus
     """
     settings = read_settings(FleetSettings)
     workers = sorted(installed_workers().checked().entries)
-    stack = _Stack(folder, workers, rabbitmq, postgres, redis)
+    ui = management or rabbitmq.partition(",")[0]
+    stack = _Stack(folder, workers, rabbitmq=rabbitmq, management=ui, postgres=postgres, redis=redis)
     for name in (*workers, "cli"):
         keys = folder / name / "keys"
         for setting, value in stack.settings_of(name):
@@ -67,9 +75,12 @@ def credentials(
 class _Stack:
     """A stack of containers: who logs in where, with which password."""
 
-    def __init__(self, folder: Path, workers: list[str], rabbitmq: str, postgres: str, redis: str) -> None:
+    def __init__(
+        self, folder: Path, workers: list[str], *, rabbitmq: str, management: str, postgres: str, redis: str
+    ) -> None:
         self._folder, self._workers = folder / "credentials", workers
-        self._rabbitmq, self._postgres, self._redis = rabbitmq, postgres, redis
+        self._rabbitmq, self._management, self._redis = rabbitmq, management, redis
+        self._postgres, _, self._database = postgres.partition("/")
 
     def settings_of(self, name: str) -> Iterator[tuple[str, str]]:
         """Secret settings of a worker, or of the administrator's command line, by their names."""
@@ -77,12 +88,12 @@ class _Stack:
         yield "amqp_url", f"amqp://{user}:{self._password('rabbitmq', user)}@{self._rabbitmq}:5672/"
         if name == "cli":
             return
-        yield "database_url", f"postgresql+psycopg://{name}:{self._password('postgres', name)}@{self._postgres}"
+        yield "database_url", self._database_url(name)
         if name in _REDIS_KEYS:
             yield "redis_url", f"redis://{name}:{self._password('redis', name)}@{self._redis}"
         if name == "gateway":
             viewer = f"{VIEWER}:{self._password('rabbitmq', VIEWER)}"
-            yield "management_url", f"http://{viewer}@{self._rabbitmq}:15672"
+            yield "management_url", f"http://{viewer}@{self._management}:15672"
             yield "metrics_token", self._password("gateway", "metrics")
         if name == "storage":
             yield "s3_access_key", name
@@ -109,15 +120,21 @@ class _Stack:
             made["permissions"].append({"user": user, "vhost": "/", **granted})
         return made
 
+    def _database_url(self, name: str) -> str:
+        """Address of the database; of several servers whichever is the primary is taken, anew at every connection."""
+        login = f"postgresql+psycopg://{name}:{self._password('postgres', name)}"
+        if "," not in self._postgres:
+            return f"{login}@{self._postgres}/{self._database}"
+        return f"{login}@/{self._database}?host={self._postgres}&target_session_attrs=read-write"
+
     def _postgres_role(self, name: str) -> str:
         """SQL that gives a worker a role, with a schema for its tables and one for checkpoints; it may be run again."""
-        database = self._postgres.partition("/")[2]
         return f"""
-REVOKE ALL ON DATABASE "{database}" FROM PUBLIC;
+REVOKE ALL ON DATABASE "{self._database}" FROM PUBLIC;
 REVOKE ALL ON SCHEMA public FROM PUBLIC;
 SELECT 'CREATE ROLE "{name}"' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{name}') \\gexec
 ALTER ROLE "{name}" LOGIN PASSWORD '{self._password("postgres", name)}';
-GRANT CONNECT ON DATABASE "{database}" TO "{name}";
+GRANT CONNECT ON DATABASE "{self._database}" TO "{name}";
 CREATE SCHEMA IF NOT EXISTS "{name}" AUTHORIZATION "{name}";
 CREATE SCHEMA IF NOT EXISTS "checkpoints_{name}" AUTHORIZATION "{name}";
 """
