@@ -1,14 +1,15 @@
 """The interface of language models, a wrapper that meters their use, and answers that fit a schema."""
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any, Literal, Protocol, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agents.models.errors import ModelFailure, NeedsLanguageModel, SchemaMismatch
+from agents.models.errors import AnswerCutOff, ModelFailure, NeedsLanguageModel, SchemaMismatch
 from agents.models.json_answers import parse_answer
 from mindbus.logs import logger
 
@@ -171,7 +172,7 @@ class TokenMeter:
 
 
 class MeteredModel:
-    """A language model that adds up what its answers cost."""
+    """A language model that adds up what its answers cost, those that are cut off included."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
@@ -190,26 +191,40 @@ class MeteredModel:
         schema: type[BaseModel] | None = None,
         params: ModelParams = DEFAULTS,
     ) -> Completion:
-        return self._count(await self._model.complete(messages, tools=tools, schema=schema, params=params))
+        with self._counted_if_cut_off():
+            return self._count(await self._model.complete(messages, tools=tools, schema=schema, params=params))
 
     async def stream(
         self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
     ) -> AsyncIterator[Chunk]:
-        async for chunk in self._model.stream(messages, tools=tools, params=params):
-            if chunk.completion:
-                self._count(chunk.completion)
-            yield chunk
+        with self._counted_if_cut_off():
+            async for chunk in self._model.stream(messages, tools=tools, params=params):
+                if chunk.completion:
+                    self._count(chunk.completion)
+                yield chunk
 
     async def aclose(self) -> None:
         await self._model.aclose()
 
+    @contextmanager
+    def _counted_if_cut_off(self) -> Iterator[None]:
+        try:
+            yield
+        except AnswerCutOff as cut:
+            usage = TokenUsage(prompt_tokens=cut.prompt_tokens, completion_tokens=cut.completion_tokens)
+            self._add(usage, self.name)
+            raise
+
     def _count(self, completion: Completion) -> Completion:
-        self.calls += 1
-        self.usage += completion.usage
-        if (meter := _meter.get()) is not None:
-            meter.usage += completion.usage
-            meter.model_name = completion.model_name
+        self._add(completion.usage, completion.model_name)
         return completion
+
+    def _add(self, usage: TokenUsage, model_name: str) -> None:
+        self.calls += 1
+        self.usage += usage
+        if (meter := _meter.get()) is not None:
+            meter.usage += usage
+            meter.model_name = model_name
 
 
 S = TypeVar("S", bound=BaseModel)

@@ -355,6 +355,19 @@ async def test_a_meter_adds_up_what_a_piece_of_work_costs() -> None:
         await meter.aclose()
 
 
+async def test_what_was_cut_off_is_paid_for_as_well() -> None:
+    half = Says("one two three", finish_reason="length")
+    async with endpoint(half, half) as (model, _):
+        meter = MeteredModel(model)
+        with pytest.raises(AnswerCutOff):
+            await meter.complete(ASK)
+        with pytest.raises(AnswerCutOff):
+            await streamed(meter)
+
+        assert meter.calls == 2
+        assert meter.usage == TokenUsage(prompt_tokens=14, completion_tokens=6)
+
+
 class Unfit(BaseModel):
     """A schema that the scripted server does not know."""
 
