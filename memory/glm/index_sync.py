@@ -12,13 +12,14 @@ from memory.glm.tables import KemRow, VectorWriteRow, as_kem
 from memory.rights import readers_of
 from memory.vectors.index import VectorIndex, VectorPoint, point_of
 from mindbus.errors import MindBusError
+from mindbus.logs import logger
 from mindbus.sql.database import Database
 
 _BATCH = 500
 
 
 class IndexGone(MindBusError, code=Code.FILE_NOT_FOUND):
-    """Units have vectors but their index is not there; bring it back, or make it anew: mindbus glm rebuild."""
+    """Units have vectors but Qdrant has none; bring its data back, or make them anew: mindbus glm rebuild."""
 
 
 class VectorRelay:
@@ -37,11 +38,14 @@ class VectorRelay:
         self._committed = self._indexed = 0
 
     async def open(self) -> None:
-        """Raises IndexGone, IndexAway, IndexOfAnotherSpace."""
-        if not await self.index.exists():
-            async with self.database.reading() as session:
-                if await session.scalar(select(KemRow.id).where(KemRow.vector.is_not(None)).limit(1)) is not None:
-                    raise IndexGone
+        """Open the index; `reconcile` fills it where this process has had none, such as a standby that takes over.
+
+        Raises IndexGone, IndexAway, IndexOfAnotherSpace.
+        """
+        if not await self.index.exists() and await self._has_vectors():
+            if self.index.is_shared:
+                raise IndexGone
+            logger().warning("no index of vectors in this data folder: made anew from the rows")
         await self.index.open()
 
     async def relay(self) -> int:
@@ -130,6 +134,10 @@ class VectorRelay:
             # By number: a change since then has an outbox row of its own.
             await session.execute(delete(VectorWriteRow).where(VectorWriteRow.seq.in_([write.seq for write in writes])))
         return len(writes)
+
+    async def _has_vectors(self) -> bool:
+        async with self.database.reading() as session:
+            return await session.scalar(select(KemRow.id).where(KemRow.vector.is_not(None)).limit(1)) is not None
 
     def _is_indexable(self) -> ColumnElement[bool]:
         """True of units with a vector of this model; others wait for one and are found by words until then."""

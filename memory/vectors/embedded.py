@@ -33,6 +33,8 @@ class EmbeddedIndex:
     A write whose caller is cancelled still runs to its end: the file is not closed under it.
     """
 
+    is_shared = False
+
     def __init__(self, path: Path, space: EmbeddingSpace) -> None:
         self.space, self._path = space, path
         self._cache = VectorCache(space.dim)

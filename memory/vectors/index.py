@@ -87,9 +87,13 @@ class IndexOfAnotherSpace(MindBusError, code=Code.CONFLICT):
 
 
 class VectorIndex(Protocol):
-    """Proposes the nearest units; it may lag behind or find too much, since rows decide."""
+    """Proposes the nearest units; it may lag behind or find too much, since rows decide.
+
+    One that `is_shared` is the same for every machine; any other lies in the folder of one process.
+    """
 
     space: EmbeddingSpace
+    is_shared: bool
 
     async def exists(self) -> bool:
         """True if the index has been created, even if it is empty. Raises IndexAway."""

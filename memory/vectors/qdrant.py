@@ -107,6 +107,8 @@ _INDEXED = {
 class QdrantIndex:
     """VectorIndex with one collection per model; `is_server` creates payload indexes, which local mode lacks."""
 
+    is_shared = True
+
     def __init__(
         self, client: AsyncQdrantClient, space: EmbeddingSpace, *, name: str = "kems", is_server: bool = True
     ) -> None:

@@ -138,7 +138,13 @@ async def vectors_of_glm(settings: FleetSettings) -> CheckResult:
     if space is None:
         return CheckResult(_CHECK, "ok", "made at the first start")
     if not await _is_there(space, settings):
-        detail = "the index does not answer, or is gone: bring it back, or make it anew with `mindbus glm rebuild`"
+        if settings.qdrant_url is None:
+            return CheckResult(
+                _CHECK, "warning", "not in this data folder: the next start of glm makes them from the rows"
+            )
+        detail = (
+            "Qdrant does not answer, or has none: bring its data back, or make them anew with `mindbus glm rebuild`"
+        )
         return CheckResult(_CHECK, "failed", detail)
     if space.model != settings.embedding_model:
         detail = f"of {space.model}, not of {settings.embedding_model}: `mindbus glm reindex` goes over to it"

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from threading import Thread
 from typing import Any
 
@@ -186,15 +185,11 @@ def test_what_cannot_be_asked_is_said_at_once(shell: Shell) -> None:
         assert done.returncode == 2
 
 
-def test_without_its_vectors_memory_does_not_start_and_says_what_to_do(shell: Shell) -> None:
+def test_vectors_are_made_anew_from_the_rows(shell: Shell) -> None:
     added(shell, "Ключ от склада лежит у охраны.")
     count = shell.json("glm", "check")["vectors"]
     shell.ok("down")
     for file in (shell.data_dir / "vectors").iterdir():
         file.unlink()
 
-    refused_start = replace(shell, settings={"MINDBUS_AMQP_URL": "memory://alone"}).spawn("worker", "glm")
-
-    assert refused_start.returncode == 1
-    assert "mindbus glm rebuild" in refused_start.stderr
     assert shell.json("glm", "rebuild") == {"vectors": count}

@@ -146,12 +146,29 @@ async def test_a_check_names_what_differs_a_reconciliation_repairs_it(
     assert await near(library, relay) == ["missing", "right", "stale"]
 
 
-async def test_without_its_index_memory_does_not_start_until_it_is_rebuilt(
+async def test_a_standby_makes_its_own_index_from_the_rows(
     library: Library, relay: VectorRelay, tmp_path: Path
 ) -> None:
     await library.store(id="kem_1", embeddings=a_vector(1, 0, 0, 0))
     await relay.relay()
-    elsewhere = EmbeddedIndex(tmp_path / "elsewhere" / "glm.vectors", SPACE)
+    standby = VectorRelay(library.database, EmbeddedIndex(tmp_path / "standby" / "glm.vectors", SPACE))
+
+    await standby.open()
+    assert (await standby.reconcile()).missing == ("kem_1",)
+
+    assert await near(library, standby) == ["kem_1"]
+    await standby.index.close()
+
+
+async def test_without_an_index_that_all_share_memory_does_not_start_until_it_is_rebuilt(
+    library: Library, relay: VectorRelay, tmp_path: Path
+) -> None:
+    class SharedIndex(EmbeddedIndex):
+        is_shared = True
+
+    await library.store(id="kem_1", embeddings=a_vector(1, 0, 0, 0))
+    await relay.relay()
+    elsewhere = SharedIndex(tmp_path / "elsewhere" / "glm.vectors", SPACE)
     bereft = VectorRelay(library.database, elsewhere)
 
     for _ in range(2):

@@ -33,8 +33,7 @@ from bus_schema.kem import Kem
 from bus_schema.messages import Command, Event
 from bus_schema.replies import Code
 from config.settings import FleetSettings
-from memory.glm.index_sync import IndexGone
-from memory.glm.service import database_of, open_memory, rebuild_vectors
+from memory.glm.service import database_of, open_memory
 from memory.vectors.index import IndexAway
 from mindbus import Rejected
 from mindbus.bus.connection import open_transport
@@ -321,22 +320,15 @@ async def test_all_is_cleared_by_an_operator_alone(desk: Desk) -> None:
     assert await desk.report() == MemoryReport(kems=0, with_vector=0, vectors=0, waiting=0)
 
 
-async def test_without_its_vectors_it_does_not_start_until_they_are_made_anew(
-    desk: Desk, settings: FleetSettings
-) -> None:
+async def test_vectors_that_are_lost_are_made_anew_from_the_rows(desk: Desk, settings: FleetSettings) -> None:
     kem = await desk.store(embeddings=EAST)
     assert (await desk.report()).is_clean
     await desk.worker.memory.index.close()
     for file in settings.vectors_folder.iterdir():
         file.unlink()
 
-    with pytest.raises(IndexGone, match="mindbus glm rebuild"):
-        await desk.worker.start()
-
-    database = database_of(settings)
-    assert await rebuild_vectors(database, settings) == 1
-    await database.dispose()
     await desk.worker.start()
+    assert (await desk.report()).is_clean
     assert await desk.found(embedding_query=EAST.model_dump()) == [kem.id]
 
 
