@@ -32,7 +32,7 @@ from mindbus_fleet.cli.fleet import groups_of
 from mindbus_fleet.node.private import PrivateNode
 from mindbus_fleet.supervision.supervisor import Supervisor, fleet_up
 
-_TEXTS = (
+TEXTS = (
     "Борис, подготовь договор с поставщиком до пятницы, бюджет 500 тысяч рублей.",
     "What did we decide about the release date, and who is in charge of the tests?",
     "Спасибо! Всё получилось, клиент доволен.",
@@ -94,7 +94,7 @@ async def measure(extent: Extent, *, is_fleet: bool) -> Report:
     with tempfile.TemporaryDirectory(prefix="mindbus-bench-") as folder:
         async with (_fleet if is_fleet else _services)(Path(folder)) as stage:
             idle = await _load(stage.workers)
-            await talk(stage.bus, "warm-up", len(_TEXTS))
+            await talk(stage.bus, "warm-up", len(TEXTS))
             await asyncio.gather(*(talk(stage.bus, f"warm-up-{user}", 2) for user in range(extent.users)))
             for number in range(extent.rounds):
                 await _round(stage, extent, number, report, idle)
@@ -130,7 +130,7 @@ async def talk(bus: Client, user_id: str, messages: int) -> list[float]:
     took = []
     for number in range(messages):
         began = time.perf_counter()
-        invoke = Invoke(user_id=user_id, message=f"{number}: {_TEXTS[number % len(_TEXTS)]}")
+        invoke = Invoke(user_id=user_id, message=f"{number}: {TEXTS[number % len(TEXTS)]}")
         await bus.request(invoke, trace=conversation_trace(user_id), timeout_s=_ANSWER_WITHIN_S)
         took.append(1000 * (time.perf_counter() - began))
     kept = (await bus.request(GetMessages(user_id=user_id, limit=200))).items
@@ -144,7 +144,7 @@ async def _model_alone(messages: int) -> list[float]:
     """What of it is thinking: the offline model with as much of a talk before it, nothing in between."""
     agent, said, took = DialogueAgent(OfflineModel()), list[ModelMessage](), []
     for number in range(messages):
-        said.append(ModelMessage(role="user", content=f"{number}: {_TEXTS[number % len(_TEXTS)]}"))
+        said.append(ModelMessage(role="user", content=f"{number}: {TEXTS[number % len(TEXTS)]}"))
         began = time.perf_counter()
         answer = "".join([piece async for piece in agent.answer(said[-40:])])
         took.append(1000 * (time.perf_counter() - began))

@@ -1,0 +1,229 @@
+"""`python -m benchmarks.capacity` predicts what a machine carries, from costs that it has measured, and checks that.
+
+    --calibrate FILE    measure what an answer and a run of six steps cost in each process, alone and among many
+    --predict FILE      what the model says of loads that were not measured, and of so many users
+    --check FILE        measure these loads, beside what is predicted of them
+
+All workers have a process of their own, as they have in containers; the offline model answers.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from pydantic import BaseModel
+
+from benchmarks.capacity_model import Cost, Load, Machine, Outcome, servers_for
+from benchmarks.dialogue import TEXTS
+from benchmarks.echo_role import ROLE
+from benchmarks.runs import ECHO, Runs, put_brief
+from benchmarks.servers.cpu_time import cpu_s
+from benchmarks.servers.workers import workers_of
+from bus_schema.dialogue import Invoke, conversation_trace
+from config.settings import FleetSettings
+from mindbus.bus.client import Client
+from mindbus.bus.connection import connect
+from mindbus.logs import configure_logs
+from mindbus.registry import installed_workers
+from mindbus.sdk.artifacts import open_artifacts
+from mindbus_fleet.node.private import PrivateNode
+
+_SECONDS = 45.0
+_WARM_UP_S = 10.0
+_SIMULATED_S = 300.0
+_SEED = 20261127
+_ANSWER_WITHIN_S = 120.0
+AMONG_MANY = 20
+# Measured after the prediction of them is in the history: another mix, another concurrency.
+CHECKS: Mapping[str, tuple[Load, ...]] = {
+    "12 users talk, 6 runs at once": (Load("answer", users=12), Load("run", users=6)),
+    "8 users talk": (Load("answer", users=8),),
+}
+# What a user does a day, and how much of that falls into the busiest hour.
+_ANSWERS_A_DAY, _RUNS_A_DAY, _BUSIEST_HOUR = 20, 0.5, 0.15
+_BUSY_SHARE = 0.6
+_USERS = (1_000, 10_000, 100_000, 1_000_000)
+
+
+class Calibration(BaseModel):
+    """Costs of an operation among many of its kind, and the machine."""
+
+    cores: int
+    loop_s: float
+    costs: dict[str, Cost]
+
+    def predicted(self, *loads: Load) -> dict[str, Outcome]:
+        return Machine(self.costs, self.cores, _SEED).run(loads, _SIMULATED_S)
+
+
+@dataclass
+class Fleet:
+    """A fleet, a process for each worker, with what makes load on it."""
+
+    bus: Client
+    runs: Runs
+    pids: dict[str, int]
+    took_s: dict[str, list[float]] = field(default_factory=dict)
+
+    def cpu_s(self) -> dict[str, float]:
+        """Of each process so far; the client that makes the load is one of them."""
+        return {name: cpu_s([pid]) for name, pid in self.pids.items()}
+
+    async def answer(self, user: str, number: int) -> None:
+        """One question with its answer."""
+        asked = Invoke(user_id=user, message=f"{number}: {TEXTS[number % len(TEXTS)]}")
+        await self.bus.request(asked, trace=conversation_trace(user), timeout_s=_ANSWER_WITHIN_S)
+
+    async def load(self, *loads: Load, seconds: float, tag: str) -> dict[str, Outcome]:
+        """Outcomes of loads side by side, once they have warmed up."""
+        took: dict[str, list[tuple[float, float]]] = {load.kind: [] for load in loads}
+        ends = time.perf_counter() + _WARM_UP_S + seconds
+
+        async def user(kind: str, name: str) -> None:
+            number = 0
+            while (began := time.perf_counter()) < ends:
+                await (self.answer(name, number) if kind == "answer" else self.runs.one())
+                number += 1
+                took[kind].append((time.perf_counter(), time.perf_counter() - began))
+
+        users = [user(load.kind, f"{tag}-{load.kind}-{each}") for load in loads for each in range(load.users)]
+        await asyncio.gather(*users)
+        await self.runs.check()
+        return {kind: _outcome(found, ends - seconds, ends) for kind, found in took.items()}
+
+    async def cost(self, kind: str) -> Cost:
+        """CPU among many by process; what one alone waits besides."""
+        alone_s, alone_cpu_s, _ = await self._spent(kind, 1)
+        _, _, cpu = await self._spent(kind, AMONG_MANY)
+        return Cost.of(cpu, alone_s, alone_cpu_s)
+
+    async def _spent(self, kind: str, users: int) -> tuple[float, float, dict[str, float]]:
+        """Median time of an operation, its CPU, that of each process."""
+        before, began = self.cpu_s(), time.perf_counter()
+        tag = f"cost-{users}"
+        found = (await self.load(Load(kind, users=users), seconds=_SECONDS, tag=tag))[kind]
+        done = found.per_s * (time.perf_counter() - began)
+        spent = {name: (now - before[name]) / done for name, now in self.cpu_s().items()}
+        return found.p50_s, sum(spent.values()), {name: cost for name, cost in spent.items() if cost > 1e-5}
+
+
+def _outcome(took: list[tuple[float, float]], began: float, ended: float) -> Outcome:
+    counted = [latency for at, latency in took if began <= at < ended]
+    return Outcome(len(counted) / (ended - began), median(counted))
+
+
+@asynccontextmanager
+async def fleet() -> AsyncIterator[Fleet]:
+    """All of MindBus's workers, and the role that echoes."""
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mindbus-bench-")))
+        node = PrivateNode(folder / "rabbitmq")
+        await node.start()
+        stack.push_async_callback(node.kill)
+        settings = FleetSettings(
+            amqp_url=node.amqp_url,
+            data_dir=folder / "data",
+            log_level="ERROR",
+            dialogue_max_messages=1000,
+            gateway_port=0,
+        )
+        workers = stack.enter_context(workers_of(settings))
+        names = [name for name in installed_workers().own if name != ROLE]
+        await workers.start(*names)
+        await workers.start_together(**{ROLE: ECHO})
+        bus = await stack.enter_async_context(connect("user.local", settings=settings))
+        artifacts = await stack.enter_async_context(open_artifacts(bus, settings))
+        runs = Runs(bus, await put_brief(artifacts))
+        listening = asyncio.create_task(runs.listen())
+        stack.callback(listening.cancel)
+        pids = {name: workers.pid_of(name) for name in (*names, ROLE)}
+        yield Fleet(bus, runs, {**pids, "broker": node.pid, "client": os.getpid()})
+
+
+async def calibrate() -> Calibration:
+    async with fleet() as measured:
+        costs = {kind: await measured.cost(kind) for kind in ("answer", "run")}
+    return Calibration(cores=os.cpu_count() or 1, loop_s=_loop_s(), costs=costs)
+
+
+def _loop_s() -> float:
+    """How fast this machine is today: seconds of ten million additions."""
+    began, total = time.perf_counter(), 0
+    for number in range(10_000_000):
+        total += number
+    return round(time.perf_counter() - began, 3)
+
+
+async def check(calibration: Calibration) -> None:
+    """Print what is measured beside what was predicted."""
+    async with fleet() as measured:
+        for name, loads in CHECKS.items():
+            predicted = calibration.predicted(*loads)
+            found = await measured.load(*loads, seconds=_SECONDS, tag=name.replace(" ", "-").replace(",", ""))
+            for kind, outcome in found.items():
+                off = predicted[kind].per_s / outcome.per_s - 1
+                print(f"{name}: {_as_text(kind, outcome)}, predicted {_as_text(kind, predicted[kind])}, {off:+.0%}")
+
+
+def predict(calibration: Calibration) -> None:
+    """Print what the model says."""
+    for name, loads in CHECKS.items():
+        for kind, outcome in calibration.predicted(*loads).items():
+            print(f"{name}: {_as_text(kind, outcome)}")
+    for users in _USERS:
+        per_s = {
+            "answer": users * _ANSWERS_A_DAY * _BUSIEST_HOUR / 3600,
+            "run": users * _RUNS_A_DAY * _BUSIEST_HOUR / 3600,
+        }
+        costs = {kind: _without_client(cost) for kind, cost in calibration.costs.items()}
+        needed = servers_for(per_s, costs, _BUSY_SHARE)
+        most = sorted(needed.items(), key=lambda item: -item[1])[:6]
+        busiest = ", ".join(f"{name} {cores:.2f}" for name, cores in most)
+        rates = f"{per_s['answer']:.1f} answers/s, {per_s['run']:.2f} runs/s"
+        print(f"{users:,} users: {rates}, {sum(needed.values()):.1f} cores; busiest: {busiest}")
+    for kind, cost in calibration.costs.items():
+        millions = 1e6 * _without_client(cost).total_cpu_s / 3600
+        print(f"a million of {kind}: {millions:.0f} hours of a core")
+
+
+def _without_client(cost: Cost) -> Cost:
+    """The fleet's part of it."""
+    return cost.model_copy(update={"cpu_s": {name: spent for name, spent in cost.cpu_s.items() if name != "client"}})
+
+
+def _as_text(kind: str, outcome: Outcome) -> str:
+    return f"{outcome.per_s:.2f} {kind}s/s, p50 {1000 * outcome.p50_s:.0f} ms"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.capacity", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    for name in ("calibrate", "predict", "check"):
+        what.add_argument(f"--{name}", type=Path, metavar="FILE")
+    given = parser.parse_args()
+    configure_logs("ERROR", "console")
+    if given.calibrate:
+        found = asyncio.run(calibrate())
+        given.calibrate.write_text(found.model_dump_json(indent=2) + "\n")
+        print(f"costs are in {given.calibrate}", file=sys.stderr)
+        return
+    calibration = Calibration.model_validate(json.loads((given.predict or given.check).read_text()))
+    if given.predict:
+        predict(calibration)
+    else:
+        asyncio.run(check(calibration))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""A model of load: what an operation costs in each process, simulated with others on the cores of a machine.
+
+A process serves one piece of work at a time, and needs a core for it; pieces wait in the order in which they come. An
+operation goes round its processes a few times, as its messages do, and waits in between for what costs no CPU (disks,
+timers).
+"""
+
+import heapq
+import random
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from statistics import median
+from typing import Self
+
+from pydantic import BaseModel
+
+_ROUNDS = 4
+# What happens at first, before the queues have filled, does not count.
+_WARM_UP_SHARE = 0.2
+
+
+class Cost(BaseModel):
+    """Of one operation: seconds of CPU by process, seconds that it waits for none."""
+
+    cpu_s: dict[str, float]
+    wait_s: float
+
+    @property
+    def total_cpu_s(self) -> float:
+        return sum(self.cpu_s.values())
+
+    @classmethod
+    def of(cls, cpu_s: Mapping[str, float], alone_s: float, alone_cpu_s: float) -> Self:
+        """From the CPU among many; what an operation alone takes longer than its CPU, it waits."""
+        return cls(cpu_s=dict(cpu_s), wait_s=max(0.0, alone_s - alone_cpu_s))
+
+
+@dataclass(frozen=True)
+class Load:
+    """Users who each begin an operation, wait for its end, pause for `think_s`; or so many operations a second."""
+
+    kind: str
+    users: int = 0
+    think_s: float = 0.0
+    per_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of one kind: operations a second, seconds that one takes."""
+
+    per_s: float
+    p50_s: float
+
+
+@dataclass
+class _Server:
+    """One process: at most one piece of work at a time."""
+
+    waiting: deque[tuple[float, Callable[[], None]]] = field(default_factory=deque)
+    is_busy: bool = False
+    busy_s: float = 0.0
+
+
+class Machine:
+    """Simulated time, a number of cores, and a server for each process."""
+
+    def __init__(self, costs: Mapping[str, Cost], cores: int, seed: int) -> None:
+        self._costs, self._free, self._chance = costs, cores, random.Random(seed)
+        self._servers = {name: _Server() for cost in costs.values() for name in cost.cpu_s}
+        self._ready: deque[str] = deque()
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers, self._now = count(), 0.0
+        self._took: dict[str, list[tuple[float, float]]] = {}
+
+    def run(self, loads: Sequence[Load], seconds: float) -> dict[str, Outcome]:
+        """Outcome of each kind."""
+        for load in loads:
+            self._took.setdefault(load.kind, [])
+            for _ in range(load.users):
+                self._at(self._chance.random(), lambda load=load: self._user(load))  # type: ignore[misc]
+            if load.per_s:
+                self._at(self._chance.expovariate(load.per_s), lambda load=load: self._arrival(load))  # type: ignore[misc]
+        while self._events and self._events[0][0] <= seconds:
+            self._now, _, act = heapq.heappop(self._events)
+            act()
+        return {kind: _outcome(took, seconds) for kind, took in self._took.items()}
+
+    def _user(self, load: Load) -> None:
+        self._begin(load.kind, lambda: self._at(load.think_s, lambda: self._user(load)))
+
+    def _arrival(self, load: Load) -> None:
+        self._begin(load.kind, lambda: None)
+        self._at(self._chance.expovariate(load.per_s), lambda: self._arrival(load))
+
+    def _begin(self, kind: str, then: Callable[[], None]) -> None:
+        began, cost = self._now, self._costs[kind]
+        pieces = [(name, spent / _ROUNDS) for _ in range(_ROUNDS) for name, spent in cost.cpu_s.items()]
+        pause = cost.wait_s / len(pieces)
+
+        def go_on(number: int) -> None:
+            if number == len(pieces):
+                self._took[kind].append((self._now, self._now - began))
+                then()
+                return
+            name, mean = pieces[number]
+            self._serve(name, self._chance.expovariate(1 / mean), lambda: self._at(pause, lambda: go_on(number + 1)))
+
+        go_on(0)
+
+    def _serve(self, name: str, seconds: float, then: Callable[[], None]) -> None:
+        server = self._servers[name]
+        server.waiting.append((seconds, then))
+        if not server.is_busy:
+            server.is_busy = True
+            self._ready.append(name)
+            self._give_cores()
+
+    def _give_cores(self) -> None:
+        while self._free and self._ready:
+            self._free -= 1
+            name = self._ready.popleft()
+            seconds, then = self._servers[name].waiting.popleft()
+            self._servers[name].busy_s += seconds
+            self._at(seconds, lambda name=name, then=then: self._done(name, then))  # type: ignore[misc]
+
+    def _done(self, name: str, then: Callable[[], None]) -> None:
+        self._free += 1
+        server = self._servers[name]
+        if server.waiting:
+            self._ready.append(name)
+        else:
+            server.is_busy = False
+        then()
+        self._give_cores()
+
+    def _at(self, after_s: float, act: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (self._now + after_s, next(self._numbers), act))
+
+
+def _outcome(took: Sequence[tuple[float, float]], seconds: float) -> Outcome:
+    began = seconds * _WARM_UP_SHARE
+    counted = [latency for ended, latency in took if ended >= began]
+    return Outcome(len(counted) / (seconds - began), median(counted) if counted else float("inf"))
+
+
+def servers_for(per_s: Mapping[str, float], costs: Mapping[str, Cost], busy_share: float) -> dict[str, float]:
+    """Cores that each process needs for so many operations a second of each kind, none of them busier than said."""
+    needed: dict[str, float] = {}
+    for kind, rate in per_s.items():
+        for name, spent in costs[kind].cpu_s.items():
+            needed[name] = needed.get(name, 0.0) + rate * spent / busy_share
+    return needed

@@ -1,0 +1,54 @@
+"""The simulation against what queueing theory says of simple cases."""
+
+import pytest
+
+from benchmarks.capacity_model import Cost, Load, Machine, servers_for
+
+SECONDS = 400.0
+
+
+def costs(**cpu_s: float) -> dict[str, Cost]:
+    return {"answer": Cost(cpu_s=cpu_s, wait_s=0.0)}
+
+
+def test_one_user_takes_what_an_operation_costs_and_waits() -> None:
+    cost = {"answer": Cost(cpu_s={"one": 0.03, "two": 0.02}, wait_s=0.05)}
+    found = Machine(cost, cores=2, seed=1).run([Load("answer", users=1)], SECONDS)["answer"]
+    assert found.per_s == pytest.approx(10, rel=0.05)
+
+
+def test_many_users_get_no_more_than_the_busiest_process_serves() -> None:
+    found = Machine(costs(one=0.04, two=0.01), cores=4, seed=1).run([Load("answer", users=50)], SECONDS)["answer"]
+    assert found.per_s == pytest.approx(25, rel=0.05)
+    assert found.p50_s == pytest.approx(50 / 25, rel=0.1)
+
+
+def test_nor_than_the_cores_have_time_for() -> None:
+    cost = costs(one=0.02, two=0.02, three=0.02, four=0.02)
+    found = Machine(cost, cores=2, seed=1).run([Load("answer", users=50)], SECONDS)["answer"]
+    assert found.per_s == pytest.approx(2 / 0.08, rel=0.05)
+
+
+def test_a_pause_of_the_users_leaves_room() -> None:
+    found = Machine(costs(one=0.01), cores=1, seed=1).run([Load("answer", users=20, think_s=1)], SECONDS)["answer"]
+    assert found.per_s == pytest.approx(20 / 1.01, rel=0.05)
+
+
+def test_a_queue_with_arrivals_by_chance_is_as_long_as_erlang_says() -> None:
+    """One server, half busy, times of chance (M/M/1): the mean is twice the service time, the median ln 2 of it."""
+    cost = {"answer": Cost(cpu_s={"one": 0.04}, wait_s=0.0)}
+    found = Machine(cost, cores=1, seed=1).run([Load("answer", per_s=12.5)], 4 * SECONDS)["answer"]
+    assert found.per_s == pytest.approx(12.5, rel=0.05)
+    assert 0.04 < found.p50_s < 0.12
+
+
+def test_two_kinds_share_the_cores() -> None:
+    cost = {"answer": Cost(cpu_s={"one": 0.02}, wait_s=0.0), "run": Cost(cpu_s={"two": 0.1}, wait_s=0.0)}
+    found = Machine(cost, cores=1, seed=1).run([Load("answer", users=10), Load("run", users=10)], SECONDS)
+    spent = found["answer"].per_s * 0.02 + found["run"].per_s * 0.1
+    assert spent == pytest.approx(1, rel=0.05)
+
+
+def test_servers_for_a_load() -> None:
+    needed = servers_for({"answer": 30.0}, costs(one=0.04, two=0.01), busy_share=0.6)
+    assert needed == {"one": pytest.approx(2.0), "two": pytest.approx(0.5)}
