@@ -75,8 +75,8 @@ class Fleet:
     took_s: dict[str, list[float]] = field(default_factory=dict)
 
     def cpu_s(self) -> dict[str, float]:
-        """Of each process so far; the client that makes the load is one of them."""
-        return {name: cpu_s([pid]) for name, pid in self.pids.items()}
+        """Of each process so far; the client that makes the load, whose children they are, is one of them."""
+        return {"client": time.process_time(), **{name: cpu_s([pid]) for name, pid in self.pids.items()}}
 
     async def answer(self, user: str, number: int) -> None:
         """One question with its answer."""
@@ -146,7 +146,7 @@ async def fleet() -> AsyncIterator[Fleet]:
         listening = asyncio.create_task(runs.listen())
         stack.callback(listening.cancel)
         pids = {name: workers.pid_of(name) for name in (*names, ROLE)}
-        yield Fleet(bus, runs, {**pids, "broker": node.pid, "client": os.getpid()})
+        yield Fleet(bus, runs, {**pids, "broker": node.pid})
 
 
 async def calibrate() -> Calibration:
