@@ -22,7 +22,7 @@ from statistics import median
 
 from pydantic import BaseModel
 
-from benchmarks.capacity_model import Cost, Load, Machine, Outcome, servers_for
+from benchmarks.capacity_model import BROKER, Cost, Load, Machine, Outcome, servers_for
 from benchmarks.dialogue import TEXTS
 from benchmarks.echo_role import ROLE
 from benchmarks.runs import ECHO, Runs, put_brief
@@ -30,23 +30,26 @@ from benchmarks.servers.cpu_time import cpu_s
 from benchmarks.servers.workers import workers_of
 from bus_schema.dialogue import Invoke, conversation_trace
 from config.settings import FleetSettings
+from mindbus.broker_url import with_login
 from mindbus.bus.client import Client
 from mindbus.bus.connection import connect
 from mindbus.logs import configure_logs
+from mindbus.management import Management
 from mindbus.registry import installed_workers
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus_fleet.node.private import PrivateNode
 
 _SECONDS = 45.0
 _WARM_UP_S = 10.0
+_LOOK_S, _SETTLES_WITHIN_S, _COUNTED_WITHIN_S = 3.0, 240.0, 3.0
 _SIMULATED_S = 300.0
 _SEED = 20261127
 _ANSWER_WITHIN_S = 120.0
 AMONG_MANY = 20
 # Measured after the prediction of them is in the history: another mix, another concurrency.
 CHECKS: Mapping[str, tuple[Load, ...]] = {
-    "12 users talk, 6 runs at once": (Load("answer", users=12), Load("run", users=6)),
-    "8 users talk": (Load("answer", users=8),),
+    "6 users talk, 10 runs at once": (Load("answer", users=6), Load("run", users=10)),
+    "40 users talk": (Load("answer", users=40),),
 }
 # What a user does a day, and how much of that falls into the busiest hour.
 _ANSWERS_A_DAY, _RUNS_A_DAY, _BUSIEST_HOUR = 20, 0.5, 0.15
@@ -72,7 +75,8 @@ class Fleet:
     bus: Client
     runs: Runs
     pids: dict[str, int]
-    took_s: dict[str, list[float]] = field(default_factory=dict)
+    management: Management
+    idle: dict[str, float] = field(default_factory=dict)
 
     def cpu_s(self) -> dict[str, float]:
         """Of each process so far; the client that makes the load, whose children they are, is one of them."""
@@ -101,19 +105,41 @@ class Fleet:
         return {kind: _outcome(found, ends - seconds, ends) for kind, found in took.items()}
 
     async def cost(self, kind: str) -> Cost:
-        """CPU among many by process; what one alone waits besides."""
-        alone_s, alone_cpu_s, _ = await self._spent(kind, 1)
-        _, _, cpu = await self._spent(kind, AMONG_MANY)
-        return Cost.of(cpu, alone_s, alone_cpu_s)
-
-    async def _spent(self, kind: str, users: int) -> tuple[float, float, dict[str, float]]:
-        """Median time of an operation, its CPU, that of each process."""
-        before, began = self.cpu_s(), time.perf_counter()
-        tag = f"cost-{users}"
-        found = (await self.load(Load(kind, users=users), seconds=_SECONDS, tag=tag))[kind]
+        """Of an operation among many, by process: until it is answered, and what follows until all are idle."""
+        before, sent, began = self.cpu_s(), await self._published(), time.perf_counter()
+        found = (await self.load(Load(kind, users=AMONG_MANY), seconds=_SECONDS, tag="cost"))[kind]
         done = found.per_s * (time.perf_counter() - began)
-        spent = {name: (now - before[name]) / done for name, now in self.cpu_s().items()}
-        return found.p50_s, sum(spent.values()), {name: cost for name, cost in spent.items() if cost > 1e-5}
+        answered, messages = self.cpu_s(), await self._published() - sent
+        idle_s = await self.settle()
+        later = {
+            name: now - answered[name] - self.idle[name] * idle_s
+            for name, now in self.cpu_s().items()
+            if name != "client"
+        }
+        return Cost(
+            cpu_s={name: (now - before[name]) / done for name, now in answered.items() if now - before[name] > 0.1},
+            later_cpu_s={name: spent / done for name, spent in later.items() if spent > 0.1},
+            messages=messages / done,
+        )
+
+    async def settle(self) -> float:
+        """Seconds until the fleet does no more than when nobody asked anything."""
+        began, allowed = time.perf_counter(), 1.5 * sum(self.idle.values()) + 0.1
+        while time.perf_counter() - began < _SETTLES_WITHIN_S:
+            if sum((await self.look()).values()) < allowed:
+                break
+        return time.perf_counter() - began
+
+    async def look(self) -> dict[str, float]:
+        """CPU seconds a second, of each process, for a while."""
+        before = self.cpu_s()
+        await asyncio.sleep(_LOOK_S)
+        return {name: (now - before[name]) / _LOOK_S for name, now in self.cpu_s().items()}
+
+    async def _published(self) -> int:
+        """Messages that the broker has taken so far."""
+        await asyncio.sleep(_COUNTED_WITHIN_S)
+        return int((await self.management.overview())["message_stats"]["publish"])
 
 
 def _outcome(took: list[tuple[float, float]], began: float, ended: float) -> Outcome:
@@ -146,7 +172,12 @@ async def fleet() -> AsyncIterator[Fleet]:
         listening = asyncio.create_task(runs.listen())
         stack.callback(listening.cancel)
         pids = {name: workers.pid_of(name) for name in (*names, ROLE)}
-        yield Fleet(bus, runs, {**pids, "broker": node.pid})
+        management = Management(with_login(node.address.management_url, node.address.username, node.address.password))
+        made = Fleet(bus, runs, {**pids, BROKER: node.pid}, management)
+        await made.load(Load("answer", users=2), Load("run", users=2), seconds=_LOOK_S, tag="warm-up")
+        await asyncio.sleep(_WARM_UP_S)
+        made.idle = await made.look()
+        yield made
 
 
 async def calibrate() -> Calibration:
@@ -168,6 +199,7 @@ async def check(calibration: Calibration) -> None:
     async with fleet() as measured:
         for name, loads in CHECKS.items():
             predicted = calibration.predicted(*loads)
+            await measured.settle()
             found = await measured.load(*loads, seconds=_SECONDS, tag=name.replace(" ", "-").replace(",", ""))
             for kind, outcome in found.items():
                 off = predicted[kind].per_s / outcome.per_s - 1

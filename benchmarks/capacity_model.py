@@ -1,8 +1,8 @@
 """A model of load: what an operation costs in each process, simulated with others on the cores of a machine.
 
-A process serves one piece of work at a time, and needs a core for it; pieces wait in the order in which they come. An
-operation goes round its processes a few times, as its messages do, and waits in between for what costs no CPU (disks,
-timers).
+A process serves one piece of work at a time, the broker as many as there are cores; each needs a core, and pieces wait
+in the order in which they come. An operation is a chain of so many pieces as it sends messages, so that one of many
+short pieces waits longer than one of few long ones.
 """
 
 import heapq
@@ -12,29 +12,34 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from statistics import median
-from typing import Self
 
 from pydantic import BaseModel
 
-_ROUNDS = 4
+BROKER = "broker"
+# Processes that do less than this of the work are counted with the others.
+_LEAST_SHARE = 0.02
 # What happens at first, before the queues have filled, does not count.
 _WARM_UP_SHARE = 0.2
 
 
 class Cost(BaseModel):
-    """Of one operation: seconds of CPU by process, seconds that it waits for none."""
+    """Of one operation: seconds of CPU by process, those spent once all is answered, and messages sent."""
 
     cpu_s: dict[str, float]
-    wait_s: float
+    later_cpu_s: dict[str, float] = {}
+    messages: float = 1.0
 
     @property
     def total_cpu_s(self) -> float:
-        return sum(self.cpu_s.values())
+        return sum(self.cpu_s.values()) + sum(self.later_cpu_s.values())
 
-    @classmethod
-    def of(cls, cpu_s: Mapping[str, float], alone_s: float, alone_cpu_s: float) -> Self:
-        """From the CPU among many; what an operation alone takes longer than its CPU, it waits."""
-        return cls(cpu_s=dict(cpu_s), wait_s=max(0.0, alone_s - alone_cpu_s))
+    def pieces(self) -> list[tuple[str, float]]:
+        """Its work as a chain: processes in turn, each as often as the number of messages says."""
+        whole = sum(self.cpu_s.values())
+        large = {name: spent for name, spent in self.cpu_s.items() if spent >= _LEAST_SHARE * whole}
+        scale = whole / sum(large.values())
+        rounds = max(1, round(self.messages / len(large)))
+        return [(name, spent * scale / rounds) for _ in range(rounds) for name, spent in large.items()]
 
 
 @dataclass(frozen=True)
@@ -60,17 +65,18 @@ class _Server:
     """One process: at most one piece of work at a time."""
 
     waiting: deque[tuple[float, Callable[[], None]]] = field(default_factory=deque)
-    is_busy: bool = False
-    busy_s: float = 0.0
+    free: int = 1
 
 
 class Machine:
     """Simulated time, a number of cores, and a server for each process."""
 
     def __init__(self, costs: Mapping[str, Cost], cores: int, seed: int) -> None:
-        self._costs, self._free, self._chance = costs, cores, random.Random(seed)
-        self._servers = {name: _Server() for cost in costs.values() for name in cost.cpu_s}
-        self._ready: deque[str] = deque()
+        self._free, self._chance = cores, random.Random(seed)
+        self._pieces = {kind: cost.pieces() for kind, cost in costs.items()}
+        names = {name for cost in costs.values() for name in cost.cpu_s}
+        self._servers = {name: _Server(free=cores if name == BROKER else 1) for name in names}
+        self._ready: deque[tuple[str, float, Callable[[], None]]] = deque()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers, self._now = count(), 0.0
         self._took: dict[str, list[tuple[float, float]]] = {}
@@ -96,9 +102,7 @@ class Machine:
         self._at(self._chance.expovariate(load.per_s), lambda: self._arrival(load))
 
     def _begin(self, kind: str, then: Callable[[], None]) -> None:
-        began, cost = self._now, self._costs[kind]
-        pieces = [(name, spent / _ROUNDS) for _ in range(_ROUNDS) for name, spent in cost.cpu_s.items()]
-        pause = cost.wait_s / len(pieces)
+        began, pieces = self._now, self._pieces[kind]
 
         def go_on(number: int) -> None:
             if number == len(pieces):
@@ -106,33 +110,32 @@ class Machine:
                 then()
                 return
             name, mean = pieces[number]
-            self._serve(name, self._chance.expovariate(1 / mean), lambda: self._at(pause, lambda: go_on(number + 1)))
+            self._serve(name, self._chance.expovariate(1 / mean), lambda: go_on(number + 1))
 
         go_on(0)
 
     def _serve(self, name: str, seconds: float, then: Callable[[], None]) -> None:
         server = self._servers[name]
-        server.waiting.append((seconds, then))
-        if not server.is_busy:
-            server.is_busy = True
-            self._ready.append(name)
-            self._give_cores()
+        if not server.free:
+            server.waiting.append((seconds, then))
+            return
+        server.free -= 1
+        self._ready.append((name, seconds, then))
+        self._give_cores()
 
     def _give_cores(self) -> None:
         while self._free and self._ready:
             self._free -= 1
-            name = self._ready.popleft()
-            seconds, then = self._servers[name].waiting.popleft()
-            self._servers[name].busy_s += seconds
+            name, seconds, then = self._ready.popleft()
             self._at(seconds, lambda name=name, then=then: self._done(name, then))  # type: ignore[misc]
 
     def _done(self, name: str, then: Callable[[], None]) -> None:
         self._free += 1
         server = self._servers[name]
         if server.waiting:
-            self._ready.append(name)
+            self._ready.append((name, *server.waiting.popleft()))
         else:
-            server.is_busy = False
+            server.free += 1
         then()
         self._give_cores()
 
@@ -150,6 +153,6 @@ def servers_for(per_s: Mapping[str, float], costs: Mapping[str, Cost], busy_shar
     """Cores that each process needs for so many operations a second of each kind, none of them busier than said."""
     needed: dict[str, float] = {}
     for kind, rate in per_s.items():
-        for name, spent in costs[kind].cpu_s.items():
+        for name, spent in (*costs[kind].cpu_s.items(), *costs[kind].later_cpu_s.items()):
             needed[name] = needed.get(name, 0.0) + rate * spent / busy_share
     return needed
