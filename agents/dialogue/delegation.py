@@ -1,6 +1,7 @@
 """Delegation as a model sees it: a tool for each sub-agent, the tasks in its calls, results in words."""
 
 import json
+import re
 from collections.abc import Collection
 
 from agents.models.conversation import sanitise_text
@@ -18,12 +19,17 @@ _NO_ANSWER = {
     Language.ENGLISH: "The sub-agent {name} has not answered: {why}. Go on without it, or try again later.",
     Language.RUSSIAN: "Подагент {name} не ответил: {why}. Продолжайте без него или спросите позже.",
 }
+_ONLY_REPEATED = {
+    Language.ENGLISH: "The sub-agent {name} has only repeated the message. Answer the user yourself.",
+    Language.RUSSIAN: "Подагент {name} лишь повторил сообщение. Ответьте пользователю сами.",
+}
 _UNREADABLE = {
     Language.ENGLISH: "The call cannot be read: {why}. Call again with JSON such as {form}.",
     Language.RUSSIAN: "Вызов не читается: {why}. Повторите его с JSON вида {form}.",
 }
 _FORM = '{"task": "…"}'
 _LONGEST_REASON = 300
+_WORD = re.compile(r"\w+")
 
 
 def delegation_tool(name: str, description: str) -> Tool:
@@ -86,6 +92,12 @@ def unknown_subagent(name: str, known: Collection[str], language: Language) -> s
 def subagent_failed(name: str, why: str, language: Language) -> str:
     """The sub-agent is away, too slow, or has failed."""
     return _NO_ANSWER[language].format(name=name, why=why[:_LONGEST_REASON].rstrip("."))
+
+
+def heard(name: str, task: str, response: str, language: Language) -> str:
+    """What the model is told of an answer: where it is the task again, as of small models, that it says nothing."""
+    repeats = _WORD.findall(response.lower()) == _WORD.findall(task.lower())
+    return _ONLY_REPEATED[language].format(name=name) if repeats else response
 
 
 def unreadable_call(why: str, language: Language) -> str:

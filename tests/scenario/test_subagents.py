@@ -323,3 +323,13 @@ async def test_a_fragment_of_the_users_words_becomes_their_sentence(team: Runtim
     answer = await team.say("anna", "Скажи подагенту, что меня зовут Алия, а потом спроси, как меня зовут")
 
     assert [each.task for each in answer.delegations] == ["Меня зовут Алия.", "Как зовут Алию?"]
+
+
+async def test_a_sub_agent_that_only_repeats_its_task_is_no_answer(team: Runtime, model: LlmServer) -> None:
+    """As small models have it: they hand on whatever the user says, and say it back."""
+    said = "The weather is awful today."
+    model.script.extend([delegates(said), Says("the weather is awful today"), Says("Stay inside, then.")])
+    answer = await team.say("anna", said)
+
+    assert answer.response == "Stay inside, then."
+    assert model.requests[-1].body["messages"][-1]["content"].startswith("The sub-agent analytic has only repeated")

@@ -17,6 +17,7 @@ from agents.dialogue.agent import DelegationRound
 from agents.dialogue.delegation import (
     UnreadableCall,
     delegation_tool,
+    heard,
     subagent_failed,
     subagent_of,
     task_of,
@@ -204,7 +205,7 @@ class DelegationRounds:
         # Another task in the same place is another delegation: a model that is asked again may want something else.
         delegation_id = f"dlg_{derived(self._record.answer_id, place, name, task)}"
         try:
-            return await self._delegate(name, task, delegation_id)
+            return heard(name, task, await self._delegate(name, task, delegation_id), self._language)
         except SubagentFailed as error:
             logger().warning("delegation failed", chat=self._record.said.user_id, subagent=name, reason=str(error))
             return subagent_failed(name, str(error), self._language)
