@@ -20,6 +20,8 @@ from language.words import Language
 _NOBODY = KnownPeople()
 _MOST_LISTED = 30
 _MEANT = 0.5
+# Shorter ones may be the name of a task as well.
+_SHORTEST_RESULT = 20
 _PHRASES = {
     Language.ENGLISH: {
         "none": "No open tasks.",
@@ -39,6 +41,7 @@ _PHRASES = {
         "missing": f"{NOT_FOUND[Language.ENGLISH]} “{{words}}”.",
         "several": "Several tasks fit “{words}”; which one is meant?",
         "failed": "That did not work: {why}",
+        "repeated": "That is no task, but what a tool has answered. Answer the user.",
         "quote": "“{text}”",
     },
     Language.RUSSIAN: {
@@ -59,6 +62,7 @@ _PHRASES = {
         "missing": f"{NOT_FOUND[Language.RUSSIAN]}, подходящей к «{{words}}».",
         "several": "К «{words}» подходит несколько задач; какая имеется в виду?",
         "failed": "Не получилось: {why}",
+        "repeated": "Это не задача, а ответ инструмента. Ответьте пользователю.",
         "quote": "«{text}»",
     },
 }
@@ -78,7 +82,7 @@ class ListArguments(_Arguments):
 
 
 class AddArguments(_Arguments):
-    """Add a task or a reminder for the user."""
+    """Add a task or a reminder for the user, only where they ask for one or say what they have to do."""
 
     text: str = Field(min_length=1, max_length=500, description="What is to be done, without the date.")
     due: str | None = Field(
@@ -104,12 +108,26 @@ class MoveArguments(TaskArguments):
 
 _ABOUT: dict[str, tuple[type[_Arguments], str]] = {
     LIST: (ListArguments, str(ListArguments.__doc__)),
-    ADD: (AddArguments, str(AddArguments.__doc__)),
+    ADD: (AddArguments, f"{AddArguments.__doc__} What they want kept in mind is remembered without it."),
     COMPLETE: (TaskArguments, "Mark one of the user's tasks as done, when they say that they have done it."),
     MOVE: (MoveArguments, str(MoveArguments.__doc__)),
     CANCEL: (TaskArguments, "Cancel one of the user's tasks, when they ask for it."),
 }
 TASK_TOOLS: tuple[Tool, ...] = tuple(Tool.of(name, about, arguments) for name, (arguments, about) in _ABOUT.items())
+
+
+def repeats_result(call: ToolCall, results: Sequence[str]) -> bool:
+    """Whether a call names as its task what a tool has answered before, as small models do without end."""
+    task = _task_of(call)
+    return any(result in task for result in results if len(result) >= _SHORTEST_RESULT)
+
+
+def _task_of(call: ToolCall) -> str:
+    try:
+        about = arguments_of(call)
+    except BadArguments:
+        return ""
+    return about.task if isinstance(about, TaskArguments) else about.text if isinstance(about, AddArguments) else ""
 
 
 class BadArguments(ValueError):

@@ -333,3 +333,19 @@ async def test_a_sub_agent_that_only_repeats_its_task_is_no_answer(team: Runtime
 
     assert answer.response == "Stay inside, then."
     assert model.requests[-1].body["messages"][-1]["content"].startswith("The sub-agent analytic has only repeated")
+
+
+async def test_a_model_that_gives_a_tool_its_own_result_has_to_answer(team: Runtime, model: LlmServer) -> None:
+    def going_round(request: Request) -> Reply:
+        if "tools" not in request.body:
+            return Says("Запомнил: 4417.")
+        last = request.body["messages"][-1]
+        return called("complete_task", task=last["content"] if last["role"] == "tool" else "Запомни")
+
+    model.otherwise = going_round
+    answer = await team.say("anna", "Код от двери 4417, запомни.")
+
+    assert answer.response == "Запомнил: 4417."
+    last = model.requests[-1].body["messages"][-1]
+    assert last["content"] == "Это не задача, а ответ инструмента. Ответьте пользователю."
+    assert len(model.requests) == 3

@@ -162,9 +162,13 @@ class DelegationRounds:
         self._language = language_of(record.said.content or "")
         self._subagent_contexts: dict[str, list[ChatMessage]] = {}
         self._done_before: dict[str, str] = {}
-        self.tools = subagents.tools
-        self._mcp = subagents.mcp.for_answer()
+        self._tools, self._mcp = subagents.tools, subagents.mcp.for_answer()
         self.most_rounds = most_rounds
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """Those of the answer; none once the model goes round in circles."""
+        return () if self._tasks.goes_round else self._tools
 
     @property
     def completed(self) -> Sequence[DelegationRound]:

@@ -13,6 +13,7 @@ from agents.dialogue.task_tools import (
     TaskWords,
     arguments_of,
     matching_tasks,
+    repeats_result,
 )
 from agents.models.explicit_calls import CANCEL, COMPLETE
 from agents.models.language_model import ToolCall
@@ -32,20 +33,30 @@ _PAGE = 200
 
 
 class TaskTools:
-    """Carries out the calls of one exchange; what was added or changed before a crash is not repeated."""
+    """Carries out the calls of one exchange; what was added or changed before a crash is not repeated.
+
+    It `goes_round` once the model has given it one of its own results as a task.
+    """
 
     names = frozenset(tool.name for tool in TASK_TOOLS)
 
     def __init__(self, bus: Client, clock: Callable[[], datetime], said: DialogueMessage, present: Present) -> None:
         self._bus, self._clock, self._said, self._present = bus, clock, said, present
+        self._results: list[str] = []
+        self.goes_round = False
 
     async def use(self, call: ToolCall, place: str) -> str:
         """Result of a call, in words for the model; a failure too. `place` is that of the call in the exchange."""
         words = TaskWords(language_of(self._said.content or ""), self._clock(), self._present.zone)
+        if repeats_result(call, self._results):
+            self.goes_round = True
+            return words.phrase("repeated")
         try:
-            return await self._used(call, place, words)
+            result = await self._used(call, place, words)
         except (BadArguments, Rejected, TemporaryFailure, BusUnavailable) as error:
-            return words.phrase("failed", why=str(error))
+            result = words.phrase("failed", why=str(error))
+        self._results.append(result)
+        return result
 
     async def _used(self, call: ToolCall, place: str, words: TaskWords) -> str:
         match arguments_of(call):
