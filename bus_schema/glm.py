@@ -112,6 +112,7 @@ class KemChanges(StrictValue):
     writers: People | None = None
     valid_from: AwareDatetime | None = None
     valid_to: AwareDatetime | None = None
+    expires_at: AwareDatetime | None = None
 
     @model_validator(mode="after")
     def _change_something(self) -> Self:

@@ -96,6 +96,7 @@ class KemBody(KemRights):
     valid_from: AwareDatetime | None = Field(default=None, description="Time from which it holds; always without it.")
     valid_to: AwareDatetime | None = Field(default=None, description="Time from which it holds no longer, if any.")
     supersedes: Superseded = Field(default=(), description="Older units that hold no longer once this one does.")
+    expires_at: AwareDatetime | None = Field(default=None, description="Time at which it is deleted, if any.")
 
     @model_validator(mode="after")
     def _has_content(self) -> Self:

@@ -57,6 +57,11 @@ class Library:
         async with self.database.at_hand():
             await self.kems.delete(kem_id, by)
 
+    async def expire(self) -> list[str]:
+        """Ids of the units whose time has come; they are deleted."""
+        async with self.database.at_hand():
+            return list(await self.kems.delete_expired())
+
     async def page(
         self, by: Principal = RESEARCHER, cursor: str | None = None, size: int = 50, **query: Any
     ) -> KemPage:

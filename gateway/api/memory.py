@@ -61,6 +61,7 @@ class NewUnit(BaseModel):
     readers: People = ()
     valid_from: AwareDatetime | None = None
     valid_to: AwareDatetime | None = None
+    expires_at: AwareDatetime | None = None
     supersedes: Superseded = ()
 
 

@@ -15,8 +15,6 @@ from bus_schema.glm import KemChanges, UpdateKem
 from bus_schema.identities import Principal
 from bus_schema.ids import mint
 from bus_schema.kem import Kem, KemDraft
-from bus_schema.kem_match import facets
-from language.words import stems
 from memory.errors import (
     ChangesDoNotFit,
     HoldsLater,
@@ -25,7 +23,17 @@ from memory.errors import (
     NotYoursToShare,
     NotYoursToWrite,
 )
-from memory.glm.tables import FacetRow, KemRow, ReaderRow, TextRow, VectorWriteRow, as_kem, body_columns
+from memory.glm.tables import (
+    FacetRow,
+    KemRow,
+    ReaderRow,
+    TextRow,
+    VectorWriteRow,
+    as_kem,
+    body_columns,
+    facet_rows,
+    text_rows,
+)
 from memory.rights import RIGHTS, is_readable, is_writable, owner_of_new, owns, readers_of, rights_of_replacement
 from mindbus.errors import Rejected
 from mindbus.sql.database import Database
@@ -34,6 +42,7 @@ from retrieval.embedding.embedder import EmbeddingSpace
 
 # Metadata key that names the person whom a unit is about.
 USER_KEY = "user_id"
+_EXPIRED_AT_ONCE = 500
 _COLUMNS = {attribute.key: attribute.columns[0].name for attribute in KemRow.__mapper__.column_attrs}
 
 
@@ -94,6 +103,16 @@ class KemStore:
         await self._writable(kem_id, principal)
         await self.database.session.execute(delete(KemRow).where(KemRow.id == kem_id))
         await note_vector_writes(self.database.session, [kem_id])
+
+    async def delete_expired(self, limit: int = _EXPIRED_AT_ONCE) -> Sequence[str]:
+        """Delete units whose time has come, the oldest first; returns their ids."""
+        session = self.database.session
+        due = select(KemRow.id).where(KemRow.expires_at <= self.clock()).order_by(KemRow.expires_at).limit(limit)
+        kem_ids = (await session.scalars(due.with_for_update())).all()
+        if kem_ids:
+            await session.execute(delete(KemRow).where(KemRow.id.in_(kem_ids)))
+            await note_vector_writes(session, kem_ids)
+        return kem_ids
 
     async def clear(self) -> int:
         """Delete all units; returns their number."""
@@ -214,8 +233,8 @@ async def save(session: AsyncSession, rows: Sequence[KemRow], older: Mapping[str
     saved = [row for row in rows if row.id not in overtaken]
     readers = [{"kem_id": row.id, "reader": reader} for row in saved for reader in readers_of(row)]
     await _insert(session, ReaderRow, readers)
-    await _insert(session, FacetRow, [facet for row in saved for facet in _facet_rows(row)])
-    await _insert(session, TextRow, await asyncio.to_thread(_text_rows, saved))
+    await _insert(session, FacetRow, [facet for row in saved for facet in facet_rows(row)])
+    await _insert(session, TextRow, await asyncio.to_thread(text_rows, saved))
     await note_vector_writes(session, (row.id for row in saved if row.vector is not None or row.id in older))
     return overtaken
 
@@ -278,23 +297,3 @@ def _apply_changes(kem: Kem, changes: KemChanges) -> Kem:
         return Kem.model_validate({name: getattr(kem, name) for name in Kem.model_fields} | fields)
     except ValidationError as invalid:
         raise ChangesDoNotFit(reason=explain(invalid)) from invalid
-
-
-def _facet_rows(row: KemRow) -> list[dict[str, Any]]:
-    return [
-        {
-            "kem_id": row.id,
-            "ordinal": ordinal,
-            "key": key,
-            "text": value if isinstance(value, str) else None,
-            "number": value if not isinstance(value, bool | str) else None,
-            "flag": value if isinstance(value, bool) else None,
-        }
-        for ordinal, (key, value) in enumerate(facets(row.facts))
-    ]
-
-
-def _text_rows(rows: Iterable[KemRow]) -> list[dict[str, Any]]:
-    """A row of stems per unit that has words; slow for many long texts, so run it in a thread."""
-    texts = ((row.id, " ".join(stems(row.content.decode()))) for row in rows if row.content is not None)
-    return [{"kem_id": kem_id, "stems": text} for kem_id, text in texts if text]

@@ -1,5 +1,6 @@
 """Tables of the global memory (spec 000 §4.1.1), and the conversion between rows and KEMs."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.embeddings import Embedding
 from bus_schema.kem import Kem, KemBody, KemSource
+from bus_schema.kem_match import facets
+from language.words import stems
 from mindbus.sql.tables import Utc, add_inbox_tables, named_metadata
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations" / "glm"
@@ -25,6 +28,7 @@ PRAGMAS: dict[str, str | int] = {
 
 # Units without an embedding.
 _LACKS_VECTOR = sa.text("model IS NULL AND content IS NOT NULL")
+_EXPIRES = sa.text("expires_at IS NOT NULL")
 _NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 _JSON = sa.JSON(none_as_null=True).with_variant(JSONB, "postgresql")
 
@@ -41,6 +45,7 @@ class KemRow(GlmBase):
         sa.Index(None, "created_at", "id"),
         sa.Index(None, "updated_at", "id"),
         sa.Index(None, "owner"),
+        sa.Index("ix_kems_expiring", "expires_at", sqlite_where=_EXPIRES, postgresql_where=_EXPIRES),
         sa.Index("ix_kems_wanting", "id", sqlite_where=_LACKS_VECTOR, postgresql_where=_LACKS_VECTOR),
     )
     id: Mapped[str] = mapped_column(sa.String(128), primary_key=True)
@@ -63,6 +68,7 @@ class KemRow(GlmBase):
     valid_to: Mapped[datetime | None] = mapped_column(Utc)
     supersedes: Mapped[list[str] | None] = mapped_column(_JSON)
     superseded_by: Mapped[str | None] = mapped_column(sa.String(128))
+    expires_at: Mapped[datetime | None] = mapped_column(Utc)
 
 
 class ReaderRow(GlmBase):
@@ -146,6 +152,7 @@ def body_columns(kem: KemBody) -> dict[str, Any]:
         "valid_from": kem.valid_from,
         "valid_to": kem.valid_to,
         "supersedes": list(kem.supersedes) or None,
+        "expires_at": kem.expires_at,
     }
 
 
@@ -171,4 +178,26 @@ def as_kem(row: KemRow, *, has_vector: bool = True) -> Kem:
         valid_to=row.valid_to,
         supersedes=tuple(row.supersedes or ()),
         superseded_by=row.superseded_by,
+        expires_at=row.expires_at,
     )
+
+
+def facet_rows(row: KemRow) -> list[dict[str, Any]]:
+    """Rows of what filters look at in the metadata of a unit."""
+    return [
+        {
+            "kem_id": row.id,
+            "ordinal": ordinal,
+            "key": key,
+            "text": value if isinstance(value, str) else None,
+            "number": value if not isinstance(value, bool | str) else None,
+            "flag": value if isinstance(value, bool) else None,
+        }
+        for ordinal, (key, value) in enumerate(facets(row.facts))
+    ]
+
+
+def text_rows(rows: Iterable[KemRow]) -> list[dict[str, Any]]:
+    """A row of stems per unit that has words; slow for many long texts, so run it in a thread."""
+    texts = ((row.id, " ".join(stems(row.content.decode()))) for row in rows if row.content is not None)
+    return [{"kem_id": kem_id, "stems": text} for kem_id, text in texts if text]

@@ -13,6 +13,7 @@ from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import answer_to, on_the_bus, run
 from mindbus_fleet.cli.memory_options import (
     ContentType,
+    ExpiresAt,
     File,
     KemIdArgument,
     Meta,
@@ -29,8 +30,8 @@ from mindbus_fleet.cli.memory_options import (
     parse_metadata,
     rights_of,
     show_kem,
+    times_of,
     valid,
-    validity_of,
 )
 
 
@@ -45,6 +46,7 @@ def add(
     writer: Writer = None,
     valid_from: ValidFrom = None,
     valid_to: ValidTo = None,
+    expires_at: ExpiresAt = None,
     supersedes: Supersedes = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
@@ -60,9 +62,13 @@ def add(
     mindbus memory add --text "…" --reader agent.critic --as agent.researcher
 
     mindbus memory add --text "The release is on December 4." --supersedes kem_0192…
+
+    mindbus memory add --text "Lunch is at 13:00 today." --expires-at 2026-12-01T18:00
     """
     fields: dict[str, Any] = {"content": content_of(text, file), "metadata": parse_metadata(meta or []), "id": kem_id}
-    fields |= {"content_type": content_type, "supersedes": supersedes} | validity_of(valid_from, valid_to)
+    fields |= {"content_type": content_type, "supersedes": supersedes} | times_of(
+        valid_from=valid_from, valid_to=valid_to, expires_at=expires_at
+    )
     draft = valid(KemDraft, given(fields | rights_of(visibility, reader, writer)))
     kem = answer_to(lambda: StoreKem(kem=draft), acting)
     show_result({"kem_id": kem.id}, kem.id, as_json=as_json)
@@ -79,6 +85,7 @@ def update(
     writer: Writer = None,
     valid_from: ValidFrom = None,
     valid_to: ValidTo = None,
+    expires_at: ExpiresAt = None,
     expected_version: Annotated[
         int | None, typer.Option("--expected-version", min=1, help="Else a conflict: exit 1.")
     ] = None,
@@ -97,7 +104,7 @@ def update(
     """
     content = content_of(text, file) if text is not None or file is not None else None
     changes = given({"content": content, "content_type": content_type} | rights_of(visibility, reader, writer))
-    changes |= validity_of(valid_from, valid_to)
+    changes |= times_of(valid_from=valid_from, valid_to=valid_to, expires_at=expires_at)
     metadata = parse_metadata(meta or [])
     if not changes and not metadata:
         raise UsageError("say what is to change: --text, --meta, --visibility, …")

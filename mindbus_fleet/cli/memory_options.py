@@ -46,6 +46,7 @@ ValidFrom = Annotated[
     datetime | None, typer.Option("--valid-from", formats=TIMES, help="It holds from then on; always without it.")
 ]
 ValidTo = Annotated[datetime | None, typer.Option("--valid-to", formats=TIMES, help="It holds no longer from then on.")]
+ExpiresAt = Annotated[datetime | None, typer.Option("--expires-at", formats=TIMES, help="It is deleted then.")]
 Supersedes = Annotated[
     list[str] | None,
     typer.Option("--supersedes", metavar="ID", help="A unit that holds no longer, now that this does."),
@@ -85,9 +86,9 @@ def rights_of(visibility: str | None, readers: list[str] | None, writers: list[s
     return rights
 
 
-def validity_of(valid_from: datetime | None, valid_to: datetime | None) -> dict[str, datetime]:
-    """As far as anything was said of it; a time without a zone is this machine's."""
-    return {name: time.astimezone() for name, time in given({"valid_from": valid_from, "valid_to": valid_to}).items()}
+def times_of(**times: datetime | None) -> dict[str, datetime]:
+    """Those of which anything was said; a time without a zone is this machine's."""
+    return {name: time.astimezone() for name, time in given(times).items()}
 
 
 def given(fields: dict[str, Any]) -> dict[str, Any]:
@@ -146,7 +147,7 @@ _SHOWN_CHARACTERS = 160
 
 def unit_json(found: FoundKem) -> dict[str, Any]:
     kem = found.kem.model_dump(mode="json", include={"content", "metadata", "source"})
-    kem |= found.kem.model_dump(mode="json", include={"valid_from", "valid_to"}, exclude_none=True)
+    kem |= found.kem.model_dump(mode="json", include={"valid_from", "valid_to", "expires_at"}, exclude_none=True)
     explained = {} if found.explain is None else {"explain": _parts(found.explain)}
     return {"kem_id": found.kem.id, "score": found.score, **kem, **explained}
 

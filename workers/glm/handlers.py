@@ -32,7 +32,7 @@ from memory.glm.service import GlobalMemory
 from memory.glm.store import RejectedDraft, StoredKem
 from memory.glm.tables import as_kem
 from mindbus.bus.context import MessageContext
-from mindbus.bus.handlers import on_command, time_limit
+from mindbus.bus.handlers import every, on_command, time_limit
 from mindbus.bus.telemetry import RECALLED, series
 from mindbus.sql.inbox import SqlInbox
 from retrieval.embedding.embedder import EmbedderMissing
@@ -134,6 +134,13 @@ class KemHandlers:
         )
         self._current.memory.after_commit()
         return kem, KemUpdated.of(kem)
+
+    @every(seconds=30)
+    async def delete_expired(self) -> tuple[KemDeleted, ...]:
+        """Delete units whose time has come; subscribers and copies at hand hear of it."""
+        kem_ids = await self._current.memory.store.delete_expired()
+        self._current.memory.after_commit()
+        return tuple(KemDeleted(kem_id=kem_id) for kem_id in kem_ids)
 
     @on_command
     async def delete(self, command: DeleteKem, context: MessageContext) -> KemDeleted:

@@ -2745,6 +2745,11 @@ export interface components {
              * @default []
              */
             supersedes?: string[];
+            /**
+             * Expires At
+             * @description Time at which it is deleted, if any.
+             */
+            expires_at?: string | null;
             /** Id */
             id: string;
             /** Owner */
@@ -2790,6 +2795,8 @@ export interface components {
             valid_from?: string | null;
             /** Valid To */
             valid_to?: string | null;
+            /** Expires At */
+            expires_at?: string | null;
         };
         /**
          * KemPage
@@ -3243,6 +3250,8 @@ export interface components {
             valid_from?: string | null;
             /** Valid To */
             valid_to?: string | null;
+            /** Expires At */
+            expires_at?: string | null;
             /**
              * Supersedes
              * @default []

@@ -227,6 +227,7 @@ class KemDetail(Drawer):
             "updated": kem.updated_at,
             "valid_from": kem.valid_from,
             "valid_to": kem.valid_to,
+            "expires_at": kem.expires_at,
         }
         with box("mb-drawer-part", "section"):
             text(i18n("memory.stored_as"), "mb-meta mb-medium", "h3")

@@ -16,7 +16,7 @@ from memory.vectors.embedded import EmbeddedIndex
 from mindbus.errors import Rejected
 from tests.clocks import NOON
 from tests.hashing_embedder import HashingEmbedder
-from tests.memory_kit import CRITIC, RESEARCHER, Library, a_draft
+from tests.memory_kit import CRITIC, RESEARCHER, SPACE, Library, a_draft, a_vector
 
 DAY = timedelta(days=1)
 
@@ -232,3 +232,25 @@ async def test_two_that_supersede_each_other_are_both_found(library: Library, se
         await library.store(a_draft(TEXTS[newer], id=newer, supersedes=[older]))
 
     assert {"monday", "friday"} < set(await ranked(search))
+
+
+async def test_a_unit_whose_time_has_come_is_deleted(library: Library, tmp_path: Path) -> None:
+    relay = VectorRelay(library.database, EmbeddedIndex(tmp_path / "glm.vectors", SPACE))
+    await relay.open()
+    await library.store(id="lunch", expires_at=NOON + timedelta(hours=1), embeddings=a_vector(1, 0, 0, 0))
+    await library.store(id="later", expires_at=NOON + timedelta(hours=3))
+    await library.store(id="kept")
+    await relay.relay()
+
+    assert await library.expire() == []
+    library.clock.advance(hours=2)
+    assert await library.expire() == ["lunch"]
+    assert await library.expire() == []
+
+    assert sorted(await library.found()) == ["kept", "later"]
+    await relay.relay()
+    assert (await relay.check()).is_clean
+    await library.update("later", expires_at=None)
+    library.clock.advance(hours=2)
+    assert await library.expire() == []
+    await relay.index.close()
