@@ -24,6 +24,11 @@ _GROUPED = re.compile(r"\b(?:by|per|for each|по|для кажд\w+)\s+(?:ко�
 _NOT_COLUMNS = frozenset({"rows", "row", "строк", "строки", "строка", "each", "in", "of", "в", "из", "для", "по", "by"})
 _MOST_QUERY_CHARS = 2000
 LIST, ADD, COMPLETE, MOVE, CANCEL = "list_tasks", "add_task", "complete_task", "move_task", "cancel_task"
+_OF_TASKS = re.compile(
+    r"задач|дел[аоу]?\b|дела[тю]|сдела|план|срок|дедлайн|напомн|напомин|просроч|успе[тею]|должн|надо|нужно|обеща|спис"
+    r"|task|to-?do|due|deadline|plan|remind|schedul|agenda|overdue|list|must|should|have to|supposed|promis|left",
+    re.IGNORECASE,
+)
 NAMES = frozenset({LIST, ADD, COMPLETE, MOVE, CANCEL})
 # How the results of these tools begin that found no task.
 NOT_FOUND = {Language.ENGLISH: "No open task fits", Language.RUSSIAN: "Нет открытой задачи"}
@@ -116,6 +121,11 @@ def _computation(text: str) -> dict[str, str] | None:
 def is_about_nothing(result: ModelMessage) -> bool:
     """Whether a call to change a task has met none: the user may have spoken of something else."""
     return result.name in (COMPLETE, MOVE, CANCEL) and result.content.startswith(tuple(NOT_FOUND.values()))
+
+
+def is_needless(result: ModelMessage, said: str) -> bool:
+    """Whether a call is about nothing, or lists tasks where the user's words name neither work nor a time for it."""
+    return is_about_nothing(result) or (result.name == LIST and _OF_TASKS.search(said) is None)
 
 
 def without_ids(result: str) -> str:

@@ -17,7 +17,7 @@ from agents.models.explicit_calls import (
     NAMES,
     NOT_FOUND,
     explicit_task_calls,
-    is_about_nothing,
+    is_needless,
     planned_delegations,
     with_plain_results,
     without_ids,
@@ -84,8 +84,8 @@ class ExplicitRequestModel:
             return self._last_round(messages, params, since)
         if (delegated := _delegations_in(since)) < len(plan):
             return self._planned_round(messages, tools, params, plan, delegated)
-        if not plan and any(map(is_about_nothing, since)):
-            return self._after_nothing(messages, tools, params)
+        if not plan and any(is_needless(each, asked.words) for each in since):
+            return self._after_needless(messages, tools, params)
         if since:
             return self._after_calls(messages, tools, params, since, is_planned=bool(plan))
         return self._first_round(messages, tools, params)
@@ -154,10 +154,10 @@ class ExplicitRequestModel:
             return self._last_round(messages, params, since)
         return self._saying("\n".join(results))
 
-    async def _after_nothing(
+    async def _after_needless(
         self, messages: Sequence[ModelMessage], tools: Sequence[Tool], params: ModelParams
     ) -> AsyncIterator[Chunk]:
-        """The answer after a call of the model's own that has met no task.
+        """The answer after a call of the model's own that has nothing to do with the message.
 
         Where it only repeats a result or a call, or writes one, it is asked without tools for an answer to the message
         itself: a small model calls whatever it is offered, and the message may have been about something else.

@@ -242,6 +242,30 @@ async def test_a_call_that_has_met_no_task_is_no_answer_to_what_was_said(answer:
     assert "".join(chunk.text for chunk in chunks).strip() == said
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Код от двери подъезда 4417, запомни.", "Запомнил: 4417."),
+        ("What is the door code?", "Запомнил: 4417."),
+        ("Что мне осталось сделать?", "Открытых задач: 1.\n- «Позвонить маме» — завтра"),
+    ],
+)
+async def test_a_list_of_tasks_that_nobody_asked_for_is_no_answer(said: str, told: str) -> None:
+    """As a real model has it: once it has listed them, it lists them whatever the user says."""
+    listed = "Открытых задач: 1.\n- «Позвонить маме» — завтра [task_1]"
+    since = [
+        ModelMessage(role="assistant", content="", tool_calls=(tool_call("list_tasks"),)),
+        ModelMessage(role="tool", content=listed, tool_call_id="call_list_tasks", name="list_tasks"),
+    ]
+    repeating = listed.removesuffix(" [task_1]")
+    model = ExplicitRequestModel(ScriptedModel(repeating, "Запомнил: 4417."))
+
+    prompt = with_present(chat_prompt("Help.", [ModelMessage(role="user", content=said), *since]), NOW)
+    chunks = [chunk async for chunk in model.stream(prompt, tools=TASK_TOOLS)]
+
+    assert "".join(chunk.text for chunk in chunks).strip() == told
+
+
 async def test_a_model_that_goes_on_calling_for_nothing_answers_without_tools() -> None:
     """As a real model has called them, eight times, for a decision that was told to it."""
     told = ModelMessage(role="user", content="We decided to move the release to Friday.")
