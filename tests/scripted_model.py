@@ -19,6 +19,7 @@ class ScriptedModel:
     def __init__(self, *answers: Answer) -> None:
         self._answers = list(answers)
         self.asked: list[Sequence[ModelMessage]] = []
+        self.offered: list[set[str]] = []
 
     async def complete(
         self,
@@ -29,6 +30,7 @@ class ScriptedModel:
         params: ModelParams = DEFAULTS,
     ) -> Completion:
         self.asked.append(messages)
+        self.offered.append({tool.name for tool in tools})
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, ModelFailure):
             raise answer

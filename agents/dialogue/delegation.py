@@ -95,7 +95,7 @@ def subagent_failed(name: str, why: str, language: Language) -> str:
 
 
 def heard(name: str, task: str, response: str, language: Language) -> str:
-    """What the model is told of an answer: where it is the task again, as of small models, that it says nothing."""
+    """Words for the model of an answer: where it is the task again, as small models give it, that it says nothing."""
     repeats = _WORD.findall(response.lower()) == _WORD.findall(task.lower())
     return _ONLY_REPEATED[language].format(name=name) if repeats else response
 

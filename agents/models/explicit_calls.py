@@ -26,6 +26,8 @@ _MOST_QUERY_CHARS = 2000
 LIST, ADD, COMPLETE, MOVE, CANCEL = "list_tasks", "add_task", "complete_task", "move_task", "cancel_task"
 _OF_TASKS = re.compile(
     r"задач|дел[аоу]?\b|дела[тю]|сдела|план|срок|дедлайн|напомн|напомин|просроч|успе[тею]|должн|надо|нужно|обеща|спис"
+    r"|готов|выполн|законч|отправ|сдал|отмен|перенес|отлож"
+    r"|done|finish|complet|ready|sent|cancel|call\w* off|move|postpon|resched|push"
     r"|task|to-?do|due|deadline|plan|remind|schedul|agenda|overdue|list|must|should|have to|supposed|promis|left",
     re.IGNORECASE,
 )
@@ -123,9 +125,12 @@ def is_about_nothing(result: ModelMessage) -> bool:
     return result.name in (COMPLETE, MOVE, CANCEL) and result.content.startswith(tuple(NOT_FOUND.values()))
 
 
-def is_needless(result: ModelMessage, said: str) -> bool:
-    """Whether a call is about nothing, or lists tasks where the user's words name neither work nor a time for it."""
-    return is_about_nothing(result) or (result.name == LIST and _OF_TASKS.search(said) is None)
+def tools_for(said: str, tools: Sequence[Tool]) -> Sequence[Tool]:
+    """The tools without those of tasks, where the user's words name neither work nor a time for it.
+
+    Small models call whatever they are offered. What sounds like a task and is none of these words, agents hear later.
+    """
+    return tools if _OF_TASKS.search(said) else [tool for tool in tools if tool.name not in NAMES]
 
 
 def without_ids(result: str) -> str:

@@ -17,8 +17,9 @@ from agents.models.explicit_calls import (
     NAMES,
     NOT_FOUND,
     explicit_task_calls,
-    is_needless,
+    is_about_nothing,
     planned_delegations,
+    tools_for,
     with_plain_results,
     without_ids,
 )
@@ -40,10 +41,14 @@ _NONE = timedelta(0)
 
 
 class ExplicitRequestModel:
-    """Calls what the user's words ask for where the model does not; all other requests go through unchanged."""
+    """Calls what the user's words ask for where the model does not; all other requests go through unchanged.
 
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
+    A model that `reads_rules` knows by itself when a tool of tasks is meant, as the offline model does; to any other
+    they are offered where the words may be about work.
+    """
+
+    def __init__(self, model: LanguageModel, *, reads_rules: bool = False) -> None:
+        self._model, self._reads_rules = model, reads_rules
 
     @property
     def name(self) -> str:
@@ -84,11 +89,12 @@ class ExplicitRequestModel:
             return self._last_round(messages, params, since)
         if (delegated := _delegations_in(since)) < len(plan):
             return self._planned_round(messages, tools, params, plan, delegated)
-        if not plan and any(is_needless(each, asked.words) for each in since):
-            return self._after_needless(messages, tools, params)
+        if not plan and any(map(is_about_nothing, since)):
+            return self._after_nothing(messages, tools, params)
         if since:
             return self._after_calls(messages, tools, params, since, is_planned=bool(plan))
-        return self._first_round(messages, tools, params)
+        offered = tools if self._reads_rules else tools_for(asked.words, tools)
+        return self._first_round(messages, offered, params)
 
     async def _calling(self, calls: tuple[ToolCall, ...]) -> AsyncIterator[Chunk]:
         yield Chunk(
@@ -154,10 +160,10 @@ class ExplicitRequestModel:
             return self._last_round(messages, params, since)
         return self._saying("\n".join(results))
 
-    async def _after_needless(
+    async def _after_nothing(
         self, messages: Sequence[ModelMessage], tools: Sequence[Tool], params: ModelParams
     ) -> AsyncIterator[Chunk]:
-        """The answer after a call of the model's own that has nothing to do with the message.
+        """The answer after a call of the model's own that has met no task.
 
         Where it only repeats a result or a call, or writes one, it is asked without tools for an answer to the message
         itself: a small model calls whatever it is offered, and the message may have been about something else.

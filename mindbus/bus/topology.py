@@ -66,7 +66,7 @@ class Queue:
     exclusive: bool = False
 
     def kept_on(self, nodes: int) -> "Queue":
-        """The same on so many nodes, if it is a quorum queue."""
+        """Keep it on so many nodes, if it is a quorum queue."""
         if self.arguments.get("x-queue-type") != "quorum":
             return self
         return replace(self, arguments={**self.arguments, "x-quorum-initial-group-size": nodes})
@@ -113,7 +113,7 @@ class Topology:
         )
 
     def kept_on(self, nodes: int | None) -> "Topology":
-        """The same with each quorum queue on so many nodes of a cluster; None: RabbitMQ's own number, three."""
+        """Keep each quorum queue on so many nodes of a cluster; None: on RabbitMQ's own number, three."""
         if nodes is None:
             return self
         return replace(self, queues=tuple(queue.kept_on(nodes) for queue in self.queues))

@@ -14,6 +14,7 @@ from agents.mcp_servers.tools import McpTools
 from agents.models.endpoint import EndpointModel
 from agents.models.explicit_requests import ExplicitRequestModel
 from agents.models.language_model import LanguageModel, MeteredModel
+from agents.models.offline.model import OfflineModel
 from bus_schema.client_tools import ClientTools
 from bus_schema.dialogue import (
     AnswerCancelled,
@@ -93,11 +94,12 @@ class DialogueWorker(Worker):
         self._open_talks = OpenTalks(
             self._talks, histories, UserContexts(context.bus), settings.llm_context_tokens, settings.max_history
         )
+        speaking = ExplicitRequestModel(MeteredModel(self._model), reads_rules=isinstance(self._model, OfflineModel))
         self._exchanges = ExchangeProcessor(
             self._talks,
             histories,
             self._open_talks,
-            DialogueAgent(ExplicitRequestModel(MeteredModel(self._model)), context_tokens=settings.llm_context_tokens),
+            DialogueAgent(speaking, context_tokens=settings.llm_context_tokens),
             MemoryLookup(KemRecall(context.bus, within_s), EpisodeRecall(context.bus, within_s)),
             UserDirectory(context.bus, open_preferences(settings.habits).zone_of),
             Subagents(known_subagents or {}, context.bus, context.clock, settings.subagent_timeout_s, self._mcp),
@@ -294,6 +296,5 @@ async def _nobody(_said: object) -> None:
 
 def open_dialogue(context: WorkerContext) -> DialogueWorker:
     """The assistant, with the sub-agents that are installed here or that the settings name."""
-    return DialogueWorker(
-        context, known_subagents=known_subagents(context.settings_as(FleetSettings), installed_workers().checked())
-    )
+    known = known_subagents(context.settings_as(FleetSettings), installed_workers().checked())
+    return DialogueWorker(context, known_subagents=known)

@@ -243,27 +243,26 @@ async def test_a_call_that_has_met_no_task_is_no_answer_to_what_was_said(answer:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "is_offered"),
     [
-        ("Код от двери подъезда 4417, запомни.", "Запомнил: 4417."),
-        ("What is the door code?", "Запомнил: 4417."),
-        ("Что мне осталось сделать?", "Открытых задач: 1.\n- «Позвонить маме» — завтра"),
+        ("Код от двери подъезда 4417, запомни.", False),
+        ("The weather is awful today.", False),
+        ("What is the door code?", False),
+        ("Мы с Борисом решили: релиз переносим на 4 декабря.", False),
+        ("Что мне осталось сделать?", True),
+        ("Мне надо будет заехать в банк.", True),
+        ("Is anything left on my plate for this week? What is due?", True),
+        ("I have to send the report by Friday.", True),
     ],
 )
-async def test_a_list_of_tasks_that_nobody_asked_for_is_no_answer(said: str, told: str) -> None:
-    """As a real model has it: once it has listed them, it lists them whatever the user says."""
-    listed = "Открытых задач: 1.\n- «Позвонить маме» — завтра [task_1]"
-    since = [
-        ModelMessage(role="assistant", content="", tool_calls=(tool_call("list_tasks"),)),
-        ModelMessage(role="tool", content=listed, tool_call_id="call_list_tasks", name="list_tasks"),
-    ]
-    repeating = listed.removesuffix(" [task_1]")
-    model = ExplicitRequestModel(ScriptedModel(repeating, "Запомнил: 4417."))
+async def test_task_tools_are_offered_where_the_words_may_be_about_work(said: str, is_offered: bool) -> None:
+    """A real model has called them for the weather."""
+    model = ScriptedModel("Noted.")
+    prompt = with_present(chat_prompt("Help.", [ModelMessage(role="user", content=said)]), NOW)
+    other = Tool(name="delegate_to_analytic", description="Asks the analyst.", parameters={"type": "object"})
+    [_ async for _ in ExplicitRequestModel(model).stream(prompt, tools=[other, *TASK_TOOLS])]
 
-    prompt = with_present(chat_prompt("Help.", [ModelMessage(role="user", content=said), *since]), NOW)
-    chunks = [chunk async for chunk in model.stream(prompt, tools=TASK_TOOLS)]
-
-    assert "".join(chunk.text for chunk in chunks).strip() == told
+    assert model.offered[-1] == {other.name, *((tool.name for tool in TASK_TOOLS) if is_offered else ())}
 
 
 async def test_a_model_that_goes_on_calling_for_nothing_answers_without_tools() -> None:
