@@ -3,7 +3,7 @@
 import re
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -65,12 +65,6 @@ class Queue:
     arguments: dict[str, Any] = field(default_factory=dict)
     exclusive: bool = False
 
-    def kept_on(self, nodes: int) -> "Queue":
-        """Keep it on so many nodes, if it is a quorum queue."""
-        if self.arguments.get("x-queue-type") != "quorum":
-            return self
-        return replace(self, arguments={**self.arguments, "x-quorum-initial-group-size": nodes})
-
 
 @dataclass(frozen=True, slots=True)
 class Binding:
@@ -111,12 +105,6 @@ class Topology:
             self.bindings + other.bindings,
             self.policies + other.policies,
         )
-
-    def kept_on(self, nodes: int | None) -> "Topology":
-        """Keep each quorum queue on so many nodes of a cluster; None: on RabbitMQ's own number, three."""
-        if nodes is None:
-            return self
-        return replace(self, queues=tuple(queue.kept_on(nodes) for queue in self.queues))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import inspect
 import secrets
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -167,9 +167,23 @@ async def _declare_the_rest(transport: Transport, topology: Topology) -> list[st
     return older
 
 
+def kept_on(nodes: int | None, topology: Topology) -> Topology:
+    """Keep each quorum queue on so many nodes of a cluster; None: on RabbitMQ's own number, three."""
+    if nodes is None:
+        return topology
+    size = {"x-quorum-initial-group-size": nodes}
+    return replace(
+        topology,
+        queues=tuple(
+            replace(queue, arguments=queue.arguments | size) if "x-queue-type" in queue.arguments else queue
+            for queue in topology.queues
+        ),
+    )
+
+
 def shared_by_all(settings: Settings) -> Topology:
     """Exchanges and queues that every worker uses, with the policies."""
-    return backbone(rungs_of(settings.retry_rungs)).kept_on(settings.queue_nodes)
+    return kept_on(settings.queue_nodes, backbone(rungs_of(settings.retry_rungs)))
 
 
 def queues_of(worker: Worker, settings: Settings) -> Topology:
@@ -182,7 +196,7 @@ def queues_of(worker: Worker, settings: Settings) -> Topology:
         is_ordered=worker.is_ordered,
         partitions=worker.partitions,
     )
-    return own.kept_on(settings.queue_nodes)
+    return kept_on(settings.queue_nodes, own)
 
 
 def permissions_of(worker: Worker, settings: Settings) -> Permissions:

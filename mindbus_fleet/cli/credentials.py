@@ -42,7 +42,9 @@ def credentials(
     redis: Annotated[str, typer.Option("--redis", metavar="HOST/NUMBER")] = "redis/0",
     owner: Owner = 10001,
 ) -> None:
-    """Make the passwords of a stack of containers: a folder for each, which holds its own alone; run it as root.
+    """Make the passwords of a stack of containers: a folder for each, which holds its own alone.
+
+    Root gives each folder to the user of the containers.
 
     FOLDER/NAME/keys is for a worker's MINDBUS_SECRETS_DIR, FOLDER/cli/keys for an administrator's command line;
     FOLDER/rabbitmq, postgres, redis, seaweedfs, prometheus and grafana are what these servers read. Passwords that are
@@ -63,7 +65,8 @@ def credentials(
         for setting, value in stack.settings_of(name):
             write_private(keys / f"mindbus_{setting}", value)
         for path in (folder / name, keys, *keys.iterdir()):
-            os.chown(path, owner, -1)
+            if os.geteuid() == 0:
+                os.chown(path, owner, -1)
         (folder / name).chmod(0o700)
     for file, text in stack.server_files(settings):
         write_private(folder / file, text)

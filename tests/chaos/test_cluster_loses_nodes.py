@@ -14,6 +14,7 @@ from mindbus import BusUnavailable, Client
 from mindbus.bus.connection import open_broker
 from mindbus.bus.topology import backbone, of_service
 from mindbus.errors import NoReply, ReplyError, Unroutable
+from mindbus.runtime.provision import kept_on
 from mindbus.testing.wait import until
 from tests.chaos.bookkeeping import AuditWorker, Book, BookingWorker
 from tests.chaos.ledger import Entries
@@ -111,8 +112,8 @@ async def _keep_on_one(cluster: RabbitCluster) -> None:
     """Make queues of a service as it does of which the settings say that one node is enough."""
     transport = open_broker(cluster.amqp_url, "test", publish_timeout_s=10)
     try:
-        wanted = backbone(()) + of_service("single", takes_commands=True, event_keys=()).kept_on(1)
-        await transport.declare(wanted)
+        own = of_service("single", takes_commands=True, event_keys=())
+        await transport.declare(backbone(()) + kept_on(1, own))
     finally:
         await transport.close()
 

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from mindbus.bus.topology import backbone, of_service, rungs_of
+from mindbus.runtime.provision import kept_on
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ def test_queues_are_kept_on_as_many_nodes_as_said() -> None:
     own = of_service("greeter", takes_commands=True, event_keys=("evt.met.#",))
     wanted = backbone(rungs_of("1s")) + own
 
-    assert all("x-quorum-initial-group-size" not in queue.arguments for queue in wanted.kept_on(None).queues)
-    sizes = {queue.name: queue.arguments.get("x-quorum-initial-group-size") for queue in wanted.kept_on(5).queues}
+    assert all("x-quorum-initial-group-size" not in queue.arguments for queue in kept_on(None, wanted).queues)
+    sizes = {queue.name: queue.arguments.get("x-quorum-initial-group-size") for queue in kept_on(5, wanted).queues}
     assert {"mb.q.greeter", "mb.q.greeter.events", "mb.q.greeter.dead", "mb.retry.1s"} <= set(sizes)
     assert set(sizes.values()) == {5}
