@@ -25,10 +25,11 @@ _NOT_COLUMNS = frozenset({"rows", "row", "строк", "строки", "стро
 _MOST_QUERY_CHARS = 2000
 LIST, ADD, COMPLETE, MOVE, CANCEL = "list_tasks", "add_task", "complete_task", "move_task", "cancel_task"
 _OF_TASKS = re.compile(
-    r"задач|дел[аоу]?\b|дела[тю]|сдела|план|срок|дедлайн|напомн|напомин|просроч|успе[тею]|должн|надо|нужно|обеща|спис"
+    r"задач|дел[аоу]?\b|дела[тю]|сдела|план|срок|дедлайн|напомн|напомин|просроч|успе[тею]|должн|надо|обеща|спис"
     r"|готов|выполн|законч|отправ|сдал|отмен|перенес|отлож"
     r"|done|finish|complet|ready|sent|cancel|call\w* off|move|postpon|resched|push"
-    r"|task|to-?do|due|deadline|plan|remind|schedul|agenda|overdue|list|must|should|have to|supposed|promis|left",
+    r"|task|to-?do|due|deadline|plan|remind|schedul|agenda|overdue|list|must|should|have to|supposed|promis|left"
+    r"|need|forget|забы|нужн",
     re.IGNORECASE,
 )
 NAMES = frozenset({LIST, ADD, COMPLETE, MOVE, CANCEL})
