@@ -23,13 +23,12 @@ from statistics import median
 from pydantic import BaseModel
 
 from benchmarks.capacity_model import BROKER, Cost, Load, Machine, Outcome, servers_for
-from benchmarks.dialogue import TEXTS
+from benchmarks.dialogue import TEXTS, world
 from benchmarks.echo_role import ROLE
 from benchmarks.runs import ECHO, Runs, put_brief
 from benchmarks.servers.cpu_time import cpu_s
 from benchmarks.servers.workers import workers_of
 from bus_schema.dialogue import Invoke, conversation_trace
-from config.settings import FleetSettings
 from mindbus.broker_url import with_login
 from mindbus.bus.client import Client
 from mindbus.bus.connection import connect
@@ -37,7 +36,6 @@ from mindbus.logs import configure_logs
 from mindbus.management import Management
 from mindbus.registry import installed_workers
 from mindbus.sdk.artifacts import open_artifacts
-from mindbus_fleet.node.private import PrivateNode
 
 _SECONDS = 45.0
 _WARM_UP_S = 10.0
@@ -152,16 +150,7 @@ async def fleet() -> AsyncIterator[Fleet]:
     """All of MindBus's workers, and the role that echoes."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mindbus-bench-")))
-        node = PrivateNode(folder / "rabbitmq")
-        await node.start()
-        stack.push_async_callback(node.kill)
-        settings = FleetSettings(
-            amqp_url=node.amqp_url,
-            data_dir=folder / "data",
-            log_level="ERROR",
-            dialogue_max_messages=1000,
-            gateway_port=0,
-        )
+        settings, node = await world(stack, folder)
         workers = stack.enter_context(workers_of(settings))
         names = [name for name in installed_workers().own if name != ROLE]
         await workers.start(*names)

@@ -177,7 +177,7 @@ def _percentiles(took: list[float]) -> tuple[float, float]:
 async def _services(folder: Path) -> AsyncIterator[Stage]:
     """Storage, history and dialogue, each in a process of its own."""
     async with AsyncExitStack() as stack:
-        settings, node = await _world(stack, folder)
+        settings, node = await world(stack, folder)
         workers = stack.enter_context(workers_of(settings))
         await workers.start("storage", "history", "dialogue")
         bus = await stack.enter_async_context(connect("user.local", settings=settings))
@@ -188,7 +188,7 @@ async def _services(folder: Path) -> AsyncIterator[Stage]:
 async def _fleet(folder: Path) -> AsyncIterator[Stage]:
     """All workers of MindBus in the processes in which `mindbus up` has them."""
     async with AsyncExitStack() as stack:
-        settings, node = await _world(stack, folder)
+        settings, node = await world(stack, folder)
         groups, broken = groups_of(installed_workers().checked(apart=True), None, isolate=False)
         state = await stack.enter_async_context(fleet_up(Supervisor(settings, groups, broken, folder / "logs")))
         bus = await stack.enter_async_context(connect("user.local", settings=settings))
@@ -196,7 +196,8 @@ async def _fleet(folder: Path) -> AsyncIterator[Stage]:
         yield Stage(bus, pids, node.pid, is_fleet=True)
 
 
-async def _world(stack: AsyncExitStack, folder: Path) -> tuple[FleetSettings, PrivateNode]:
+async def world(stack: AsyncExitStack, folder: Path) -> tuple[FleetSettings, PrivateNode]:
+    """A broker, and the settings of a fleet on it."""
     node = PrivateNode(folder / "rabbitmq")
     await node.start()
     stack.push_async_callback(node.kill)

@@ -192,4 +192,5 @@ def test_vectors_are_made_anew_from_the_rows(shell: Shell) -> None:
     for file in (shell.data_dir / "vectors").iterdir():
         file.unlink()
 
+    assert "the next start of glm makes them from the rows" in shell.run("doctor").stdout
     assert shell.json("glm", "rebuild") == {"vectors": count}

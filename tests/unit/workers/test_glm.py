@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ from mindbus.bus.connection import open_transport
 from mindbus.bus.worker import utc_now
 from mindbus.runtime.service import build
 from mindbus.tasks import end
-from mindbus.testing import deliver
+from mindbus.testing import deliver, run_task
 from mindbus.testing.wait import until
 from retrieval.embedding.e5 import MODEL
 from tests.fleets import settings_for
@@ -318,6 +319,17 @@ async def test_all_is_cleared_by_an_operator_alone(desk: Desk) -> None:
 
     assert removed.counts == {"kems": 2}
     assert await desk.report() == MemoryReport(kems=0, with_vector=0, vectors=0, waiting=0)
+
+
+async def test_a_unit_whose_time_has_come_is_deleted_and_that_is_told(desk: Desk) -> None:
+    gone = await desk.store(expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    kept = await desk.store(expires_at=datetime.now(UTC) + timedelta(hours=1))
+
+    told = (await run_task(desk.worker, "delete_expired")).published
+
+    assert [event.kem_id for event in told if isinstance(event, KemDeleted)] == [gone.id]
+    assert await desk.found() == [kept.id]
+    assert not (await run_task(desk.worker, "delete_expired")).published
 
 
 async def test_vectors_that_are_lost_are_made_anew_from_the_rows(desk: Desk, settings: FleetSettings) -> None:
