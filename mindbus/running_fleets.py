@@ -1,7 +1,6 @@
 """The fleets that this user runs on this machine: a link from each supervisor's process id to its data folder."""
 
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +16,7 @@ def register_fleet(settings: RunSettings) -> None:
         folder = _folder()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for link in folder.iterdir():
-            if not _is_running(link):
+            if _runs_on(link) is None:
                 link.unlink(missing_ok=True)
         link = folder / str(os.getpid())
         link.unlink(missing_ok=True)
@@ -33,7 +32,7 @@ def unregister_fleet() -> None:
 def running_fleets() -> list[Path]:
     """Data folders of the fleets that run now."""
     with suppress(OSError, RuntimeError):
-        return sorted({link.readlink() for link in _links() if _is_running(link)})
+        return sorted({folder for link in _folder().iterdir() if (folder := _runs_on(link)) is not None})
     return []
 
 
@@ -48,18 +47,19 @@ def where_to_look(settings: RunSettings) -> str:
     return said
 
 
-def _links() -> Iterator[Path]:
-    yield from (link for link in _folder().iterdir() if link.name.isdecimal() and link.is_symlink())
-
-
 def _folder() -> Path:
     home = os.environ.get(_STATE_HOME)
     return (Path(home) if home else Path.home() / ".local" / "state") / "mindbus" / "fleets"
 
 
-def _is_running(link: Path) -> bool:
-    """Whether the process of a link lives and holds the lock of that folder: its id may be another's by now."""
+def _runs_on(link: Path) -> Path | None:
+    """The data folder of a link whose process lives and holds the lock of that folder, else None.
+
+    A process id may be another's by now; a link may be gone from one moment to the next, as other fleets end.
+    """
     try:
-        return is_alive(int(link.name)) and lock_path(link.readlink() / "run").read_text(encoding="ascii") == link.name
+        data_dir = link.readlink()
+        holder = lock_path(data_dir / "run").read_text(encoding="ascii")
+        return data_dir if holder == link.name and is_alive(int(link.name)) else None
     except (OSError, ValueError):
-        return False
+        return None
