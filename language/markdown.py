@@ -45,6 +45,8 @@ _QUOTE_MARK = re.compile(r"^ *> ?", re.MULTILINE)
 _MARKS_ALONE = re.compile(r"[-*_#>\s]*")
 _CLOSING_MARKS = re.compile(r"(?: #+)+$")
 _FENCE = re.compile(r"^ *(?:`{3,}|~{3,}).*$", re.MULTILINE)
+_TABLE_RULE = re.compile(r"^[ |:-]*-[ |:-]*$", re.MULTILINE)
+_CELL_MARK = re.compile(r"(?<!\\)\|")
 _LINK = re.compile(r"!?\[([^\[\]]{0,500})\]\([^()\s]{0,2000}\)")
 _ENTRY = re.compile(r"[*_«“\"(]*[A-ZА-ЯЁ\d]")
 _LONGEST_ENTRY_CHARS = 90
@@ -89,9 +91,18 @@ def plain(text: str) -> str:
 
 def plain_document(text: str) -> str:
     """The words of a document in one line, without its marks."""
-    return " ".join(
-        plain(_FENCE.sub("", block.text) if block.kind is BlockKind.CODE else block.text) for block in parse(text)
-    )
+    return " ".join(plain(_unmarked(block)) for block in parse(text))
+
+
+def _unmarked(block: MarkdownBlock) -> str:
+    """The text of a block without the marks of its kind; the cells of a table one after the other."""
+    match block.kind:
+        case BlockKind.CODE:
+            return _FENCE.sub("", block.text)
+        case BlockKind.TABLE:
+            return _CELL_MARK.sub(" ", _TABLE_RULE.sub("", block.text)).replace("\\|", "|")
+        case _:
+            return block.text
 
 
 def quoted(text: str) -> str:

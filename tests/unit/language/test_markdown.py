@@ -118,5 +118,10 @@ def test_a_document_in_one_line_has_no_marks() -> None:
     assert plain_document(document) == "Title one item mindbus up End."
 
 
+def test_the_cells_of_a_table_are_words_one_after_the_other() -> None:
+    table = "Limits:\n\n| name | what it is |\n|---|:-:|\n| **a-b** | one \\| two |\n\nEnd."
+    assert plain_document(table) == "Limits: name what it is a-b one | two End."
+
+
 def test_a_quote_keeps_its_empty_lines() -> None:
     assert quoted("a\n\nb") == "> a\n>\n> b"
