@@ -230,7 +230,8 @@ def test_a_simulation_is_started_then_stopped(app: App, browser: Browser) -> Non
         page.get_by_label("Stop after").fill("5000")
         page.get_by_role("button", name="Start simulation").click()
         expect(page.get_by_text("Running", exact=True)).to_be_visible()
-        expect(page.locator(".mb-sim-news").first).to_be_visible()
+        # People by their names, not by their ids.
+        expect(page.locator(".mb-sim-news", has_text=re.compile("Анна|Борис|Вера|Глеб|Дина")).first).to_be_visible()
         page.get_by_role("button", name="Stop", exact=True).click()
         # What has been said is answered first.
         expect(page.get_by_text("Not running", exact=True)).to_be_visible(timeout=60_000 * PATIENCE)
@@ -278,6 +279,7 @@ def test_an_artifact_is_followed_to_what_it_was_made_from(app: App, browser: Bro
     with looking(browser, app.url) as page:
         page.goto(f"/runs/{run_id}")
         expect(page.get_by_text("Completed", exact=True)).to_be_visible(timeout=90_000)
+        expect(page.get_by_text("Started by user.local, ")).to_be_visible()
         graph = page.locator(".mb-graph")
         for made in ("brief", "research_report", "draft", "final"):
             expect(graph.get_by_role("link", name=made, exact=True)).to_be_visible()

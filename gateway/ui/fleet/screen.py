@@ -34,7 +34,7 @@ class FleetScreen:
             letters = box("mb-panel mb-fleet-dead", "section")
             self.letters = DeadLetterList(session, letters, self.refresh_letters)
             drawer = attributes(box("mb-drawer mb-sheet mb-over mb-hidden", "aside"))
-            self.drawer = WorkerDrawer(i18n, drawer, lambda: self.choose(None))
+            self.drawer = WorkerDrawer(i18n, session.backend.names, drawer, lambda: self.choose(None))
             self._chosen = session.query.get("worker")
             self._queues_part, self._letters_part = ScreenSection(i18n, queues), ScreenSection(i18n, letters)
 

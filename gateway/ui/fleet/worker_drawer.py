@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from bus_schema.timeline import GetTimeline, TimelineEvent
 from gateway.backend import QUEUE_PREFIX, Backend
+from gateway.display_names import DisplayNames
 from gateway.ui.activity import ServiceActivity
 from gateway.ui.components import Drawer, anchor, attributes, box, icon_button, moment, scroller, tag, text
 from gateway.ui.fleet.tables import QueueRow, ServiceRow, look_of
@@ -56,9 +57,9 @@ def _compact(line: str) -> str:
 class WorkerDrawer(Drawer):
     """Beside the tables; the fleet screen shows it anew with what it has learned."""
 
-    def __init__(self, i18n: Localizer, place: Any, close: Callable[[], Any]) -> None:
+    def __init__(self, i18n: Localizer, names: DisplayNames, place: Any, close: Callable[[], Any]) -> None:
         super().__init__(place)
-        self.i18n, self._close = i18n, close
+        self.i18n, self._names, self._close = i18n, names, close
 
     def show(
         self,
@@ -125,7 +126,7 @@ class WorkerDrawer(Drawer):
                     with box("mb-line-x"):
                         text(name_of(event.envelope), "mb-err mb-medium mb-ell mb-grow")
                         moment(i18n, event.time, f"{i18n.date(event.time, now)}, {i18n.time(event.time)}")
-                    text(summary_of(i18n, event.envelope), "mb-meta mb-clamp")
+                    text(summary_of(i18n, self._names, event.envelope), "mb-meta mb-clamp")
 
     def _log(self, lines: Sequence[str]) -> None:
         with self._part("fleet.log"):

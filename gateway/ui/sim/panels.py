@@ -8,6 +8,7 @@ from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from bus_schema.envelope import Envelope
+from gateway.display_names import DisplayNames
 from gateway.sim_teams import ShippedScenario, ShippedTeam, TeamMember
 from gateway.ui.components import anchor, attributes, box, head, moment, person, refill, scroller, show_if, text, toggle
 from gateway.ui.i18n import Localizer
@@ -78,8 +79,8 @@ class ScenarioPanel:
 class NewsPanel:
     """The latest events, newest first."""
 
-    def __init__(self, i18n: Localizer, place: Element) -> None:
-        self.i18n = i18n
+    def __init__(self, i18n: Localizer, names: DisplayNames, place: Element) -> None:
+        self.i18n, self._names = i18n, names
         with place:
             with head(i18n("sim.news")):
                 box("mb-grow")
@@ -95,7 +96,7 @@ class NewsPanel:
     def _draw(self, _row: Element, envelope: Envelope) -> None:
         moment(self.i18n, envelope.time, self.i18n.time(envelope.time))
         text(envelope.service, "mb-medium").style(f"color: var(--{envelope.type.split('.')[2]})")
-        text(summary_of(self.i18n, envelope), "mb-ell mb-t2")
+        text(summary_of(self.i18n, self._names, envelope), "mb-ell mb-t2")
 
 
 class ChecksPanel:

@@ -196,7 +196,8 @@ class SimScreen:
                 self._figures = {name: Kpi(i18n(f"sim.{name}"), colour=colour) for name, colour in _FIGURES.items()}
             self.people = panels.PeoplePanel(i18n, box("mb-panel mb-sim-people", "section"))
             self.scenario = panels.ScenarioPanel(i18n, box("mb-panel mb-sim-scenario", "section"))
-            self.news = panels.NewsPanel(i18n, box("mb-panel mb-sim-newspanel", "section"))
+            news = box("mb-panel mb-sim-newspanel", "section")
+            self.news = panels.NewsPanel(i18n, session.backend.names, news)
             self.checks = panels.ChecksPanel(i18n, box("mb-panel mb-sim-checks", "section"))
         self._show_team()
 

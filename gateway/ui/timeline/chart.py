@@ -143,8 +143,8 @@ class TimelineChart:
         return {lane: place for place, lane in enumerate(self.lanes)}
 
     def _drawn(self, marks: Iterable[EventMark]) -> list[dict[str, Any]]:
-        numbers = self._numbers
-        return [mark.drawn(self.i18n, numbers) for mark in marks if mark.lane in numbers]
+        numbers, names = self._numbers, self._session.backend.names
+        return [mark.drawn(self.i18n, names, numbers) for mark in marks if mark.lane in numbers]
 
     def _place(self, mark: EventMark) -> tuple[float, int]:
         return mark.event.time.timestamp() * 1000, self.lanes.index(mark.lane)
@@ -215,7 +215,9 @@ class TimelineView:
             self._shown.element.delete()
         with self._place:
             if self.is_table:
-                self._shown = EventList(session.i18n, self._choose, is_phone=session.client.is_phone)
+                self._shown = EventList(
+                    session.i18n, session.backend.names, self._choose, is_phone=session.client.is_phone
+                )
             else:
                 self._shown = TimelineChart(session, self._filters, self._see)
 

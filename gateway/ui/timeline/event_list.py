@@ -8,6 +8,7 @@ from typing import Any
 from nicegui import ui
 
 from bus_schema.timeline import TimelineEvent
+from gateway.display_names import DisplayNames
 from gateway.ui.components import box, clickable, moment, text, update
 from gateway.ui.i18n import Localizer
 from gateway.ui.rows import Rows
@@ -30,13 +31,15 @@ class _Shown:
 class EventList:
     """Rows in ascending time."""
 
-    def __init__(self, i18n: Localizer, choose: Callable[[str | None], Any], *, is_phone: bool) -> None:
+    def __init__(
+        self, i18n: Localizer, names: DisplayNames, choose: Callable[[str | None], Any], *, is_phone: bool
+    ) -> None:
         self.i18n, self._choose, self._is_phone = i18n, choose, is_phone
         with box("mb-listing" + (" mb-threads" if is_phone else "")) as self.element:
             if is_phone:
                 self._overview = ui.html("", sanitize=False).classes("mb-overview")
             self._threads = ui.html("", sanitize=False).classes("mb-thread-lines")
-            self._rows: Rows[_Shown] = Rows(box("mb-listing-rows"), lambda row: _Row(i18n, row, choose))
+            self._rows: Rows[_Shown] = Rows(box("mb-listing-rows"), lambda row: _Row(i18n, names, row, choose))
 
     def show(
         self,
@@ -58,7 +61,9 @@ class EventList:
 
 
 class _Row:
-    def __init__(self, i18n: Localizer, shown: _Shown, choose: Callable[[str | None], Any]) -> None:
+    def __init__(
+        self, i18n: Localizer, names: DisplayNames, shown: _Shown, choose: Callable[[str | None], Any]
+    ) -> None:
         event: TimelineEvent = shown.mark.event
         with clickable("mb-event-row", lambda: choose(event.event_id), data_row=event.event_id) as self.element:
             box("mb-dot mb-event-dot", "i").style(f"color: var(--{event.topic})")
@@ -66,7 +71,7 @@ class _Row:
                 text(name_of(event.envelope), "mb-event-name mb-ell")
                 with box("mb-event-about mb-ell"):
                     text(event.envelope.service, "mb-event-lane").style(f"color: var(--{event.topic})")
-                    about = summary_of(i18n, event.envelope)
+                    about = summary_of(i18n, names, event.envelope)
                     text(f" · {about}" if about else "", "")
             moment(i18n, event.time, i18n.time(event.time), "mb-num mb-t3 mb-event-time")
 
@@ -102,9 +107,10 @@ def overview_of(i18n: Localizer, counts: Sequence[tuple[datetime, int]], listed_
         _bar(place, number / most, is_listed=end is None or end > listed_since)
         for place, ((_, number), end) in enumerate(zip(counts, [*starts[1:], None], strict=True))
     )
+    told = i18n.time if i18n.hour(starts[0]) == i18n.hour(starts[-1]) else i18n.hour
     return (
         f'<svg viewBox="0 0 {len(counts) * 6} 37" preserveAspectRatio="none" aria-hidden="true">{bars}</svg>'
-        f"<div><span>{i18n.hour(starts[0])}</span><span>{i18n.hour(starts[-1])}</span></div>"
+        f"<div><span>{told(starts[0])}</span><span>{told(starts[-1])}</span></div>"
     )
 
 

@@ -12,13 +12,15 @@ from bus_schema.process import ProcessStarted, StepCompleted, StepStarted
 from bus_schema.sim import SimStarted
 from bus_schema.subagent import SubagentCompletion, SubagentDelegation
 from bus_schema.timeline import TimelineEvent, is_failure
+from gateway.display_names import DisplayNames
 from gateway.ui.i18n import Localizer, event_reason
 
 _MAX_CHARACTERS: Final = 160
 # The first of these that an event has says most about it.
 _TEXT_FIELDS: Final = ("preview", "message", "reason", "note", "content", "task", "response", "status", "about")
 
-_OWNERS: Final = ("user_id", "to_user", "chat_id", "step_id", "card_name")
+_PEOPLE: Final = ("user_id", "to_user", "chat_id")
+_OWNERS: Final = (*_PEOPLE, "step_id", "card_name")
 
 
 def name_of(envelope: Envelope) -> str:
@@ -26,9 +28,12 @@ def name_of(envelope: Envelope) -> str:
     return envelope.type.split(".")[3]
 
 
-def summary_of(i18n: Localizer, envelope: Envelope) -> str:
+def summary_of(i18n: Localizer, names: DisplayNames, envelope: Envelope) -> str:
+    """Whom or what an event is about, people by their names, and its text or numbers."""
     data = envelope.data or {}
-    owner = next((str(data[name]) for name in _OWNERS if data.get(name)), "")
+    key = next((key for key in _OWNERS if data.get(key)), "")
+    owner = str(data.get(key, ""))
+    owner = names.of(owner) if key in _PEOPLE else owner
     return " · ".join(part for part in (owner, _content(i18n, envelope, data)) if part)[:_MAX_CHARACTERS]
 
 
@@ -86,7 +91,7 @@ class EventMark:
     def is_failure(self) -> bool:
         return self.shape == FAILURE
 
-    def drawn(self, i18n: Localizer, lanes: dict[str, int]) -> dict[str, Any]:
+    def drawn(self, i18n: Localizer, names: DisplayNames, lanes: dict[str, int]) -> dict[str, Any]:
         """The mark as the chart's script takes it."""
         envelope = self.event.envelope
         return {
@@ -98,7 +103,7 @@ class EventMark:
             "topic": topic_number(self.event.topic),
             "name": name_of(envelope),
             "label": i18n.named("outcome", self.label) if self.shape == WORK else self.label,
-            "about": summary_of(i18n, envelope),
+            "about": summary_of(i18n, names, envelope),
             "clock": i18n.time(self.event.time),
         }
 
