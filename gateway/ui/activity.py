@@ -167,4 +167,4 @@ def health_of(
     full = [queue for queue in queues or () if queue.depth > _MAX_DEPTH and not queue.name.endswith(DEAD_SUFFIX)]
     if full:
         return replace(warned, sentence="health.behind", about={"who": full[0].name})
-    return replace(warned, sentence="health.dead") if dead else at_work
+    return replace(warned, sentence="health.dead", about={"n": str(dead)}) if dead else at_work

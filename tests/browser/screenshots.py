@@ -130,6 +130,8 @@ def _settle(page: Page) -> None:
     """Until nothing is loading any more, then a moment for charts and figures of the next second."""
     try:
         page.locator(".mb-skel").wait_for(state="detached", timeout=5_000)
+        if page.locator(".mb-layers-chart").count():
+            page.locator(".mb-layers-chart[data-points]").wait_for(timeout=5_000)
     except TimeoutError:
         print(f"still loading: {page.url}")
     page.wait_for_timeout(1_200)

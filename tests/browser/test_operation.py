@@ -60,6 +60,7 @@ def test_dead_letters_of_one_cause_are_told_together_and_what_to_do(app: App, br
         opened(page, "/fleet")
         cause = page.locator(".mb-cause")
         expect(cause).to_have_count(1)
+        expect(page.locator(".mb-health")).to_contain_text("Dead letters: 2")
         expect(cause).to_contain_text("Replay once the file is there")
         for _, missed in ids:
             missed.parent.mkdir(parents=True, exist_ok=True)

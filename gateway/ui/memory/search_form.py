@@ -120,7 +120,9 @@ class SearchForm:
                 line.classes("mb-grow mb-question-text").on("keydown.enter", self.go)
                 button(i18n("memory.find"), self.go, "mb-primary")
             label = i18n("memory.filter")
-            self._filter = field(label, question.filter, lambda text: self._change(filter=text), placeholder=_EXAMPLE)
+            self._filter = field(
+                label, question.filter, lambda text: self._change(filter=text), placeholder=f"{label}: {_EXAMPLE}"
+            )
             attributes(self._filter, spellcheck="false").classes("mb-mono mb-question-filter")
             self._filter.on("keydown.enter", self.go)
             with attributes(box("mb-wrong mb-hidden"), role="alert") as self._wrong:

@@ -153,13 +153,16 @@ class RunScreen:
             else:
                 tag(i18n(f"run.{run.status.value}"), STATUS_COLOURS.get(run.status, ""), dot=True)
             identifier(i18n, run.run_id)
-            text(run.started_by, "mb-meta mb-ell mb-grow")
-            if self.label is None:
-                icon_link("timeline", i18n("chat.on_timeline"), f"/timeline?trace={quote(run.run_id)}&range=24h")
-            if self.label is not None or self.controls.may_look(run):
-                icon_button("eye", i18n("calls.title"), self._show_calls)
-            if self.label is None:
-                self.controls.head(run)
+            began = run.started_at
+            when = {"date": i18n.date(began, datetime.now(UTC)), "time": i18n.hour(began)}
+            text(i18n("run.started", who=run.started_by, **when), "mb-meta mb-run-start", "p")
+            with box("mb-line-x mb-run-deeds"):
+                if self.label is None:
+                    icon_link("timeline", i18n("chat.on_timeline"), f"/timeline?trace={quote(run.run_id)}&range=24h")
+                if self.label is not None or self.controls.may_look(run):
+                    icon_button("eye", i18n("calls.title"), self._show_calls)
+                if self.label is None:
+                    self.controls.head(run)
             if run.reason:
                 text(run.reason, "mb-meta mb-reason", "p")
 

@@ -45,6 +45,7 @@ function mbDrawLayers(id, tries = 50) {
     }),
   }, { replaceMerge: ["series"] });
   chart.resize();
+  element.$el.dataset.points = told.points.length;
 }
 window.addEventListener("mb-theme", () => { for (const id of mbLayerCharts.keys()) mbDrawLayers(id, 0); });
 
