@@ -192,8 +192,13 @@ def _free_port() -> int:
 def test_without_the_gateway_nothing_claims_to_be_well_until_it_is_back(app: App, browser: Browser) -> None:
     port = _free_port()
     lost = ("ERR_CONNECTION_REFUSED", "WebSocket", "Failed to load resource")
-    with looking(browser, f"http://127.0.0.1:{port}", expected=lost) as page:
+    url = f"http://127.0.0.1:{port}"
+    with (
+        looking(browser, url, expected=lost) as page,
+        looking(browser, url, Looks(size="phone"), expected=lost) as phone,
+    ):
         with second_gateway(app, port) as gateway:
+            opened(phone, "/memory")
             opened(page, "/fleet")
             dot = page.locator(".mb-fleet-workers tr[data-row] .mb-dot").first
             expect(dot).to_be_visible()
@@ -204,6 +209,8 @@ def test_without_the_gateway_nothing_claims_to_be_well_until_it_is_back(app: App
             expect(page.locator(".mb-health")).to_contain_text("Gateway not responding")
             for mark in (dot, page.locator(".mb-health .mb-dot")):
                 assert mark.evaluate("(dot) => getComputedStyle(dot).backgroundColor") == "rgba(0, 0, 0, 0)"
+            expect(phone.locator(".mb-lost-banner")).to_be_visible()
+            expect(phone.get_by_role("button", name="Changes")).to_be_in_viewport(ratio=1)
         with second_gateway(app, port):
             expect(banner).to_have_count(0, timeout=30_000)
             expect(page.locator("[data-drawn='fleet']")).to_have_count(1)
