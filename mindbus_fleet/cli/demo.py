@@ -14,7 +14,7 @@ from bus_schema.runs import Run, RunStatus
 from bus_schema.storage import GetLineage, Lineage
 from config.settings import FleetSettings
 from mindbus.cli.console import note, say, show, show_json
-from mindbus.cli.errors import INTERRUPTED, read_settings
+from mindbus.cli.errors import INTERRUPTED, UsageError, read_settings
 from mindbus.cli.language import language, translate
 from mindbus.cli.lineage_view import lineage_tree
 from mindbus.cli.options import LOCAL_USER, Json
@@ -74,6 +74,8 @@ def demo(
     if recorded:
         show_recorded(as_json=as_json, with_calls=full)
         return
+    if full:
+        raise UsageError("--full shows the calls of the recorded run: give --recorded as well")
     settings = _apart(read_settings(FleetSettings))
     if brief is None:
         with resources.as_file(resources.files("config") / "briefs" / "en.md") as shipped:

@@ -74,3 +74,11 @@ def test_what_is_no_message_is_not_sent(mindbus: Invoke, tmp_path: Path, type_: 
     assert complaint in answer["error"]
     assert len(answer["error"]) < 1000
     assert not (tmp_path / "data").exists()
+
+
+def test_the_calls_of_a_run_that_is_not_recorded_are_not_promised(mindbus: Invoke, tmp_path: Path) -> None:
+    outcome = mindbus("demo", "--full")
+
+    assert outcome.exit_code == 2
+    assert "give --recorded as well" in json.loads(outcome.stdout)["error"]
+    assert not (tmp_path / "data").exists()
