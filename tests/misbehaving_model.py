@@ -1,4 +1,4 @@
-"""An endpoint that misbehaves in fourteen ways: which of them, the brief says by a word such as `case-fences`."""
+"""An endpoint that misbehaves in fifteen ways: which of them, the brief says by a word such as `case-fences`."""
 
 import json
 import re
@@ -16,6 +16,7 @@ _RECIPE = (
     "Preheat your oven, mash three ripe bananas, melt butter, whisk sugar with eggs, fold flour gently, pour batter "
     "into loaf tins, sprinkle walnuts, bake until golden, cool on wire racks, slice thickly, serve alongside cream."
 )
+_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September")
 _CHINESE = "这是一个关于小镇冰场的故事，冰场的余热温暖了游泳池。" * 8
 
 
@@ -68,6 +69,11 @@ def _stalled_at_first(text: str, is_first: bool) -> Reply:
     return Stalls(len(_half(text)) // 24 + 1, text) if is_first else Says(text)
 
 
+def _in_circles(text: str, _is_first: bool) -> Reply:
+    questions = "\n".join(f"- What did the rink of the town answer in {month}?" for month in _MONTHS)
+    return Drips(0.0, f"{text}\n\n" + f"{questions}\n" * 400)
+
+
 def _with_key(text: str, _is_first: bool) -> Reply:
     return Says(json.dumps({**json.loads(text), "score": 7}))
 
@@ -84,6 +90,7 @@ _TEXTS: dict[str, Misbehaves] = {
     "length": _cut_off_at_first,
     "drip": lambda text, _: Drips(0.002, text),
     "stall": _stalled_at_first,
+    "circles": _in_circles,
 }
 _VERDICTS: dict[str, Misbehaves] = {
     "prose": lambda _text, _: Says("It is rather good, I think. Perhaps a little long."),

@@ -17,7 +17,7 @@ _CONTINUE = (
 
 @dataclass(frozen=True)
 class GeneratedText:
-    """The text so far, and why it is not whole, if it is not."""
+    """The text so far, and why it is not whole, if it is not; one that went round in circles is whole without them."""
 
     raw: str
     broken_by: MisbehaviourKind | None = None
@@ -46,12 +46,13 @@ async def generate_text(
     if so_far:
         prompt += [ModelMessage(role="assistant", content=so_far), ModelMessage(role="user", content=_CONTINUE)]
     said: list[str] = []
+    goes_round = False
     try:
         async with asyncio.timeout_at(until):
             async for chunk in model.stream(prompt, params=params):
                 said.append(chunk.text)
-                if chunk.completion and not any(said):
-                    said.append(chunk.completion.text)
+                if chunk.completion:
+                    said, goes_round = [chunk.completion.text], chunk.completion.finish_reason == "repetition"
     except ModelInterrupted:
         return GeneratedText(joined(so_far, "".join(said)), is_whole=False)
     except AnswerCutOff as error:
@@ -61,4 +62,4 @@ async def generate_text(
             raise
         broken_by = None if isinstance(error, TimeoutError) else MisbehaviourKind.STALLED
         return GeneratedText(joined(so_far, "".join(said)), broken_by, is_whole=False)
-    return GeneratedText(joined(so_far, "".join(said)))
+    return GeneratedText(joined(so_far, "".join(said)), MisbehaviourKind.ENDLESS if goes_round else None)

@@ -17,6 +17,7 @@ from agents.configuration.prompts import Role
 from agents.creative.assignment import Assignment
 from agents.creative.generation import GeneratedText, generate_text
 from agents.creative.loop_work import (
+    TAIL_CHARS,
     WHOLE,
     CallCost,
     LoopState,
@@ -211,7 +212,7 @@ class CreativeLoop:
         with cost:
             partial = state.get("partial", "")
             try:
-                return await generate_text(cost.model, messages, self.role.model, partial, work.until), cost
+                generated = await generate_text(cost.model, messages, self.role.model, partial, work.until)
             except ModelDeclined:
                 return None, cost
             except PromptTooLong:
@@ -219,6 +220,9 @@ class CreativeLoop:
                     raise
                 # There is no room for the rest of it.
                 return GeneratedText(partial, MisbehaviourKind.ENDLESS, is_whole=False), cost
+        if generated.is_whole and generated.broken_by is not None:
+            await work.tell(generated.broken_by, step, generated.raw[-TAIL_CHARS:])
+        return generated, cost
 
     def _after_writing(self, state: LoopState) -> str:
         if state.get("problem"):

@@ -16,7 +16,7 @@ Report = Callable[[str], Awaitable[None]]
 ReportMisbehaviour = Callable[[Misbehaviour], Awaitable[None]]
 # How often a text is gone on with that a limit or a silence has cut off.
 _MOST_BREAKS = 4
-_TAIL_CHARS = 300
+TAIL_CHARS = 300
 
 
 async def ignore(_misbehaviour: Misbehaviour) -> None:
@@ -63,9 +63,9 @@ async def broken(
     is_endless = generated.broken_by is MisbehaviourKind.ENDLESS
     if generated.broken_by is not None and not is_endless:
         breaks += 1
-        await work.tell(generated.broken_by, step, generated.raw[-_TAIL_CHARS:])
+        await work.tell(generated.broken_by, step, generated.raw[-TAIL_CHARS:])
     if is_endless or breaks > _MOST_BREAKS:
-        await work.tell(MisbehaviourKind.ENDLESS, step, generated.raw[-_TAIL_CHARS:])
+        await work.tell(MisbehaviourKind.ENDLESS, step, generated.raw[-TAIL_CHARS:])
         endless = ModelMisbehaviour(
             MisbehaviourKind.ENDLESS, f"did not come to an end in {breaks} answers", generated.raw
         )

@@ -1,6 +1,7 @@
 """The text of a model's answer, out of the thoughts, the fence and the chatter around it."""
 
 import re
+from collections import Counter
 
 _DOTS = re.DOTALL | re.MULTILINE | re.IGNORECASE
 _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", _DOTS)
@@ -19,6 +20,11 @@ _MATERIAL_TAGS = re.compile(
 _PROSE = frozenset({"", "markdown", "md", "text", "txt"})
 _MOST_CHATTER_WORDS = 30
 _SHORTEST_OVERLAP, _LONGEST_OVERLAP = 12, 400
+# Shorter ones, such as the rules of a table, come again in any text.
+_SHORTEST_UNIT_CHARS = 12
+_UNIT_END = re.compile(r"(?<=[.!?…])[ \t]+|\n")
+_LIST_MARK = re.compile(r"\A[\W\d_]+")
+_STALE_UNITS = 24
 
 
 def without_thoughts(text: str) -> str:
@@ -56,3 +62,39 @@ def joined(text: str, more: str) -> str:
         if text.endswith(more[:length]):
             return text + more[length:]
     return text + more
+
+
+class RepetitionWatch:
+    """Notices that an answer goes round in circles, as small models do up to their token limit, while it is written.
+
+    A unit is a line or a sentence, without the mark or number of a list before it. The answer goes round once the last
+    24 units have each been there twice before; code, which may well repeat itself, does not count.
+    """
+
+    def __init__(self) -> None:
+        self.goes_round = False
+        # Length of the text up to the end of the last unit that was new.
+        self.fresh_chars = 0
+        self._seen: Counter[str] = Counter()
+        self._stale = self._read = 0
+        self._unit, self._is_code = "", False
+
+    def read(self, text: str) -> None:
+        """Take the next piece of the answer."""
+        start = len(self._unit)
+        self._unit += text
+        while end := _UNIT_END.search(self._unit, start):
+            self._take(self._unit[: end.start()])
+            self._read += end.end()
+            self._unit, start = self._unit[end.end() :], 0
+
+    def _take(self, unit: str) -> None:
+        self._is_code ^= unit.lstrip().startswith(("```", "~~~"))
+        words = _LIST_MARK.sub("", unit).strip().casefold()
+        if self._is_code or len(words) < _SHORTEST_UNIT_CHARS:
+            return
+        self._stale = self._stale + 1 if self._seen[words] > 1 else 0
+        if not self._seen[words]:
+            self.fresh_chars = self._read + len(unit)
+        self._seen[words] += 1
+        self.goes_round = self.goes_round or self._stale >= _STALE_UNITS

@@ -14,7 +14,7 @@ from agents.models.json_answers import parse_answer
 from mindbus.logs import logger
 
 Role = Literal["system", "user", "assistant", "tool"]
-FinishReason = Literal["stop", "tool_calls"]
+FinishReason = Literal["stop", "tool_calls", "repetition"]
 
 
 class _Value(BaseModel):
@@ -101,6 +101,7 @@ class TokenUsage(_Value):
 class Completion(_Value):
     """A whole answer: one that was cut off, refused or never came is a `ModelFailure` instead.
 
+    One that went round in circles was ended, with "repetition": its text is what came before.
     `retries` is how often its endpoint was asked in vain.
     """
 

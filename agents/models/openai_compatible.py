@@ -188,8 +188,7 @@ class OpenAICompatible:
                     if text := answer.take(piece):
                         yield Chunk(text=text)
                     limit_s = idle_s if answer.has_begun else first_s
-                    if answer.characters > most_characters:
-                        answer.finish_reason = "length"
+                    if answer.ends_early(most_characters, is_object="response_format" in request):
                         break
         if answer.finish_reason is None:
             raise ModelUnavailable("the stream ended before the answer did")
@@ -217,7 +216,7 @@ class OpenAICompatible:
             )
         if reason == "content_filter":
             raise ModelDeclined("the endpoint's content filter stopped the answer")
-        return completion.model_copy(update={"finish_reason": "tool_calls" if completion.tool_calls else "stop"})
+        return completion.model_copy(update={"finish_reason": "tool_calls"}) if completion.tool_calls else completion
 
 
 @asynccontextmanager

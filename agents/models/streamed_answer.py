@@ -8,6 +8,7 @@ from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import Choice as StreamedChoice
 
+from agents.models.answer_text import RepetitionWatch
 from agents.models.language_model import Completion, TokenUsage, ToolCall
 
 
@@ -41,6 +42,16 @@ class StreamedAnswer:
         self._calls: dict[int, dict[str, str]] = {}
         self._usage = TokenUsage()
         self.characters = 0
+        self._repetition = RepetitionWatch()
+
+    def ends_early(self, most_characters: float, *, is_object: bool) -> bool:
+        """End an answer that is too long for its tokens, or that goes round in circles; half an object is no use."""
+        goes_round = self._repetition.goes_round
+        if self.characters > most_characters or (goes_round and is_object):
+            self.finish_reason = "length"
+        elif goes_round:
+            self.finish_reason = "repetition"
+        return self.characters > most_characters or goes_round
 
     def take(self, piece: object) -> str:
         if not isinstance(piece, ChatCompletionChunk):
@@ -56,6 +67,7 @@ class StreamedAnswer:
             self.has_begun = self.has_begun or bool(text or choice.delta.tool_calls or _thoughts(choice))
             self._texts.append(text)
             self.characters += len(text)
+            self._repetition.read(text)
             for fragment in choice.delta.tool_calls or ():
                 call = self._calls.setdefault(fragment.index, {"id": "", "name": "", "arguments": ""})
                 call["id"] = fragment.id or call["id"]
@@ -65,10 +77,16 @@ class StreamedAnswer:
         return text
 
     def completion(self, retries: int = 0) -> Completion:
+        """The answer; of one that goes round, what was there before, with a token for each piece that has come."""
+        text = "".join(self._texts)
+        goes_round = self.finish_reason == "repetition"
+        if goes_round:
+            text = text[: self._repetition.fresh_chars]
         return Completion(
-            text="".join(self._texts),
+            text=text,
             tool_calls=tuple(ToolCall(**self._calls[index]) for index in sorted(self._calls)),
-            usage=self._usage,
+            finish_reason="repetition" if goes_round else "stop",
+            usage=TokenUsage(completion_tokens=sum(map(bool, self._texts))) if goes_round else self._usage,
             model_name=self._model,
             took=timedelta(seconds=time.monotonic() - self._began),
             retries=retries,

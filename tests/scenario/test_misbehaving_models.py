@@ -1,4 +1,4 @@
-"""The article card with an endpoint that misbehaves in fourteen ways: it completes, or fails with a plain sentence."""
+"""The article card with an endpoint that misbehaves in fifteen ways: it completes, or fails with a plain sentence."""
 
 import asyncio
 from dataclasses import dataclass
@@ -38,6 +38,7 @@ TOLD = {
     "language": MisbehaviourKind.WRONG_LANGUAGE,
     "length": MisbehaviourKind.CUT_OFF,
     "stall": MisbehaviourKind.STALLED,
+    "circles": MisbehaviourKind.ENDLESS,
 }
 
 
@@ -98,8 +99,8 @@ async def texts_of(run: Run, bus: Client, artifacts: Artifacts) -> list[str]:
     return [(await artifacts.get(each, trace=run.run_id)).decode() for each in made]
 
 
-def test_there_are_fourteen_of_them() -> None:
-    assert len(CASES) == 14
+def test_there_are_fifteen_of_them() -> None:
+    assert len(CASES) == 15
 
 
 @pytest.mark.parametrize("case", sorted(set(CASES) - set(HOPELESS)))
@@ -150,3 +151,7 @@ def test_a_text_that_broke_off_is_whole_and_paid_once(outcomes: dict[str, Outcom
         assert {title: len(text) for title, text in texts.items()} == {
             title: len(text) for title, text in plain.items()
         }
+
+
+def test_a_text_that_goes_round_in_circles_ends_where_it_begins_to(outcomes: dict[str, Outcome]) -> None:
+    assert max(text.count("answer in May?") for text in outcomes["circles"].texts) == 1

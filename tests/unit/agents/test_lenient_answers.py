@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from agents.models.answer_text import joined, without_fence, without_material_tags, without_thoughts
+from agents.models.answer_text import RepetitionWatch, joined, without_fence, without_material_tags, without_thoughts
 from agents.models.json_answers import parse_answer, parse_cut_answer
 from agents.models.prompt import Verdict
 
@@ -99,3 +99,44 @@ def test_a_continuation_that_repeats_the_end_is_joined_without_it() -> None:
     assert joined("The ice is thick in", " January.") == "The ice is thick in January."
     assert joined("The ice is thick in", "ice is thick in January.") == "The ice is thick in January."
     assert joined("", "Ice.") == "Ice."
+
+
+def watched(text: str, piece_chars: int = 5) -> RepetitionWatch:
+    """What is known of a text that comes in pieces."""
+    watch = RepetitionWatch()
+    for start in range(0, len(text), piece_chars):
+        watch.read(text[start : start + piece_chars])
+    return watch
+
+
+@pytest.mark.parametrize(
+    "circle",
+    [
+        "- **What is the response time in {n}?**\n" * 3,
+        "The median is three days in {n}. Nobody has to wait for longer than that! ",
+        "{n}. Ответ даёт тот же отдел.\n\nСроки не изменились с прошлой осени.\n",
+    ],
+)
+def test_a_text_that_goes_round_is_known_until_where_it_was_new(circle: str) -> None:
+    beginning = "# DSRs\n\nIn October we answered 41 of them.\n\n"
+    fresh = circle.format(n="May")
+    text = beginning + fresh * 40
+
+    watch = watched(text)
+
+    assert watch.goes_round
+    assert (beginning + fresh).startswith(text[: watch.fresh_chars])
+    assert "41 of them." in text[: watch.fresh_chars]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"| {month} | {n} calls answered in time |\n|---|---|\n" for n, month in enumerate("ABCDEFGH" * 5)),
+        "Row, row, row your boat, gently down the stream.\nMerrily, merrily, life is but a dream.\n" * 12,
+        "```python\n" + "    timeout: Annotated[float, Doc(LATER)] = 3.0,\n    retries: int = 3,\n" * 40 + "```\n",
+    ],
+    ids=["table", "song", "code"],
+)
+def test_a_text_that_may_repeat_itself_does_not_go_round(text: str) -> None:
+    assert not watched(text).goes_round

@@ -273,6 +273,27 @@ async def test_half_an_answer_is_a_failure_that_says_what_to_do() -> None:
             await streamed(model)
 
 
+async def test_an_answer_that_goes_round_in_circles_is_ended_without_them() -> None:
+    circle = "- What is the median in January?\n- What is the median in February?\n"
+    async with endpoint(Drips(0.0, "Three days.\n" + circle * 2_000)) as (model, _):
+        pieces, completion = await streamed(model)
+
+    assert completion is not None
+    assert completion.finish_reason == "repetition"
+    assert completion.text == "Three days.\n" + circle.rstrip()
+    assert len("".join(pieces)) < 2_000
+    assert completion.usage.completion_tokens > 20
+
+
+async def test_an_object_that_goes_round_in_circles_is_cut_off() -> None:
+    answer = '{"satisfied": false, "remarks": [' + '"Name the source of the figure",\n' * 2_000
+    async with endpoint(Drips(0.0, answer), limits=StreamLimits(first_s=5, idle_s=5)) as (model, _):
+        with pytest.raises(AnswerCutOff) as cut:
+            await model.complete(ASK, schema=Verdict)
+
+    assert len(cut.value.text) < 2_000
+
+
 async def test_a_cut_off_json_answer_is_not_repaired_but_named() -> None:
     async with endpoint(Says('{"satisfied": fal', finish_reason="length")) as (model, server):
         with pytest.raises(AnswerCutOff):
