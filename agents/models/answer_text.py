@@ -23,7 +23,7 @@ _SHORTEST_OVERLAP, _LONGEST_OVERLAP = 12, 400
 # Shorter ones, such as the rules of a table, come again in any text.
 _SHORTEST_UNIT_CHARS = 12
 _UNIT_END = re.compile(r"(?<=[.!?…])[ \t]+|\n")
-_LIST_MARK = re.compile(r"\A[\W\d_]+")
+_LIST_MARK = re.compile(r"\A\s*(?:[-*+•–—>]|\d{1,4}[.)])\s+")
 _STALE_UNITS = 24
 
 

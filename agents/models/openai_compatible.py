@@ -169,7 +169,7 @@ class OpenAICompatible:
             yield chunk
 
     async def _streamed(self, request: dict[str, Any]) -> AsyncIterator[Chunk]:
-        answer = StreamedAnswer(self._model)
+        answer = StreamedAnswer(self._model, request["messages"])
         most_characters = _LONGEST_TOKEN_CHARS * request["max_tokens"] if "max_tokens" in request else math.inf
         first_s, idle_s = (self._limits.first_s, self._limits.idle_s) if self._limits else (None, None)
         with _named_failures():

@@ -1,7 +1,7 @@
 """An answer put together from the pieces that an OpenAI-compatible endpoint streams."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from openai.types import CompletionUsage
@@ -10,6 +10,7 @@ from openai.types.chat.chat_completion_chunk import Choice as StreamedChoice
 
 from agents.models.answer_text import RepetitionWatch
 from agents.models.language_model import Completion, TokenUsage, ToolCall
+from language.words import estimated_tokens
 
 
 def usage_of(usage: CompletionUsage | None) -> TokenUsage:
@@ -31,9 +32,13 @@ def _thoughts(choice: StreamedChoice) -> str:
 
 
 class StreamedAnswer:
-    """A streamed answer being put together; tool calls come in fragments that only their index holds together."""
+    """A streamed answer being put together; tool calls come in fragments that only their index holds together.
 
-    def __init__(self, model: str) -> None:
+    Of one that is ended early the cost is an estimate, by the `prompt` and the pieces that have come.
+    """
+
+    def __init__(self, model: str, prompt: Sequence[object] = ()) -> None:
+        self._prompt = prompt
         self.finish_reason: str | None = None
         self.declined = self.has_begun = False
         self._began = time.monotonic()
@@ -46,12 +51,14 @@ class StreamedAnswer:
 
     def ends_early(self, most_characters: float, *, is_object: bool) -> bool:
         """End an answer that is too long for its tokens, or that goes round in circles; half an object is no use."""
-        goes_round = self._repetition.goes_round
-        if self.characters > most_characters or (goes_round and is_object):
-            self.finish_reason = "length"
-        elif goes_round:
-            self.finish_reason = "repetition"
-        return self.characters > most_characters or goes_round
+        is_too_long, goes_round = self.characters > most_characters, self._repetition.goes_round
+        if is_too_long or goes_round:
+            self.finish_reason = "length" if is_too_long or is_object else "repetition"
+            # Whoever is not listened to does not tell what it has cost.
+            self._usage = TokenUsage(
+                prompt_tokens=estimated_tokens(str(self._prompt)), completion_tokens=sum(map(bool, self._texts))
+            )
+        return is_too_long or goes_round
 
     def take(self, piece: object) -> str:
         if not isinstance(piece, ChatCompletionChunk):
@@ -77,7 +84,7 @@ class StreamedAnswer:
         return text
 
     def completion(self, retries: int = 0) -> Completion:
-        """The answer; of one that goes round, what was there before, with a token for each piece that has come."""
+        """The answer; of one that goes round, what was there before."""
         text = "".join(self._texts)
         goes_round = self.finish_reason == "repetition"
         if goes_round:
@@ -86,7 +93,7 @@ class StreamedAnswer:
             text=text,
             tool_calls=tuple(ToolCall(**self._calls[index]) for index in sorted(self._calls)),
             finish_reason="repetition" if goes_round else "stop",
-            usage=TokenUsage(completion_tokens=sum(map(bool, self._texts))) if goes_round else self._usage,
+            usage=self._usage,
             model_name=self._model,
             took=timedelta(seconds=time.monotonic() - self._began),
             retries=retries,

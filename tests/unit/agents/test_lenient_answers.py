@@ -133,10 +133,11 @@ def test_a_text_that_goes_round_is_known_until_where_it_was_new(circle: str) -> 
     "text",
     [
         "".join(f"| {month} | {n} calls answered in time |\n|---|---|\n" for n, month in enumerate("ABCDEFGH" * 5)),
+        "".join(f"| 2026-11-{day:02} | nobody is on call |\n" for day in range(1, 31)),
         "Row, row, row your boat, gently down the stream.\nMerrily, merrily, life is but a dream.\n" * 12,
         "```python\n" + "    timeout: Annotated[float, Doc(LATER)] = 3.0,\n    retries: int = 3,\n" * 40 + "```\n",
     ],
-    ids=["table", "song", "code"],
+    ids=["table", "calendar", "song", "code"],
 )
 def test_a_text_that_may_repeat_itself_does_not_go_round(text: str) -> None:
     assert not watched(text).goes_round
