@@ -105,6 +105,10 @@ class AnswerGeneration:
             try:
                 async for chunk in self._model.stream(messages, tools=tools, params=self._params):
                     piece = chunk.text
+                    if chunk.completion and chunk.completion.finish_reason == "repetition":
+                        self.text = kept + chunk.completion.text
+                        yield TextPart(shown_before + self.text, restarts=True)
+                        return
                     if chunk.completion:
                         self.calls = chunk.completion.tool_calls
                         piece = piece or ("" if self.text.strip() else chunk.completion.text)

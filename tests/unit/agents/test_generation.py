@@ -20,7 +20,7 @@ from agents.models.openai_compatible import OpenAICompatible
 from agents.models.prompt import with_present
 from agents.present import Present
 from bus_schema.replies import restarts
-from tests.llm_server import Fails, HangsUp, LlmServer, Reply, Says
+from tests.llm_server import Drips, Fails, HangsUp, LlmServer, Reply, Says
 from tests.scripted_model import ScriptedModel
 
 
@@ -55,6 +55,15 @@ async def test_a_stream_that_breaks_begins_again_and_the_reader_is_told() -> Non
     assert [restarts(piece) for piece in pieces].count(True) == 1
     assert as_read(pieces) == "All is well."
     assert len(server.requests) == 2
+
+
+async def test_an_answer_that_goes_round_in_circles_is_shown_without_them() -> None:
+    circle = "- Who answers in January?\n- Who answers in February?\n"
+    async with asked(Drips(0.0, "All is well.\n" + circle * 2_000)) as (agent, server):
+        pieces = await pieces_of(agent)
+
+    assert as_read(pieces) == "All is well.\n" + circle.rstrip()
+    assert len(server.requests) == 1
 
 
 async def test_a_message_costs_four_failing_calls_at_most() -> None:
