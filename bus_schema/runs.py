@@ -43,7 +43,10 @@ class StepStatus(StrEnum):
 
 
 class MisbehaviourKind(StrEnum):
-    """Kind of an answer that is no result; the last three do not fail an attempt."""
+    """Kind of an answer that is no result; the last three do not fail an attempt.
+
+    Nor does an endless one that could be ended where it began to repeat itself.
+    """
 
     EMPTY = "empty"
     REFUSAL = "refusal"

@@ -3102,6 +3102,8 @@ export interface components {
         /**
          * MisbehaviourKind
          * @description Kind of an answer that is no result; the last three do not fail an attempt.
+         *
+         *     Nor does an endless one that could be ended where it began to repeat itself.
          * @enum {string}
          */
         MisbehaviourKind: "empty" | "refusal" | "endless" | "wrong_language" | "off_topic" | "no_list" | "stalled" | "cut_off" | "unreadable";
