@@ -10,7 +10,7 @@ from typing import Self, Unpack
 
 from bus_schema.artifacts import ArtifactRef, Manifest
 from bus_schema.ids import mint
-from bus_schema.storage import GetVersions, Registration
+from bus_schema.storage import GetVersions
 from bus_schema.uploads import FoundManifest
 from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now
@@ -23,7 +23,7 @@ from mindbus.sdk.buffer_folder import BufferEntry
 from mindbus.sdk.errors import ArtifactConflict, ArtifactRejected, BytesMissing, StorageAway
 from mindbus.sdk.presigned_access import PresignedAccess
 from mindbus.sdk.receiver import ArtifactReceiver
-from mindbus.sdk.registration import BufferDrain, BufferRegistrar, NotRegistered, StoragePolicy, batches_of
+from mindbus.sdk.registration import BufferDrain, BufferRegistrar, StoragePolicy, batches_of, outcome_of
 from mindbus.sdk.storage_link import StorageClient, StorageHeartbeat, StorageLink
 from mindbus.sdk.transfers import (
     ArtifactReader,
@@ -147,11 +147,15 @@ class Artifacts:
         """
         if self._buffer.get(artifact_id) is None:
             await asyncio.to_thread(self._buffer.adopt)
+        if (entry := self._buffer.get(artifact_id)) is None:
+            return None
+        with self._working_on(artifact_id) as is_alone:
+            return await self._register(entry) if is_alone else Put(entry.manifest, "pending")
+
+    def waiting(self, artifact_id: str) -> Put | None:
+        """The artifact, if it is in the buffer of this instance, to be registered when that can be done."""
         entry = self._buffer.get(artifact_id)
-        if entry is not None:
-            with self._working_on(artifact_id) as is_alone:
-                return await self._register(entry) if is_alone else Put(entry.manifest, "pending")
-        return None
+        return None if entry is None else Put(entry.manifest, "pending")
 
     def as_put(self, manifest: Manifest | None) -> Put | None:
         """An artifact that storage has, if it is this participant's own."""
@@ -259,7 +263,7 @@ class Artifacts:
             for batch in batches_of(ready):
                 with suppress(StorageAway):
                     answers = await self._policy.retry(partial(self._registrar.register_all, batch))
-                    outcomes |= {each.artifact_id: _outcome_of(each, answers[each.artifact_id]) for each in batch}
+                    outcomes |= {each.artifact_id: outcome_of(each, answers[each.artifact_id]) for each in batch}
                 self._room.set()
         return outcomes
 
@@ -290,9 +294,3 @@ class Artifacts:
 
 def _id_of(artifact: NewArtifact) -> str:
     return artifact.get("artifact_id") or ""
-
-
-def _outcome_of(entry: BufferEntry, answer: Registration | NotRegistered) -> Put | ArtifactRejected:
-    if isinstance(answer, ArtifactRejected):
-        return answer
-    return Put(entry.manifest, answer.outcome if isinstance(answer, Registration) else "pending")

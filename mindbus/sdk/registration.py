@@ -19,7 +19,7 @@ from mindbus.sdk.buffer_folder import BufferEntry
 from mindbus.sdk.errors import ArtifactRejected, StagedCopyLost, StorageAway, StorageFailed
 from mindbus.sdk.requests import RetryPolicy
 from mindbus.sdk.storage_link import StorageLink
-from mindbus.sdk.transfers import Progress, no_progress
+from mindbus.sdk.transfers import Progress, Put, no_progress
 
 _MAX_RESTAGED = 2
 # Storage reads all the bytes of a message before it answers.
@@ -60,6 +60,13 @@ def batches_of(entries: Sequence[BufferEntry]) -> Iterator[list[BufferEntry]]:
                 batch, size_bytes = [], entry.manifest.size_bytes
             batch.append(entry)
         yield batch
+
+
+def outcome_of(entry: BufferEntry, answer: Registration | NotRegistered) -> Put | ArtifactRejected:
+    """The answer to whoever has put an entry."""
+    if isinstance(answer, ArtifactRejected):
+        return answer
+    return Put(entry.manifest, answer.outcome if isinstance(answer, Registration) else "pending")
 
 
 class BufferRegistrar:

@@ -4,12 +4,14 @@ import asyncio
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from email.message import Message as MimeMessage
 
 from bus_schema.artifacts import AIContext, Manifest
 from bus_schema.process import (
     ExecuteStep,
+    GetProcess,
     NamedInput,
     StepBegun,
     StepCompleted,
@@ -17,10 +19,20 @@ from bus_schema.process import (
     StepFailed,
     StepPendingStorage,
 )
+from bus_schema.replies import Code
+from bus_schema.runs import StepStatus
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import on_command
 from mindbus.bus.worker import Worker, WorkerContext
-from mindbus.errors import BusUnavailable, Ending, MindBusError, PermanentFailure, Rejected, TemporaryFailure
+from mindbus.errors import (
+    BusUnavailable,
+    Ending,
+    MindBusError,
+    PermanentFailure,
+    Rejected,
+    ReplyError,
+    TemporaryFailure,
+)
 from mindbus.logs import logger
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.errors import BufferFull
@@ -30,6 +42,9 @@ from mindbus.tasks import running
 
 # Whoever is done sooner need not tell that they have begun.
 _TOLD_AFTER_S = 1.0
+# Far longer than an order is on its way to a role that is free.
+_MAY_BE_OVER_AFTER = timedelta(seconds=5)
+_ASK_WITHIN_S = 5.0
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 
 
@@ -131,19 +146,23 @@ class RoleWorker(Worker, ABC):
     @on_command
     async def execute(
         self, order: ExecuteStep, context: MessageContext
-    ) -> StepCompleted | StepPendingStorage | StepFailed:
+    ) -> StepCompleted | StepPendingStorage | StepFailed | None:
         """Work until there is an artifact, or a reason why not; the orchestrator decides about another attempt."""
+        if await self._is_over(order, context):
+            logger().info("order of an attempt that is over", role=self.name, run=order.run_id, step=order.step_id)
+            return None
         left_s = (context.on_own_clock(order.deadline) - self.clock()).total_seconds()
         limit_s = min(left_s, order.timeout_s or left_s)
+        hands = StepArtifacts(self.artifacts, order)
         try:
             async with asyncio.timeout(limit_s) as limit, running(self._tell_of_work(order), "tell of work"):
-                return await self.complete(StepArtifacts(self.artifacts, order, limit), limit_s)
+                return await self.complete(replace(hands, limit=limit), limit_s)
         except TimeoutError:
-            return _failed(order, _late(order), retryable=True)
+            return hands.kept() or _failed(order, _late(order), retryable=True)
         except BufferFull as error:
             return _failed(order, str(error), retryable=True)
         except (TemporaryFailure, OSError) as error:
-            return self._later(order, context, error)
+            return self._later(hands, context, error)
         except MindBusError as error:
             if error.ending is Ending.RETRY:
                 raise
@@ -170,6 +189,19 @@ class RoleWorker(Worker, ABC):
         except BusUnavailable as error:
             logger().warning("event not told", role=self.name, event_type=event.wire.type, reason=str(error))
 
+    async def _is_over(self, order: ExecuteStep, context: MessageContext) -> bool:
+        """Whether the step goes on without this attempt; only an order that has waited, or comes again, is so old."""
+        if self.clock() - context.on_own_clock(context.envelope.time) < _MAY_BE_OVER_AFTER:
+            return False
+        try:
+            run = await self.bus.request(GetProcess(run_id=order.run_id), trace=order.run_id, timeout_s=_ASK_WITHIN_S)
+        except ReplyError as error:
+            return error.code is Code.NOT_FOUND
+        except BusUnavailable:
+            return False
+        step = next((step for step in run.steps if step.step_id == order.step_id), None)
+        return step is None or step.attempt != order.attempt or step.status is not StepStatus.RUNNING
+
     async def _read(self, hands: StepArtifacts, given: NamedInput, manifest: Manifest) -> StepInput:
         return StepInput(given.name, manifest, await hands.read(manifest, self.largest_input_bytes))
 
@@ -177,11 +209,13 @@ class RoleWorker(Worker, ABC):
         await asyncio.sleep(_TOLD_AFTER_S)
         await self.tell(order, StepBegun(run_id=order.run_id, step_id=order.step_id, attempt=order.attempt))
 
-    def _later(self, order: ExecuteStep, context: MessageContext, error: Exception) -> StepFailed:
+    def _later(
+        self, hands: StepArtifacts, context: MessageContext, error: Exception
+    ) -> StepPendingStorage | StepFailed:
         """Keep the attempt, whose work so far is paid for; the last time, leave it to the orchestrator."""
         if context.attempt < self.attempts:
             raise TemporaryFailure(str(error), getattr(error, "delay", None)) from error
-        return _failed(order, str(error), retryable=True)
+        return hands.kept() or _failed(hands.order, str(error), retryable=True)
 
 
 def _failed(order: ExecuteStep, reason: str, *, retryable: bool) -> StepFailed:

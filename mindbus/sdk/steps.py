@@ -25,6 +25,11 @@ from mindbus.sdk.transfers import Put, PutOptions, read_whole
 T = TypeVar("T")
 
 
+def artifact_id_of(run_id: str, step_id: str, attempt: int) -> str:
+    """The id of an attempt's artifact."""
+    return f"art_{derived(run_id, step_id, attempt, 'artifact').replace('-', '')}"
+
+
 @dataclass(frozen=True)
 class StepManifests:
     """Manifests of an attempt: of its artifact, if it was made before, and of its inputs by id."""
@@ -50,8 +55,7 @@ class StepArtifacts:
     @property
     def artifact_id(self) -> str:
         """Derived from run, step and attempt, so that an attempt has one artifact however often it is delivered."""
-        digits = derived(self.order.run_id, self.order.step_id, self.order.attempt, "artifact").replace("-", "")
-        return f"art_{digits}"
+        return artifact_id_of(self.order.run_id, self.order.step_id, self.order.attempt)
 
     async def find(self) -> "StepManifests":
         """The attempt's artifact, if an earlier delivery has put it; else the manifests of its inputs, at once.
@@ -104,6 +108,15 @@ class StepArtifacts:
             artifact=put.ref,
             context=put.manifest.context or AIContext(),
         )
+
+    def kept(self) -> StepPendingStorage | None:
+        """The event of an attempt that ends while its artifact is in the buffer: another would make a second one."""
+        put = self.artifacts.waiting(self.artifact_id)
+        if put is None:
+            return None
+        pending = self.ending(put)
+        assert isinstance(pending, StepPendingStorage)
+        return pending
 
     async def _find(self) -> "StepManifests":
         made = await self.artifacts.find_buffered(self.artifact_id)
