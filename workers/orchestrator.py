@@ -23,7 +23,7 @@ from agents.processes.run_events import (
     TimePassed,
 )
 from agents.processes.steps import checked_ending
-from bus_schema.artifacts import ArtifactRef, Manifest
+from bus_schema.artifacts import Manifest
 from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.identities import worker_of
 from bus_schema.process import (
@@ -40,7 +40,7 @@ from bus_schema.process import (
 )
 from bus_schema.replies import Code
 from bus_schema.runs import Run
-from bus_schema.storage import ArtifactRegistered, GetArtifact, SetTraceMembers
+from bus_schema.storage import ArtifactRegistered, SetTraceMembers
 from config.settings import FleetSettings
 from mindbus.bus.client import Client
 from mindbus.bus.context import MessageContext
@@ -58,6 +58,7 @@ from storage_service.runs import MIGRATIONS
 from storage_service.token_usage import forget_tokens
 from workers.lost_orders import LostOrders
 from workers.model_calls import TokenCount
+from workers.run_artifacts import completed_late, look_up
 from workers.run_control import (
     OrchestratorRules,
     RunControl,
@@ -96,6 +97,7 @@ class OrchestratorWorker(Worker):
         self.sends_to = sorted(roles)
         self._moves = RunMoves(database, clock, rules.tokens_per_day)
         self._bus, self._roles, self._clock, self._settle = bus, roles, clock, rules.settle
+        self._look_up = partial(look_up, bus)
         self._deadlines_from = clock() + rules.settle
         self._started, self._looks_again_at = asyncio.Queue[Run](), 0.0
         self._storage = StorageWatch(bus, rules.heartbeat_s)
@@ -138,7 +140,7 @@ class OrchestratorWorker(Worker):
     @on_event
     async def complete_step(self, event: StepCompleted, context: MessageContext) -> Sent:
         """The step has completed once storage says so; while storage is away, it waits for its artifact."""
-        found = await self._look_up(event.run_id, event.artifact)
+        found = await self._look_up(event.run_id, event.artifact.artifact_id)
         return await self._advance(event.run_id, checked_ending(event, found), context)
 
     @on_event
@@ -181,8 +183,10 @@ class OrchestratorWorker(Worker):
         due = await self.database.read(lambda connection: runs.due_runs(connection, now, _BATCH))
         if not due:
             return ()
+        late = [await self._moves.move(*end) for end in await completed_late(self.database, self._look_up, due, now)]
         claimed = await self.database.run(lambda connection: runs.claim_runs(connection, due))
-        return await self._moves.move_all((run_id, TimePassed()) for run_id in claimed)
+        passed = await self._moves.move_all((run_id, TimePassed()) for run_id in claimed)
+        return *(message for each in late if each for message in messages_of(each)), *passed
 
     @background()
     async def watch_storage(self) -> Sent:
@@ -199,7 +203,7 @@ class OrchestratorWorker(Worker):
     async def find_artifacts(self) -> Sent:
         """The event may have come before the step was known to wait for it, or not at all."""
         awaited = await self.database.read(lambda connection: runs.awaited_artifacts(connection, _BATCH))
-        answers = await asyncio.gather(*(self._look_up(run_id, artifact) for run_id, artifact in awaited))
+        answers = await asyncio.gather(*(self._look_up(run_id, each.artifact_id) for run_id, each in awaited))
         found = zip(awaited, answers, strict=True)
         return await self._moves.move_all(
             (run_id, ArtifactFound(answer.ref)) for (run_id, _), answer in found if isinstance(answer, Manifest)
@@ -276,15 +280,6 @@ class OrchestratorWorker(Worker):
             logger().warning("run waits to start", run_id=run.run_id, reason=str(error))
             return None
         return MembersConfirmed()
-
-    async def _look_up(self, run_id: str, artifact: ArtifactRef) -> Manifest | Code:
-        """The manifest of an artifact, or why there is none just now."""
-        query = GetArtifact(artifact_id=artifact.artifact_id)
-        try:
-            return await self._bus.request(query, trace=run_id, timeout_s=_ASK_WITHIN_S)
-        except (BusUnavailable, ReplyError) as error:
-            logger().debug("no artifact", run_id=run_id, artifact=artifact.artifact_id, reason=str(error))
-            return error.code
 
 
 def open_orchestrator(context: WorkerContext) -> OrchestratorWorker:

@@ -2,7 +2,7 @@
 
 import asyncio
 import operator
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,7 +29,6 @@ from agents.processes.run_events import (
     RunEvent,
     Transition,
 )
-from bus_schema.artifacts import ArtifactRef, Manifest
 from bus_schema.cards import Cards, ListCards
 from bus_schema.identities import user_of
 from bus_schema.process import CancelProcess, ListProcesses, Started, StartProcess
@@ -55,6 +54,7 @@ from mindbus.logs import logger
 from mindbus.sql.database import Database
 from storage_service import runs
 from storage_service.token_usage import tokens_used
+from workers.run_artifacts import LookUp
 
 Sent = Sequence[Send | Publish]
 _SOON = timedelta(seconds=1)
@@ -80,7 +80,7 @@ class RunMoves:
     clock: Callable[[], datetime]
     tokens_per_day: int = 0
 
-    async def move_all(self, events: Iterator[tuple[str, RunEvent | None]]) -> Sent:
+    async def move_all(self, events: Iterable[tuple[str, RunEvent | None]]) -> Sent:
         moves = [await self.move(run_id, event) for run_id, event in events if event is not None]
         return [message for transition in moves if transition is not None for message in messages_of(transition)]
 
@@ -140,7 +140,7 @@ class RunControl:
 
     database: Database
     moves: RunMoves
-    look_up: Callable[[str, ArtifactRef], Awaitable[Manifest | Code]]
+    look_up: LookUp
     add: Callable[[StartProcess, MessageContext], Awaitable[Started]]
     roles: Roles
 
@@ -209,7 +209,7 @@ class RunControl:
     @on_command
     async def replace_output(self, command: ReplaceOutput, context: MessageContext) -> Answered:
         await self._require_controlled(command.run_id, context)
-        found = await self.look_up(command.run_id, command.artifact)
+        found = await self.look_up(command.run_id, command.artifact.artifact_id)
         if isinstance(found, Code) and found is not Code.NOT_FOUND:
             raise TemporaryFailure(f"storage does not say whether it has {command.artifact.artifact_id}")
         if isinstance(found, Code) or found.ref != command.artifact or found.trace_id != command.run_id:

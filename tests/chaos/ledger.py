@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import aio_pika
 import sqlalchemy
@@ -47,6 +48,7 @@ EVENTS = {
     "mb.evt.dialogue.message_sent.v1": ("sent", "in_reply_to"),
     "mb.evt.kem.stored.v1": ("stored", "kem_id"),
 }
+_STEP_STARTED = "mb.evt.process.step_started.v1"
 
 
 class Ledger:
@@ -56,6 +58,8 @@ class Ledger:
         self._amqp_url, self._entries = amqp_url, entries
         self._counts: dict[str, Counter[str]] = {}
         self._heard: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        # Attempts of the only step of a run.
+        self._attempts: dict[str, set[int]] = defaultdict(set)
         self._listening: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -82,7 +86,11 @@ class Ledger:
         """How often the effect has happened, as of the last look; an event that was sent again is the same event."""
         if effect in self._counts:
             return self._counts[effect][key]
-        return len(self._heard[effect][key])
+        heard = len(self._heard[effect][key])
+        if effect == "registered":
+            # An attempt that was given up, and all the same came to its end, has an artifact of its own.
+            return heard - min(max(heard - 1, 0), max(len(self._attempts[key]) - 1, 0))
+        return heard
 
     async def _listen(self) -> None:
         while True:
@@ -103,9 +111,13 @@ class Ledger:
             await asyncio.sleep(_AGAIN_S)
 
     def _hear(self, message: AbstractIncomingMessage) -> None:
-        if (known := EVENTS.get(message.type or "")) is None:
+        known = EVENTS.get(message.type or "")
+        if known is None and message.type != _STEP_STARTED:
+            return
+        envelope = Envelope.model_validate_json(message.body)
+        data: Mapping[str, Any] = envelope.data or {}
+        if known is None:
+            self._attempts[str(data["run_id"])].add(int(data["attempt"]))
             return
         effect, field = known
-        envelope = Envelope.model_validate_json(message.body)
-        data: Mapping[str, object] = envelope.data or {}
         self._heard[effect][str(data.get(field))].add(envelope.id)

@@ -12,23 +12,29 @@ import pytest
 
 from benchmarks.echo_role import EchoWorker
 from benchmarks.runs import put_brief
+from bus_schema.envelope import Envelope
+from bus_schema.ids import mint
 from bus_schema.messages import Event
 from bus_schema.process import (
     CancelProcess,
     ExecuteStep,
     GetProcess,
     ListProcesses,
+    NamedInput,
     ProcessCancelled,
     ProcessCompleted,
     ProcessFailed,
     ProcessStarted,
+    StepCompleted,
     StepFailed,
 )
 from bus_schema.replies import Code
 from bus_schema.runs import Run, RunStatus, StepStatus
 from config.settings import FleetSettings
-from mindbus import Client, ReplyError, WorkerContext
+from mindbus import Client, MessageContext, ReplyError, WorkerContext
+from mindbus.bus.worker import utc_now
 from mindbus.sdk.artifacts import open_artifacts
+from mindbus.sdk.steps import artifact_id_of
 from mindbus.testing.wait import PATIENCE, until
 from tests.fleets import fleet_of, settings_for
 from tests.installed import FLEET
@@ -44,8 +50,10 @@ from tests.process_kit import (
     buffered,
     completed,
     failed,
+    manifest_of,
     registered,
 )
+from tests.raw_amqp import an_envelope
 
 
 @pytest.fixture(params=["memory", pytest.param("rabbit", marks=pytest.mark.rabbit)])
@@ -346,6 +354,62 @@ async def test_no_limit_runs_while_storage_is_away(settings: FleetSettings, tmp_
     assert waiting.steps[0].due_at is not None
     assert waiting.steps[0].due_at - waiting.started_at > timedelta(seconds=4)
     assert (run.status, run.steps[0].attempt) == (RunStatus.COMPLETED, 1)
+
+
+async def test_an_artifact_of_an_attempt_that_was_given_up_is_taken_instead_of_another_attempt(tmp_path: Path) -> None:
+    settings = settings_for(f"memory://{secrets.token_hex(4)}", tmp_path)
+    start = a_start(a_step("a"), a_step("b", "a"))
+
+    async def leave_it(order: ExecuteStep) -> Event:
+        if order.step_id == "b":
+            return completed(order)
+        left = {"artifact_id": artifact_id_of(order.run_id, "a", 1)}
+        made = artifact_of(order.run_id, "a", 1).model_copy(update=left)
+        fleet[ScriptedStorage].artifacts[made.artifact_id] = manifest_of(made, order.run_id)
+        return failed(order)
+
+    makers = ScriptedStorage, an_orchestrator(tmp_path), a_role("critic", leave_it)
+    async with fleet_of(*makers, settings=settings) as fleet:
+        await fleet.bus.request(start)
+        run = await run_that(fleet.bus, start.run_id, is_over)
+        orders = fleet[ScriptedRole].orders
+
+    assert run.status is RunStatus.COMPLETED
+    assert [(order.step_id, order.attempt) for order in orders] == [("a", 1), ("b", 1)]
+    assert orders[1].inputs[0].artifact.artifact_id == artifact_id_of(start.run_id, "a", 1)
+
+
+async def test_an_old_order_of_an_attempt_that_is_over_is_not_worked_on(tmp_path: Path) -> None:
+    settings = settings_for(f"memory://{secrets.token_hex(4)}", tmp_path)
+    step = a_step("a").model_copy(update={"produces": "critique"})
+    async with fleet_of(FLEET["storage"], an_orchestrator(tmp_path), EchoWorker, settings=settings) as fleet:
+        async with open_artifacts(fleet.bus, settings) as artifacts:
+            brief = await put_brief(artifacts)
+        start = a_start(step).model_copy(update={"inputs": (brief,)})
+        await fleet.bus.request(start, trace=start.run_id)
+        run = await run_that(fleet.bus, start.run_id, is_over)
+        order = ExecuteStep(
+            run_id=run.run_id,
+            step_id="a",
+            attempt=1,
+            produces="critique",
+            instructions="Do it.",
+            inputs=(NamedInput(name="brief", artifact=brief),),
+            deadline=utc_now() + timedelta(minutes=5),
+        )
+        role = fleet[EchoWorker]
+
+        async def carried_out(order: ExecuteStep, age: timedelta) -> Event | None:
+            sent = Envelope.model_validate(an_envelope(time=utc_now() - age))
+            with MessageContext(sent, EchoWorker.name) as context:
+                return await role.execute(order, context)
+
+        # Nobody asks about a fresh one: another delivery of it tells again what it has made.
+        assert isinstance(await carried_out(order, timedelta(seconds=1)), StepCompleted)
+        assert await carried_out(order, timedelta(minutes=1)) is None
+        assert await carried_out(order.model_copy(update={"attempt": 2}), timedelta(minutes=1)) is None
+        gone = order.model_copy(update={"run_id": mint("run")})
+        assert await carried_out(gone, timedelta(minutes=1)) is None
 
 
 class SlowEchoWorker(EchoWorker):
