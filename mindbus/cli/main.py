@@ -94,6 +94,7 @@ COMMANDS = {
     "glm": Place(_OPERATION, "Look after the global memory: do rows and vectors agree?"),
     "schema": Place(_OPERATION, "Contracts for other languages.", "mindbus.cli.schema"),
     "topology": Place(_OPERATION, "Keep the broker's queues and exchanges as the code says."),
+    "upgrade": Place(_OPERATION, "Replace a fleet by a newer one, worker by worker."),
     "credentials": Place(_OPERATION, "Make the passwords of a stack of containers, for each its own alone."),
     "backup": Place(_OPERATION, "Back up all data of this folder, while the fleet runs."),
     "backups": Place(_OPERATION, "List the backups in a place."),

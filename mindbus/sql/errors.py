@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
-from mindbus.errors import Damaged, TemporaryFailure
+from bus_schema.codes import Code
+from mindbus.errors import Damaged, MindBusError, TemporaryFailure
 
 
 class DatabaseAway(TemporaryFailure):
@@ -20,6 +21,14 @@ class DatabaseDamaged(Damaged):
     def __init__(self, name: str, detail: object) -> None:
         advice = "stop the fleet, put a backup in its place (docs/how-to/storage-maintenance.md), start it again"
         super().__init__(f"the database {name} is damaged ({detail}): {advice}")
+
+
+class DatabaseNewer(MindBusError, code=Code.UNAVAILABLE):
+    """A file of newer code's; several processes on a server, which are upgraded one by one, are no such trouble."""
+
+    def __init__(self, name: str, there: str, known: str) -> None:
+        advice = "install the newer MindBus again, or restore a backup that this one has made"
+        super().__init__(f"the database {name} has revision {there}, this MindBus knows {known}: {advice}")
 
 
 def is_damage(error: BaseException | None) -> bool:

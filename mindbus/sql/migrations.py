@@ -1,12 +1,19 @@
-"""Alembic, run by the service itself when it starts; imported only where there is something to migrate."""
+"""Alembic, run by the service itself when it starts; imported only where there is something to migrate.
+
+While a fleet is upgraded worker by worker, older code meets a newer database. So a revision adds; one that older code
+cannot live with, since it drops, renames or narrows, has a line `PHASE = "contract"` and comes a release later.
+"""
 
 import asyncio
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from mindbus.logs import logger
 from mindbus.sql.database import QUICKLY_CHECKED_BYTES, Database
+from mindbus.sql.errors import DatabaseNewer
 from mindbus.sql.tables import NOT_PUBLISHED, named_metadata
 
 if TYPE_CHECKING:
@@ -14,12 +21,44 @@ if TYPE_CHECKING:
     from alembic.operations import Operations
 
 _ENVIRONMENT = Path(__file__).parent / "environment"
+_CONTRACTS = '\nPHASE = "contract"\n'
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One step of a database, whose file is `NUMBER_name.py`; with one that contracts no older code works."""
+
+    number: str
+    name: str
+    contracts: bool
+
+    @classmethod
+    def of(cls, file: Path) -> "Revision":
+        number, _, name = file.stem.partition("_")
+        return cls(number, name.replace("_", " "), _CONTRACTS in file.read_text(encoding="utf-8"))
+
+
+def revisions(migrations: Path) -> list[Revision]:
+    """Steps in the folder `migrations`, in order."""
+    return [Revision.of(file) for file in sorted((migrations / "versions").glob("[0-9]*.py"))]
+
+
+def revision_of(connection: sa.Connection) -> str | None:
+    """The number of the last revision that a database has; None: it has no tables yet."""
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(sa.text("SELECT max(version_num) FROM alembic_version")).scalar()
 
 
 async def upgrade(database: Database, migrations: Path) -> None:
-    """Bring a database to the newest revision in the folder `migrations`. Raises DatabaseDamaged."""
+    """Bring a database to the newest revision in the folder `migrations`.
+
+    On a server one of newer code is left as it is. Raises DatabaseDamaged, DatabaseNewer.
+    """
     await asyncio.to_thread(database.require_sound, QUICKLY_CHECKED_BYTES)
-    await asyncio.to_thread(database.run_on_admin_connection, lambda connection: _upgrade(connection, migrations))
+    await asyncio.to_thread(
+        database.run_on_admin_connection, lambda connection: _upgrade(connection, migrations, database.name)
+    )
 
 
 def run() -> None:
@@ -90,17 +129,14 @@ def _complete_inbox(operations: "Operations") -> None:
     )
 
 
-def _is_newest(connection: sa.Connection, migrations: Path) -> bool:
-    """Whether the database has the last revision of the folder, whose files have its number first: `0002_name.py`."""
-    if not sa.inspect(connection).has_table("alembic_version"):
-        return False
-    newest = max(file.name for file in (migrations / "versions").glob("*.py")).partition("_")[0]
-    versions = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalars().all()
-    return newest.isdecimal() and versions == [newest] and _is_inbox_complete(connection)
-
-
-def _upgrade(connection: sa.Connection, migrations: Path) -> None:
-    if _is_newest(connection, migrations):
+def _upgrade(connection: sa.Connection, migrations: Path, name: str) -> None:
+    there, newest = revision_of(connection), revisions(migrations)[-1].number
+    if there is not None and there > newest:
+        if connection.dialect.name == "sqlite":
+            raise DatabaseNewer(name, there, newest)
+        logger().warning("database is of newer code: this process works as it is", there=there, known=newest)
+        return
+    if there == newest and _is_inbox_complete(connection):
         return
     from alembic import command
 

@@ -66,7 +66,7 @@ def apply(
         await topology_admin.apply_policies(management, wanted)
         return len({queue.name for queue in wanted.queues})
 
-    count = run(_on_broker(declare))
+    count = run(on_broker(declare))
     show_result({"queues": count}, f"{count} queues are declared", as_json=as_json)
 
 
@@ -78,7 +78,7 @@ def diff(as_json: Json = False) -> None:
 
     mindbus topology diff
     """
-    found = run(_on_broker(lambda _url, management, wanted: topology_admin.compare(management, wanted)))
+    found = run(on_broker(lambda _url, management, wanted: topology_admin.compare(management, wanted)))
     show_result([dataclasses.asdict(each) for each in found], lambda _all: _show_differences(found), as_json=as_json)
     if found:
         raise typer.Exit(1)
@@ -92,7 +92,7 @@ def prune(as_json: Json = False) -> None:
 
     mindbus topology prune
     """
-    _show_names("pruned", run(_on_broker(topology_admin.prune)), as_json=as_json)
+    _show_names("pruned", run(on_broker(topology_admin.prune)), as_json=as_json)
 
 
 @app.command()
@@ -112,7 +112,7 @@ def migrate(as_json: Json = False) -> None:
         redeem = claims.redeem if claims.files is not None else None
         return await topology_admin.migrate(amqp_url, management, wanted, redeem)
 
-    _show_names("migrated", run(_on_broker(move)), as_json=as_json)
+    _show_names("migrated", run(on_broker(move)), as_json=as_json)
 
 
 @app.command()
@@ -187,7 +187,7 @@ def _built(name: str, make: Factory, settings: FleetSettings) -> Worker:
     return build(make, name, apart, open_transport(apart, name)).worker
 
 
-async def _on_broker(work: Work[T]) -> T:
+async def on_broker(work: Work[T]) -> T:
     settings = read_settings(FleetSettings)
     amqp_url = find_broker(settings)
     await require_reachable(amqp_url)
