@@ -6,7 +6,7 @@ BRIEF ?=
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-to-run setup-tests demo test check check-code check-tests up down compose-smoke proof chaos floors bench profile docs docs-serve dist audit screenshots readme-pictures
+.PHONY: help setup setup-to-run setup-tests demo test check check-code check-tests up down compose-smoke cluster-smoke proof chaos floors bench profile docs docs-serve dist audit screenshots readme-pictures
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ dist: setup ## Build both wheels into dist/, without a network
 
 compose-smoke: setup ## Bring the containers up, run an article through them, take them down
 	$(BIN)/python -m tests.compose_smoke
+
+cluster-smoke: setup ## Bring up two or three of everything, kill one of each kind of server under articles
+	$(BIN)/python -m tests.cluster_smoke
 
 proof: setup-tests ## The long form of the proofs
 	$(BIN)/pytest -m proof

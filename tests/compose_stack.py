@@ -1,4 +1,4 @@
-"""The stack of compose/compose.yaml under a name of its own, beside whatever else runs here."""
+"""A stack of compose/ under a name of its own, beside whatever else runs here."""
 
 import asyncio
 import json
@@ -11,6 +11,7 @@ from typing import Any, Self
 
 ROOT = Path(__file__).parents[1]
 COMPOSE_FILE = ROOT / "compose" / "compose.yaml"
+CLUSTER_FILE = ROOT / "compose" / "cluster.yaml"
 _LOG_LINES = 40
 _LONG_S = 900.0
 
@@ -55,13 +56,15 @@ STAND_INS = {
     "MINDBUS_POSTGRES_IMAGE": "postgres:17",
     "MINDBUS_REDIS_IMAGE": "redis:8",
     "MINDBUS_SEAWEEDFS_IMAGE": "chrislusf/seaweedfs:latest",
+    "MINDBUS_HAPROXY_IMAGE": "haproxy:debian",
 }
 
 
 class Stack:
     """`async with` it: whatever happens inside, nothing of it stays."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: Path = COMPOSE_FILE) -> None:
+        self._file = file
         self.project = f"mindbus-smoke-{secrets.token_hex(3)}"
         self.image = f"mindbus:{self.project}"
         # A user's own settings must not reach it; port 0 lets the engine take a free one.
@@ -72,7 +75,7 @@ class Stack:
 
     async def compose(self, *arguments: str, stdin: bytes = b"") -> str:
         """`docker compose …` on this stack."""
-        command = ("docker", "compose", "--ansi", "never", "-p", self.project, "-f", str(COMPOSE_FILE), *arguments)
+        command = ("docker", "compose", "--ansi", "never", "-p", self.project, "-f", str(self._file), *arguments)
         return await call(*command, stdin=stdin, env=self._environment)
 
     async def cli(self, *arguments: str, stdin: bytes = b"") -> Any:

@@ -24,6 +24,7 @@ _BUCKET = "mindbus"
 # Of Redis, each has its own keys.
 _REDIS_KEYS = {"swm": "~swm_*", "history": "~chat_history:* ~subagent:* ~history_gone:*"}
 _REDIS_COMMANDS = "&* +@all -@admin -@dangerous +config|get +info"
+_REDIS_REPLICA = "~mindbus:promoted -@all +psync +replconf +ping +role +replicaof +get +incr"
 _MAY_ENTER, _MAY_READ = 0o755, 0o444
 
 Owner = Annotated[int, typer.Option("--owner", help="Number of the user of the workers' containers.")]
@@ -105,9 +106,12 @@ class _Stack:
     def server_files(self, settings: FleetSettings) -> Iterator[tuple[str, str]]:
         """Files that the servers read, by path."""
         yield "rabbitmq/definitions.json", json.dumps(self._rabbitmq_users(settings))
+        yield "rabbitmq/cookie", self._password("rabbitmq", "nodes")
         yield "postgres/password", self._password("postgres", ADMIN)
         yield "postgres/roles.sql", "".join(map(self._postgres_role, self._workers))
-        yield "redis/users.acl", "user default off\n" + "".join(map(self._redis_user, _REDIS_KEYS))
+        yield "postgres/replica", self._password("postgres", "replica")
+        yield "redis/users.acl", "".join(self._redis_users())
+        yield "redis/replica", self._password("redis", "replica")
         yield "prometheus/metrics_token", self._password("gateway", "metrics")
         yield "grafana/password", self._password("grafana", ADMIN)
         key = {"accessKey": "storage", "secretKey": self._password("seaweedfs", "storage")}
@@ -142,8 +146,13 @@ CREATE SCHEMA IF NOT EXISTS "{name}" AUTHORIZATION "{name}";
 CREATE SCHEMA IF NOT EXISTS "checkpoints_{name}" AUTHORIZATION "{name}";
 """
 
-    def _redis_user(self, name: str) -> str:
-        return f"user {name} on >{self._password('redis', name)} {_REDIS_KEYS[name]} {_REDIS_COMMANDS}\n"
+    def _redis_users(self) -> Iterator[str]:
+        """The workers, the other server of two, and a proxy that has to know which of them leads."""
+        yield "user default off\n"
+        for name, keys in _REDIS_KEYS.items():
+            yield f"user {name} on >{self._password('redis', name)} {keys} {_REDIS_COMMANDS}\n"
+        yield f"user replica on >{self._password('redis', 'replica')} {_REDIS_REPLICA}\n"
+        yield "user proxy on nopass -@all +role\n"
 
     def _password(self, server: str, user: str) -> str:
         """The password of a user of a server, made where there is none."""
