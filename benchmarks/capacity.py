@@ -22,7 +22,7 @@ from statistics import median
 
 from pydantic import BaseModel
 
-from benchmarks.capacity_model import BROKER, Cost, Load, Machine, Outcome, servers_for
+from benchmarks.capacity_model import BROKER, Cost, CostCurve, Load, Machine, Outcome, servers_for
 from benchmarks.dialogue import TEXTS, world
 from benchmarks.echo_role import ROLE
 from benchmarks.runs import ECHO, Runs, put_brief
@@ -43,11 +43,12 @@ _LOOK_S, _SETTLES_WITHIN_S, _COUNTED_WITHIN_S = 3.0, 240.0, 3.0
 _SIMULATED_S = 300.0
 _SEED = 20261127
 _ANSWER_WITHIN_S = 120.0
-AMONG_MANY = 20
-# Measured after the prediction of them is in the history: another mix, another concurrency.
+AMONG_FEW, AMONG_MANY = 4, 20
+# Measured after the prediction of them is in the history: other mixes, another concurrency.
 CHECKS: Mapping[str, tuple[Load, ...]] = {
-    "6 users talk, 10 runs at once": (Load("answer", users=6), Load("run", users=10)),
-    "40 users talk": (Load("answer", users=40),),
+    "10 users talk, 5 runs at once": (Load("answer", users=10), Load("run", users=5)),
+    "3 users talk, 12 runs at once": (Load("answer", users=3), Load("run", users=12)),
+    "30 users talk": (Load("answer", users=30),),
 }
 # What a user does a day, and how much of that falls into the busiest hour.
 _ANSWERS_A_DAY, _RUNS_A_DAY, _BUSIEST_HOUR = 20, 0.5, 0.15
@@ -56,11 +57,11 @@ _USERS = (1_000, 10_000, 100_000, 1_000_000)
 
 
 class Calibration(BaseModel):
-    """Costs of an operation among many of its kind, and the machine."""
+    """Costs of an operation among few and among many of its kind, and the machine."""
 
     cores: int
     loop_s: float
-    costs: dict[str, Cost]
+    costs: dict[str, CostCurve]
 
     def predicted(self, *loads: Load) -> dict[str, Outcome]:
         return Machine(self.costs, self.cores, _SEED).run(loads, _SIMULATED_S)
@@ -102,10 +103,10 @@ class Fleet:
         await self.runs.check()
         return {kind: _outcome(found, ends - seconds, ends) for kind, found in took.items()}
 
-    async def cost(self, kind: str) -> Cost:
-        """Of an operation among many, by process: until it is answered, and what follows until all are idle."""
+    async def cost(self, kind: str, among: int) -> Cost:
+        """Of an operation among so many, by process: until it is answered, and what follows until all are idle."""
         before, sent, began = self.cpu_s(), await self._published(), time.perf_counter()
-        found = (await self.load(Load(kind, users=AMONG_MANY), seconds=_SECONDS, tag="cost"))[kind]
+        found = (await self.load(Load(kind, users=among), seconds=_SECONDS, tag=f"cost-{among}"))[kind]
         done = found.per_s * (time.perf_counter() - began)
         answered, messages = self.cpu_s(), await self._published() - sent
         idle_s = await self.settle()
@@ -171,7 +172,10 @@ async def fleet() -> AsyncIterator[Fleet]:
 
 async def calibrate() -> Calibration:
     async with fleet() as measured:
-        costs = {kind: await measured.cost(kind) for kind in ("answer", "run")}
+        costs = {
+            kind: CostCurve(among={among: await measured.cost(kind, among) for among in (AMONG_FEW, AMONG_MANY)})
+            for kind in ("answer", "run")
+        }
     return Calibration(cores=os.cpu_count() or 1, loop_s=_loop_s(), costs=costs)
 
 
@@ -205,14 +209,14 @@ def predict(calibration: Calibration) -> None:
             "answer": users * _ANSWERS_A_DAY * _BUSIEST_HOUR / 3600,
             "run": users * _RUNS_A_DAY * _BUSIEST_HOUR / 3600,
         }
-        costs = {kind: _without_client(cost) for kind, cost in calibration.costs.items()}
+        costs = {kind: _without_client(curve.at(AMONG_MANY)) for kind, curve in calibration.costs.items()}
         needed = servers_for(per_s, costs, _BUSY_SHARE)
         most = sorted(needed.items(), key=lambda item: -item[1])[:6]
         busiest = ", ".join(f"{name} {cores:.2f}" for name, cores in most)
         rates = f"{per_s['answer']:.1f} answers/s, {per_s['run']:.2f} runs/s"
         print(f"{users:,} users: {rates}, {sum(needed.values()):.1f} cores; busiest: {busiest}")
-    for kind, cost in calibration.costs.items():
-        millions = 1e6 * _without_client(cost).total_cpu_s / 3600
+    for kind, curve in calibration.costs.items():
+        millions = 1e6 * _without_client(curve.at(AMONG_MANY)).total_cpu_s / 3600
         print(f"a million of {kind}: {millions:.0f} hours of a core")
 
 

@@ -42,6 +42,34 @@ class Cost(BaseModel):
         return [(name, spent * scale / rounds) for _ in range(rounds) for name, spent in large.items()]
 
 
+class CostCurve(BaseModel):
+    """Costs of one kind of operation by how many of it are under way at once.
+
+    Whatever is written together is paid once for all of them, so that each costs a + b / n; a and b are of the fewest
+    and the most that were measured.
+    """
+
+    among: dict[int, Cost]
+
+    def at(self, under_way: int) -> Cost:
+        few, many = min(self.among), max(self.among)
+        if few == many:
+            return self.among[few]
+        share = (1 / under_way - 1 / many) / (1 / few - 1 / many)
+
+        def between(fewest: dict[str, float], most: dict[str, float]) -> dict[str, float]:
+            # A process that had too little to do to be counted among few costs what it costs among many.
+            both = ((name, fewest.get(name, at_most), at_most) for name, at_most in most.items())
+            return {name: max(at_most + share * (at_fewest - at_most), 0.0) for name, at_fewest, at_most in both}
+
+        one, other = self.among[few], self.among[many]
+        return Cost(
+            cpu_s=between(one.cpu_s, other.cpu_s),
+            later_cpu_s=other.later_cpu_s,
+            messages=other.messages + share * (one.messages - other.messages),
+        )
+
+
 @dataclass(frozen=True)
 class Load:
     """Users who each begin an operation, wait for its end, pause for `think_s`; or so many operations a second."""
@@ -71,10 +99,11 @@ class _Server:
 class Machine:
     """Simulated time, a number of cores, and a server for each process."""
 
-    def __init__(self, costs: Mapping[str, Cost], cores: int, seed: int) -> None:
+    def __init__(self, costs: Mapping[str, CostCurve], cores: int, seed: int) -> None:
         self._free, self._chance = cores, random.Random(seed)
-        self._pieces = {kind: cost.pieces() for kind, cost in costs.items()}
-        names = {name for cost in costs.values() for name in cost.cpu_s}
+        self._costs, self._under_way = costs, dict.fromkeys(costs, 0)
+        self._pieces: dict[tuple[str, int], list[tuple[str, float]]] = {}
+        names = {name for curve in costs.values() for cost in curve.among.values() for name in cost.cpu_s}
         self._servers = {name: _Server(free=cores if name == BROKER else 1) for name in names}
         self._ready: deque[tuple[str, float, Callable[[], None]]] = deque()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -102,10 +131,12 @@ class Machine:
         self._at(self._chance.expovariate(load.per_s), lambda: self._arrival(load))
 
     def _begin(self, kind: str, then: Callable[[], None]) -> None:
-        began, pieces = self._now, self._pieces[kind]
+        self._under_way[kind] += 1
+        began, pieces = self._now, self._pieces_of(kind, self._under_way[kind])
 
         def go_on(number: int) -> None:
             if number == len(pieces):
+                self._under_way[kind] -= 1
                 self._took[kind].append((self._now, self._now - began))
                 then()
                 return
@@ -113,6 +144,12 @@ class Machine:
             self._serve(name, self._chance.expovariate(1 / mean), lambda: go_on(number + 1))
 
         go_on(0)
+
+    def _pieces_of(self, kind: str, under_way: int) -> list[tuple[str, float]]:
+        key = kind, under_way
+        if key not in self._pieces:
+            self._pieces[key] = self._costs[kind].at(under_way).pieces()
+        return self._pieces[key]
 
     def _serve(self, name: str, seconds: float, then: Callable[[], None]) -> None:
         server = self._servers[name]

@@ -2,17 +2,22 @@
 
 import pytest
 
-from benchmarks.capacity_model import Cost, Load, Machine, servers_for
+from benchmarks.capacity_model import Cost, CostCurve, Load, Machine, servers_for
 
 SECONDS = 400.0
 
 
-def costs(**cpu_s: float) -> dict[str, Cost]:
-    return {"answer": Cost(cpu_s=cpu_s)}
+def costs(**cpu_s: float) -> dict[str, CostCurve]:
+    return {"answer": always(Cost(cpu_s=cpu_s))}
+
+
+def always(cost: Cost) -> CostCurve:
+    """The same, however many are under way."""
+    return CostCurve(among={1: cost})
 
 
 def test_one_user_takes_what_an_operation_costs() -> None:
-    cost = {"answer": Cost(cpu_s={"one": 0.06, "two": 0.04})}
+    cost = costs(one=0.06, two=0.04)
     found = Machine(cost, cores=2, seed=1).run([Load("answer", users=1)], SECONDS)["answer"]
     assert found.per_s == pytest.approx(10, rel=0.05)
 
@@ -36,26 +41,26 @@ def test_a_pause_of_the_users_leaves_room() -> None:
 
 def test_a_queue_with_arrivals_by_chance_is_as_long_as_erlang_says() -> None:
     """One server, half busy, times of chance (M/M/1): the mean is twice the service time, the median ln 2 of it."""
-    cost = {"answer": Cost(cpu_s={"one": 0.04})}
+    cost = costs(one=0.04)
     found = Machine(cost, cores=1, seed=1).run([Load("answer", per_s=12.5)], 4 * SECONDS)["answer"]
     assert found.per_s == pytest.approx(12.5, rel=0.05)
     assert 0.04 < found.p50_s < 0.12
 
 
 def test_two_kinds_share_the_cores() -> None:
-    cost = {"answer": Cost(cpu_s={"one": 0.02}), "run": Cost(cpu_s={"two": 0.1})}
+    cost = costs(one=0.02) | {"run": always(Cost(cpu_s={"two": 0.1}))}
     found = Machine(cost, cores=1, seed=1).run([Load("answer", users=10), Load("run", users=10)], SECONDS)
     spent = found["answer"].per_s * 0.02 + found["run"].per_s * 0.1
     assert spent == pytest.approx(1, rel=0.05)
 
 
 def test_servers_for_a_load() -> None:
-    needed = servers_for({"answer": 30.0}, costs(one=0.04, two=0.01), busy_share=0.6)
+    needed = servers_for({"answer": 30.0}, {"answer": Cost(cpu_s={"one": 0.04, "two": 0.01})}, busy_share=0.6)
     assert needed == {"one": pytest.approx(2.0), "two": pytest.approx(0.5)}
 
 
 def test_many_short_pieces_wait_longer_than_one_long_piece() -> None:
-    cost = {"answer": Cost(cpu_s={"one": 0.02}), "run": Cost(cpu_s={"two": 0.02}, messages=8)}
+    cost = costs(one=0.02) | {"run": always(Cost(cpu_s={"two": 0.02}, messages=8))}
     found = Machine(cost, cores=1, seed=1).run([Load("answer", users=5), Load("run", users=5)], SECONDS)
     assert found["run"].p50_s > 2 * found["answer"].p50_s
 
@@ -68,3 +73,18 @@ def test_a_broker_uses_all_cores() -> None:
 def test_what_is_done_later_needs_cores_as_well() -> None:
     cost = {"answer": Cost(cpu_s={"one": 0.03}, later_cpu_s={"two": 0.03})}
     assert servers_for({"answer": 10.0}, cost, busy_share=0.5) == {"one": pytest.approx(0.6), "two": pytest.approx(0.6)}
+
+
+def test_what_is_written_together_is_paid_once() -> None:
+    """A tenth of a second for all that are under way, a hundredth for each."""
+    curve = CostCurve(among={n: Cost(cpu_s={"one": 0.01 + 0.1 / n}, messages=2 + 8 / n) for n in (4, 20)})
+    for under_way in (1, 4, 10, 20, 100):
+        found = curve.at(under_way)
+        assert found.cpu_s == {"one": pytest.approx(0.01 + 0.1 / under_way)}
+        assert found.messages == pytest.approx(2 + 8 / under_way)
+    few, many = (
+        Machine({"answer": curve}, cores=1, seed=1).run([Load("answer", users=users)], SECONDS)["answer"]
+        for users in (2, 40)
+    )
+    assert many.per_s == pytest.approx(1 / 0.0125, rel=0.05)
+    assert few.per_s == pytest.approx(1 / 0.06, rel=0.1)
