@@ -7,7 +7,7 @@ from pydantic import AwareDatetime, Field, model_validator
 from bus_schema.artifacts import ArtifactRef, ContentType
 from bus_schema.embeddings import Embedding, ModelName
 from bus_schema.identities import KemId
-from bus_schema.kem import Content, Kem, KemDraft, KemNotice, KemSource, KemVisibility, Metadata, People
+from bus_schema.kem import Content, Kem, KemDraft, KemNotice, KemSource, KemVisibility, Metadata, Owner, People
 from bus_schema.kem_query import KemQuery
 from bus_schema.messages import Command, Event, Nothing, Page, Query, StrictValue, Value
 from bus_schema.replies import Code
@@ -72,12 +72,24 @@ class Explanation(Value):
     raised_by: KemId | None = None
 
 
+class KemTwin(Value):
+    """Another unit that says the same in the same words, and where it comes from."""
+
+    kem_id: KemId
+    owner: Owner
+    source: KemSource | None = None
+
+
 class FoundKem(Value):
-    """A unit that the requester may read; `score` where the query ranks by similarity."""
+    """A unit that the requester may read; `score` where the query ranks by similarity.
+
+    A ranked result stands for its `twins` as well, which are no results of their own.
+    """
 
     kem: Kem
     score: float | None = None
     explain: Explanation | None = None
+    twins: tuple[KemTwin, ...] = ()
 
 
 class KemPage(Page[FoundKem]):

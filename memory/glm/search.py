@@ -18,6 +18,7 @@ from memory.glm.index_sync import VectorRelay
 from memory.glm.lexical import LexicalSearch
 from memory.glm.queries import MAX_RANK, KemQueries, cursor_at, matching_apart_from_metadata, rank_of, readable_by
 from memory.glm.tables import KemRow
+from memory.glm.twins import folded
 from memory.vectors.index import IndexAway
 from mindbus.logs import logger
 from retrieval.bm25 import LexicalScore
@@ -30,6 +31,8 @@ _GROWTH = 4
 _MAX_CANDIDATES = 10_000
 # Nearest units that compete with those found by words.
 _NEAREST = 200
+# Results beyond those wanted that others may stand for.
+_TWINS = 20
 _CACHED_QUERIES = 500
 _EMBEDDED_WITHIN_S = 5.0
 # An author finds what was just stored; a steady stream of writes does not hold up everybody's searches.
@@ -159,7 +162,8 @@ class KemSearch:
                 return RankedKems([])
             scores = fuse(scores, cosines)
         weighed = await self._weigh(scores, query, principal)
-        best = best_first(weighed.scores)[:limit]
+        # Some of them say the same.
+        best = best_first(weighed.scores)[: 2 * limit + _TWINS]
         kems = await self.queries.among(best, query, principal)
 
         def explanation(key: str) -> Explanation:
@@ -170,7 +174,7 @@ class KemSearch:
 
         found = [key for key in best if key in kems]
         items = [FoundKem(kem=kems[key], score=weighed.scores[key], explain=explanation(key)) for key in found]
-        return RankedKems(items, is_degraded=cosines is None)
+        return RankedKems(folded(items)[:limit], is_degraded=cosines is None)
 
     async def _weigh(self, scores: Mapping[str, float], query: KemQuery, principal: Principal) -> Weighed:
         """Lower what does not hold; raise what supersedes it, by whatever number of steps, to where it was."""

@@ -149,7 +149,8 @@ def unit_json(found: FoundKem) -> dict[str, Any]:
     kem = found.kem.model_dump(mode="json", include={"content", "metadata", "source"})
     kem |= found.kem.model_dump(mode="json", include={"valid_from", "valid_to", "expires_at"}, exclude_none=True)
     explained = {} if found.explain is None else {"explain": _parts(found.explain)}
-    return {"kem_id": found.kem.id, "score": found.score, **kem, **explained}
+    twins = {"twins": [each.model_dump(mode="json") for each in found.twins]} if found.twins else {}
+    return {"kem_id": found.kem.id, "score": found.score, **kem, **explained, **twins}
 
 
 def _parts(explain: Explanation) -> dict[str, Any]:
@@ -160,7 +161,13 @@ def _parts(explain: Explanation) -> dict[str, Any]:
 
 def show_units(found: Iterable[FoundKem], *, is_explained: bool) -> None:
     columns = ("score", "unit", "what", *(("why",) if is_explained else ()))
-    show_table(columns, ((_score(each), each.kem.id, summary(each.kem), _why(each))[: len(columns)] for each in found))
+    rows = ((_score(each), each.kem.id, _what(each), _why(each))[: len(columns)] for each in found)
+    show_table(columns, rows)
+
+
+def _what(found: FoundKem) -> Text:
+    twins = ", ".join(twin.kem_id for twin in found.twins)
+    return summary(found.kem) + Text(f" (= {twins})" if twins else "", style="dim")
 
 
 def show_kem(kem: Kem, *, as_json: bool, with_vector: bool = False) -> None:

@@ -2516,12 +2516,19 @@ export interface components {
         /**
          * FoundKem
          * @description A unit that the requester may read; `score` where the query ranks by similarity.
+         *
+         *     A ranked result stands for its `twins` as well, which are no results of their own.
          */
         FoundKem: {
             kem: components["schemas"]["Kem"];
             /** Score */
             score?: number | null;
             explain?: components["schemas"]["Explanation"] | null;
+            /**
+             * Twins
+             * @default []
+             */
+            twins?: components["schemas"]["KemTwin"][];
         };
         /**
          * FoundManifest
@@ -2830,6 +2837,17 @@ export interface components {
              * @default []
              */
             links?: components["schemas"]["Link"][];
+        };
+        /**
+         * KemTwin
+         * @description Another unit that says the same in the same words, and where it comes from.
+         */
+        KemTwin: {
+            /** Kem Id */
+            kem_id: string;
+            /** Owner */
+            owner: string;
+            source?: components["schemas"]["KemSource"] | null;
         };
         /**
          * KeptCall

@@ -144,6 +144,8 @@ def _foot(i18n: Localizer, hit: KemItem) -> None:
     kem = hit.kem
     with box("mb-hit-foot"):
         show_state(i18n, hit)
+        if twins := hit.found.twins:
+            attributes(tag(i18n.count("memory.twins", len(twins)), ""), title=", ".join(each.kem_id for each in twins))
         if kem.visibility != "public":
             with box("mb-tag", "span"):
                 icon("hidden", "mb-i14")
