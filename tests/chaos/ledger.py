@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import aio_pika
@@ -15,10 +16,12 @@ import sqlalchemy
 from aio_pika.abc import AbstractIncomingMessage
 
 from bus_schema.envelope import Envelope
+from mindbus.broker_url import nodes_of
 from mindbus.logs import logger
 
 _QUEUE = "chaos.ledger"
 _AGAIN_S = 0.3
+_CONNECTS_WITHIN_S = 5.0
 _PREFETCH = 500
 
 
@@ -55,7 +58,8 @@ class Ledger:
     """Counts effects by their name and the operation's key."""
 
     def __init__(self, amqp_url: str, entries: Sequence[Entries]) -> None:
-        self._amqp_url, self._entries = amqp_url, entries
+        # Of a cluster the next node, where one is away.
+        self._nodes, self._entries = cycle(nodes_of(amqp_url)), entries
         self._counts: dict[str, Counter[str]] = {}
         self._heard: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         # Attempts of the only step of a run.
@@ -64,7 +68,7 @@ class Ledger:
 
     async def open(self) -> None:
         """Return when no event is missed any more."""
-        async with await aio_pika.connect(self._amqp_url) as connection, connection.channel() as channel:
+        async with await aio_pika.connect(next(self._nodes)) as connection, connection.channel() as channel:
             queue = await channel.declare_queue(_QUEUE, durable=True, arguments={"x-queue-type": "quorum"})
             await channel.declare_exchange("mb.evt", "topic", durable=True)
             for kind in ("process", "artifact", "dialogue", "kem"):
@@ -95,7 +99,9 @@ class Ledger:
     async def _listen(self) -> None:
         while True:
             try:
-                async with await aio_pika.connect(self._amqp_url, heartbeat=4) as connection:
+                async with await aio_pika.connect(
+                    next(self._nodes), heartbeat=4, timeout=_CONNECTS_WITHIN_S
+                ) as connection:
                     channel = await connection.channel()
                     await channel.set_qos(_PREFETCH)
                     queue = await channel.get_queue(_QUEUE, ensure=False)
@@ -103,7 +109,13 @@ class Ledger:
                         async for message in messages:
                             self._hear(message)
                             await message.ack()
-            except (OSError, aio_pika.exceptions.AMQPError, RuntimeError, asyncio.CancelledError) as error:
+            except (
+                OSError,
+                TimeoutError,
+                aio_pika.exceptions.AMQPError,
+                RuntimeError,
+                asyncio.CancelledError,
+            ) as error:
                 current = asyncio.current_task()
                 if current is not None and current.cancelling():
                     raise

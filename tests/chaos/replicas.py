@@ -29,6 +29,7 @@ from mindbus_fleet.node.private import PrivateNode
 from tests.chaos.ledger import Entries, Ledger
 from tests.chaos.traffic import Operation, Traffic, Wave
 from tests.installed import FLEET
+from tests.rabbit_cluster import RabbitCluster
 
 GOES_ON_WITHIN_S = 60.0
 ALL_KINDS = ("process", "dialogue", "kem", "recording")
@@ -170,33 +171,52 @@ class Life:
         page = await self.bus.request(SearchArtifacts(trace_id=run_id, limit=100), trace=run_id)
         return Counter(made.step_id or BRIEF for made in page.items)
 
+    def count(self, kind: str) -> int:
+        """Operations of a kind that were begun so far."""
+        return sum(each.kind == kind for each in self.wave.operations)
+
     def odd(self) -> list[Operation]:
         """Operations whose effects are not there once each."""
         return [each for each in self.wave.operations if set(each.effects(self._ledger)) != {1} or not each.accepted_at]
 
 
+async def _addresses(stack: AsyncExitStack, folder: Path, cluster: RabbitCluster | None) -> tuple[str, str]:
+    """Of AMQP and of the management API; of a private node that is started, if there is no cluster."""
+    if cluster is not None:
+        # A frozen node is given up after two of them.
+        return f"{cluster.amqp_url}?heartbeat=4", cluster.management_url
+    node = PrivateNode(folder / "broker")
+    await node.start()
+    stack.push_async_callback(node.kill)
+    return node.amqp_url, node.address.management_url
+
+
 @asynccontextmanager
 async def fleet_and_life(
-    folder: Path, *, workers: Collection[str] = FLEET, kinds: tuple[str, ...] = ALL_KINDS, code: Path | None = None
+    folder: Path,
+    *,
+    workers: Collection[str] = FLEET,
+    kinds: tuple[str, ...] = ALL_KINDS,
+    code: Path | None = None,
+    cluster: RabbitCluster | None = None,
 ) -> AsyncIterator[tuple[Fleet, Life]]:
-    """A fleet of these workers, and what these kinds of users do; workers of older code, where there is some."""
+    """A fleet of these workers, and what these kinds of users do; of older code, on a cluster, where there is one."""
     async with AsyncExitStack() as stack:
-        node, postgres = PrivateNode(folder / "broker"), PrivatePostgres()
-        await node.start()
-        stack.push_async_callback(node.kill)
+        amqp_url, management_url = await _addresses(stack, folder, cluster)
+        postgres = PrivatePostgres()
         await postgres.start()
         stack.push_async_callback(postgres.remove)
         settings = FleetSettings(
             data_dir=folder / "client",
-            amqp_url=node.amqp_url,
-            management_url=node.address.management_url,
+            amqp_url=amqp_url,
+            management_url=management_url,
             database_url=postgres.url,
             artifacts_url=(folder / "artifacts").as_uri(),
             gateway_port=0,
             heartbeat_s=1,
         )
         recorded = "SELECT message_id FROM lsm.raw_log WHERE message_id IS NOT NULL"
-        ledger = Ledger(node.amqp_url, [Entries("recorded", postgres.url, recorded)])
+        ledger = Ledger(amqp_url, [Entries("recorded", postgres.url, recorded)])
         await ledger.open()
         stack.push_async_callback(ledger.close)
         fleet = Fleet(folder, settings, workers, code)

@@ -18,8 +18,9 @@ from mindbus.runtime.provision import kept_on
 from mindbus.testing.wait import until
 from tests.chaos.bookkeeping import AuditWorker, Book, BookingWorker
 from tests.chaos.ledger import Entries
+from tests.chaos.lost_nodes import each_in_turn
 from tests.fleets import fleet_of
-from tests.rabbit_cluster import ClusterNode, RabbitCluster, rabbit_cluster
+from tests.rabbit_cluster import RabbitCluster, rabbit_cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.rabbit]
 
@@ -93,10 +94,7 @@ async def test_a_node_killed_one_frozen_one_without_its_disk(
         orders = Orders(fleet.bus)
         flowing = asyncio.create_task(orders.flow(wanted))
         try:
-            await _goes_on(orders)
-            await _kill(cluster, orders)
-            await _freeze(cluster, orders)
-            await _empty(cluster, orders)
+            await each_in_turn(cluster, lambda: _goes_on(orders))
         finally:
             orders.end()
         await flowing
@@ -126,55 +124,8 @@ async def _nodes_of_queues(cluster: RabbitCluster) -> dict[str, int]:
     return {name: number for name, number in found.items() if "single" in name} | {"others": others}
 
 
-async def _kill(cluster: RabbitCluster, orders: Orders) -> None:
-    """End the first node; commands are answered without it and after it has come back."""
-    first = cluster.nodes[0]
-    await first.kill()
-    await _goes_on(orders)
-    first.launch()
-    await first.ready()
-    await _has(cluster, first, is_there=True)
-    await _goes_on(orders)
-
-
-async def _freeze(cluster: RabbitCluster, orders: Orders) -> None:
-    """Let the second node stand still, then restart it, as who looks after it would.
-
-    One that goes on by itself after the others have given it up may not find back to them.
-    """
-    second = cluster.nodes[1]
-    second.freeze()
-    await _has(cluster, second, is_there=False)
-    await _goes_on(orders)
-    await second.kill()
-    second.launch()
-    await second.ready()
-    await _has(cluster, second, is_there=True)
-    await _goes_on(orders)
-
-
-async def _empty(cluster: RabbitCluster, orders: Orders) -> None:
-    """Replace the third node by one with an empty disk."""
-    first, _, third = cluster.nodes
-    await third.kill()
-    await first.ctl("forget_cluster_node", third.name)
-    third.lose_disk()
-    third.launch()
-    await third.ready()
-    await _goes_on(orders)
-
-
 async def _goes_on(orders: Orders, more: int = 100) -> None:
     """Wait until so many more commands have been answered."""
     goal = len(orders.answered) + more
     await until(lambda: len(orders.answered) >= goal or orders.failure, _DONE_WITHIN_S, "commands are answered")
     assert orders.failure is None
-
-
-async def _has(cluster: RabbitCluster, node: ClusterNode, *, is_there: bool) -> None:
-    """Wait until the others have noticed."""
-
-    async def is_noticed() -> bool:
-        return (node.name in await cluster.running()) is is_there
-
-    await until(is_noticed, _DONE_WITHIN_S, f"{node.name} is {'back' if is_there else 'given up'}")

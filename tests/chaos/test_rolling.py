@@ -8,18 +8,14 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections import Counter
 from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 
-from bus_schema.conversations import GetMessages
-from bus_schema.dialogue import Invoke, conversation_trace
-from mindbus import BusUnavailable, Unroutable
-from mindbus.testing.wait import until
 from mindbus_fleet.cli.upgrade import in_order
-from tests.chaos.replicas import ALL_KINDS, GOES_ON_WITHIN_S, Fleet, Life, fleet_and_life
+from tests.chaos.replicas import ALL_KINDS, Fleet, Life, fleet_and_life
+from tests.chaos.talker import Talker, well_ended
 from tests.chaos.testbed import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.rabbit, pytest.mark.backends]
@@ -27,45 +23,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.rabbit, pytest.ma
 # Three days and some 400 commits before this test.
 _OLDER = "ac21afb6"
 _FEW = ("storage", "history", "lsm", "orchestrator", "critic", "dialogue")
-_TALKER = "u_rolling"
-_SAID_EVERY_S = 1.0
-
-
-class Talker:
-    """Somebody who talks without waiting for answers."""
-
-    def __init__(self, life: Life) -> None:
-        self._life = life
-        self.said: list[str] = []
-
-    async def talk(self) -> None:
-        while True:
-            text = f"This is sentence {len(self.said)}."
-            await self._say(Invoke(user_id=_TALKER, message=text, message_id=f"msg_rolling_{len(self.said)}"))
-            self.said.append(text)
-            await asyncio.sleep(_SAID_EVERY_S)
-
-    async def _say(self, said: Invoke) -> None:
-        while True:
-            try:
-                await self._life.bus.send(said, trace=conversation_trace(_TALKER), message_id=f"op_{said.message_id}")
-            except (BusUnavailable, Unroutable):
-                continue
-            return
-
-    async def heard(self) -> list[tuple[str, str]]:
-        """What is kept of the talk, roles and texts, in order."""
-        found: list[tuple[str, str]] = []
-        query = GetMessages(user_id=_TALKER, limit=200)
-        while True:
-            page = await self._life.bus.request(query)
-            found += [(each.role, each.content or "") for each in page.items]
-            if page.next_cursor is None:
-                return found
-            query = query.model_copy(update={"cursor": page.next_cursor})
-
-    async def is_answered(self) -> bool:
-        return len(await self.heard()) >= 2 * len(self.said)
 
 
 @pytest.mark.timeout(900)
@@ -87,23 +44,9 @@ async def test_a_fleet_of_older_wheels_is_replaced_worker_by_worker(tmp_path: Pa
 async def _roll(fleet: Fleet, life: Life) -> None:
     """Replace each process while somebody talks, and look at what has become of everything."""
     talker = Talker(life)
-    talking = asyncio.create_task(talker.talk())
-    try:
+    async with talker.talking():
         await _replace_each(fleet, life)
-    finally:
-        talking.cancel()
-        await asyncio.gather(talking, return_exceptions=True)
-    await life.wave.pause()
-    await until(lambda: not life.odd(), GOES_ON_WITHIN_S, "every operation has its effects")
-    assert not [each.refusal for each in life.wave.operations if each.refusal]
-    await until(talker.is_answered, GOES_ON_WITHIN_S, "all that was said is answered")
-    heard = await talker.heard()
-    assert [text for role, text in heard if role == "user"] == talker.said
-    assert [role for role, _ in heard] == ["user", "assistant"] * len(talker.said)
-    for run_id in life.runs:
-        assert set((await life.made(run_id)).values()) == {1}
-    kinds = Counter(each.kind for each in life.wave.operations)
-    print(f"{dict(kinds)}, {len(life.runs)} articles, {len(talker.said)} sentences in order")
+    print(await well_ended(life, talker))
 
 
 async def _replace_each(fleet: Fleet, life: Life) -> None:
