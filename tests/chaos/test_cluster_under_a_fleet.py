@@ -23,8 +23,12 @@ async def test_nothing_is_lost_doubled_or_out_of_order(tmp_path: Path) -> None:
         fleet_and_life(tmp_path, workers=_WORKERS, kinds=kinds, cluster=cluster) as (_, life),
     ):
         talker = Talker(life)
+
+        async def goes_on() -> None:
+            print(f"operations of each kind are done in {await life.goes_on():.1f} s")
+
         async with talker.talking():
-            await each_in_turn(cluster, life.goes_on)
+            await each_in_turn(cluster, goes_on)
             while life.count("process") < _RUNS or life.count("dialogue") < _DIALOGUES:
                 await life.goes_on()
         print(await well_ended(life, talker))
