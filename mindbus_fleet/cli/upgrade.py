@@ -196,8 +196,10 @@ def _show(found: UpgradePlan) -> None:
     if pending := [each for each in found.databases if each.pending and each.revision is not None]:
         added = ((each.service, each.revision, "; ".join(map(_named, each.pending))) for each in pending)
         show_table(("database", "has", "gets"), added)
-    if found.differences:
-        show_table(("broker", "name", "detail"), ((each.kind, each.name, each.detail) for each in found.differences))
+    if differing := [each for each in found.differences if each.kind.startswith("different")]:
+        show_table(("broker", "name", "detail"), ((each.kind, each.name, each.detail) for each in differing))
+    if missing := sum(each.kind.startswith("missing") for each in found.differences):
+        say(f"The broker lacks {missing} queues, exchanges and bindings: `mindbus topology diff` lists them.")
     for obstacle in found.obstacles:
         say(f"Older and newer workers cannot work side by side: {obstacle}.")
     for number, step in enumerate(found.steps(), start=1):
