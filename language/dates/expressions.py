@@ -64,7 +64,12 @@ def dates_in(text: str, said_at: datetime) -> list[SpokenDate]:
     taken = [piece for piece in days if text[piece.start : piece.end].lower() != "tonight"]
     times = _pieces((*colloquial.TIMES, *grammar.TIMES), text, said_at, taken)
     joined = _joined(text, sorted([*days, *times], key=lambda piece: (piece.start, -piece.end)))
-    return [date for piece in joined if (date := _resolved(text, piece, said_at))]
+    found: list[SpokenDate] = []
+    for date in (_resolved(text, piece, said_at) for piece in joined):
+        # The "tonight" of "Friday at 7 tonight" belongs to what is before it.
+        if date is not None and (not found or date.start >= found[-1].end):
+            found.append(date)
+    return found
 
 
 def without_dates(text: str, dates: Iterable[SpokenDate]) -> str:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from language.dates.expressions import dates_in, without_dates
@@ -262,6 +262,8 @@ def test_any_text_can_be_read(text: str) -> None:
 
 
 @given(st.lists(st.sampled_from([*DAYS, *MOMENTS, *NO_DATES, "at", "в", ","]), max_size=6).map(" ".join))
+@example("tomorrow evening at 7 tonight at 8pm")
+@example("on Friday at ten tonight")
 def test_dates_that_stand_together_never_overlap(text: str) -> None:
     found = dates_in(text, NOW)
 
