@@ -65,10 +65,10 @@ def dates_in(text: str, said_at: datetime) -> list[SpokenDate]:
     times = _pieces((*colloquial.TIMES, *grammar.TIMES), text, said_at, taken)
     joined = _joined(text, sorted([*days, *times], key=lambda piece: (piece.start, -piece.end)))
     found: list[SpokenDate] = []
-    for date in (_resolved(text, piece, said_at) for piece in joined):
+    for each in (_resolved(text, piece, said_at) for piece in joined):
         # The "tonight" of "Friday at 7 tonight" belongs to what is before it.
-        if date is not None and (not found or date.start >= found[-1].end):
-            found.append(date)
+        if each is not None and (not found or each.start >= found[-1].end):
+            found.append(each)
     return found
 
 
