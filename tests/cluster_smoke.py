@@ -1,6 +1,6 @@
 """The containers of compose/cluster.yaml for real: one of each kind of server dies while articles are written.
 
-`make cluster-smoke` runs it; it needs a Docker engine, and about 6 GiB of memory.
+`make cluster-smoke` runs it; it needs a Docker engine.
 """
 
 import asyncio
@@ -9,9 +9,9 @@ import sys
 import time
 from typing import Any
 
-from mindbus.testing.wait import ConditionNotMet, until
-from tests.compose_smoke import ENGLISH, RUSSIAN, WORKERS, Wrong, require_complete, timed
-from tests.compose_stack import CLUSTER_FILE, STAND_INS, Failed, NoEngine, Stack, call
+from mindbus.testing.wait import until
+from tests.compose_smoke import ENGLISH, RUSSIAN, WORKERS, Wrong, put_to_the_test, require_complete, timed
+from tests.compose_stack import CLUSTER_FILE, STAND_INS, Failed, Stack, call
 
 _ALONE = {"sim", "gateway"}
 _PROXY = f"""FROM debian:trixie-slim
@@ -21,25 +21,6 @@ LABEL org.opencontainers.image.title="{STAND_INS["MINDBUS_HAPROXY_IMAGE"]}"
 # With 50 MB of the base it stays below 300.
 _LARGEST_IMAGE_MB = 250
 _BACK_WITHIN_S = _DONE_WITHIN_S = 120.0
-
-
-async def main() -> int:
-    """Exit code: 0 all was well."""
-    started = time.monotonic()
-    try:
-        async with Stack(CLUSTER_FILE) as stack:
-            try:
-                await smoke(stack)
-            except (Exception, asyncio.CancelledError):
-                print(await stack.logs(), file=sys.stderr)
-                raise
-            async with timed("take it down, volumes and all"):
-                await stack.take_down()
-    except (NoEngine, Failed, Wrong, ConditionNotMet, TimeoutError) as trouble:
-        print(f"cluster smoke FAILED after {time.monotonic() - started:.0f} s\n{trouble}", file=sys.stderr)
-        return 1
-    print(f"cluster smoke passed in {time.monotonic() - started:.0f} s")
-    return 0
 
 
 async def smoke(stack: Stack) -> None:
@@ -206,4 +187,4 @@ async def leads(stack: Stack, worker: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    sys.exit(asyncio.run(put_to_the_test("cluster smoke", Stack(CLUSTER_FILE), smoke)))

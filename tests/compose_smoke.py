@@ -8,7 +8,7 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,11 +29,11 @@ class Wrong(AssertionError):
     """The stack is not as it should be."""
 
 
-async def main() -> int:
-    """Exit code: 0 all was well."""
+async def put_to_the_test(name: str, stack: Stack, smoke: Callable[[Stack], Awaitable[None]]) -> int:
+    """Exit code: 0 all was well. Whatever happens, nothing of the stack stays."""
     started = time.monotonic()
     try:
-        async with Stack() as stack:
+        async with stack:
             try:
                 await smoke(stack)
             except (Exception, asyncio.CancelledError):
@@ -42,9 +42,9 @@ async def main() -> int:
             async with timed("take it down, volumes and all"):
                 await stack.take_down()
     except (NoEngine, Failed, Wrong, ConditionNotMet, TimeoutError) as trouble:
-        print(f"compose smoke FAILED after {time.monotonic() - started:.0f} s\n{trouble}", file=sys.stderr)
+        print(f"{name} FAILED after {time.monotonic() - started:.0f} s\n{trouble}", file=sys.stderr)
         return 1
-    print(f"compose smoke passed in {time.monotonic() - started:.0f} s")
+    print(f"{name} passed in {time.monotonic() - started:.0f} s")
     return 0
 
 
@@ -269,4 +269,4 @@ def _read(path: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    sys.exit(asyncio.run(put_to_the_test("compose smoke", Stack(), smoke)))

@@ -24,6 +24,7 @@ from mindbus.cli.errors import CommandError, read_settings
 from mindbus.cli.language import translate
 from mindbus.cli.options import LOCAL_USER, Json
 from mindbus.cli.session import on_the_bus, run, shown_waiting
+from mindbus.errors import MindBusError
 from mindbus.registry import installed_workers
 from mindbus.run_dir import broker_file
 from mindbus.sql.database import Database
@@ -142,7 +143,7 @@ def in_order(workers: Collection[str]) -> list[str]:
 
 
 async def _examine(settings: FleetSettings) -> UpgradePlan:
-    databases = [await _state_of(service, folder, settings) for service, folder in _MIGRATIONS.items()]
+    databases = [await state_of(service, folder, settings) for service, folder in _MIGRATIONS.items()]
     is_private = settings.amqp_url is None
     if is_private and not broker_file(settings).exists():
         return UpgradePlan(__version__, {}, tuple(databases), (), is_private)
@@ -152,25 +153,19 @@ async def _examine(settings: FleetSettings) -> UpgradePlan:
     return UpgradePlan(__version__, running, tuple(databases), tuple(differences), is_private)
 
 
-async def _state_of(service: str, migrations: Path, settings: FleetSettings) -> DatabaseState:
+async def state_of(service: str, migrations: Path, settings: FleetSettings) -> DatabaseState:
     """Raises CommandError where the database cannot be read."""
     database = Database(settings.database_of(service), schema=service)
     try:
-        there = await asyncio.to_thread(_read_revision, database)
-    except (SQLAlchemyError, OSError) as trouble:
-        raise CommandError(f"the database of {service} cannot be read: {trouble}") from trouble
+        is_new = database.is_sqlite and not await asyncio.to_thread(Path(database.url.database or "").exists)
+        there = None if is_new else await database.read(revision_of)
+    except (SQLAlchemyError, OSError, MindBusError) as trouble:
+        advice = "start its server, and give an administrator's login in MINDBUS_DATABASE_URL"
+        raise CommandError(f"the database of {service} cannot be read ({trouble}): {advice}") from trouble
     finally:
         await database.dispose()
     pending = tuple(each for each in revisions(migrations) if there is None or each.number > there)
     return DatabaseState(service, there, pending)
-
-
-def _read_revision(database: Database) -> str | None:
-    if database.is_sqlite and not Path(database.url.database or "").exists():
-        return None
-    found: list[str | None] = []
-    database.run_on_admin_connection(lambda connection: found.append(revision_of(connection)))
-    return found[0]
 
 
 async def _running(settings: FleetSettings) -> dict[str, dict[str, int]]:

@@ -23,11 +23,10 @@ from bus_schema.storage import SearchArtifacts
 from config.settings import FleetSettings
 from mindbus import Client, connect
 from mindbus.health import Health, HealthFolder
-from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import until
 from mindbus_fleet.node.private import PrivateNode
 from tests.chaos.ledger import Entries, Ledger
-from tests.chaos.traffic import Operation, Traffic, Wave
+from tests.chaos.traffic import Operation, Traffic, Wave, put_storm
 from tests.installed import FLEET
 from tests.rabbit_cluster import RabbitCluster
 
@@ -223,15 +222,8 @@ async def fleet_and_life(
         stack.callback(fleet.down)
         await fleet.up()
         bus = await stack.enter_async_context(connect("user.local", settings=settings))
-        async with open_artifacts(bus, settings) as artifacts:
-            put = await artifacts.put(
-                b"# Storm\n\nA storm came over the sea.\n",
-                artifact_type=BRIEF,
-                trace="run_briefs",
-                content_type="text/markdown",
-                visibility="public",
-            )
-        life = Life(bus, put.ref, ledger, kinds, writes=set(workers) >= _WRITERS)
+        brief = await put_storm(bus, settings)
+        life = Life(bus, brief, ledger, kinds, writes=set(workers) >= _WRITERS)
         for task in (asyncio.create_task(life.wave.flow()), asyncio.create_task(life.look())):
             stack.callback(task.cancel)
         yield fleet, life

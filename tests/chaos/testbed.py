@@ -18,11 +18,9 @@ from yarl import URL
 from benchmarks.servers.postgres import PostgresMissing, PrivatePostgres, create_database
 from benchmarks.servers.seaweed import BUCKET, PrivateSeaweed, SeaweedMissing
 from bus_schema.artifacts import ArtifactRef
-from bus_schema.cards import BRIEF
 from config.settings import FleetSettings
 from mindbus import Client, connect
 from mindbus.health import HealthFolder, is_alive
-from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import until
 from mindbus_fleet.node.private import PrivateNode
 from mindbus_fleet.supervision.run_folder import RunFolder
@@ -30,7 +28,7 @@ from tests.chaos.bookkeeping import BOOKING_DATABASE, SABOTAGE
 from tests.chaos.faulty_link import FaultyLink, faulty_link
 from tests.chaos.ledger import Entries, Ledger
 from tests.chaos.skewed_clock import CLOCK
-from tests.chaos.traffic import MIX, Traffic, Wave
+from tests.chaos.traffic import MIX, Traffic, Wave, put_storm
 from tests.management import Management
 from tests.postgres_proxy import CommitCutter, Fate, cutting
 from tests.redis_server import PrivateRedis, RedisMissing
@@ -203,15 +201,7 @@ class Testbed:
         self.bus = await self._stack.enter_async_context(connect("user.local", settings=settings))
         brief: ArtifactRef | None = None
         if "process" in self.kinds:
-            async with open_artifacts(self.bus, settings) as artifacts:
-                put = await artifacts.put(
-                    b"# Storm\n\nA storm came over the sea.\n",
-                    artifact_type=BRIEF,
-                    trace="run_briefs",
-                    content_type="text/markdown",
-                    visibility="public",
-                )
-            brief = put.ref
+            brief = await put_storm(self.bus, settings)
         self.traffic = Traffic(self.bus, brief, self.pace.done_within_s)
 
     def new_wave(self) -> Wave:

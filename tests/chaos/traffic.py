@@ -19,6 +19,8 @@ from bus_schema.process import StartProcess
 from bus_schema.swm import PublishKem
 from mindbus import BusUnavailable, Client, ReplyError
 from mindbus.errors import Unroutable
+from mindbus.sdk.artifacts import open_artifacts
+from mindbus.settings import Settings
 from tests.chaos.bookkeeping import Book
 from tests.chaos.ledger import Ledger
 
@@ -65,6 +67,19 @@ class Operation:
         if self.applied_at is None and all(self.effects(ledger)):
             self.applied_at = time.monotonic()
         return self.applied_at is not None
+
+
+async def put_storm(bus: Client, settings: Settings) -> ArtifactRef:
+    """The brief of all runs."""
+    async with open_artifacts(bus, settings) as artifacts:
+        put = await artifacts.put(
+            b"# Storm\n\nA storm came over the sea.\n",
+            artifact_type=BRIEF,
+            trace="run_briefs",
+            content_type="text/markdown",
+            visibility="public",
+        )
+    return put.ref
 
 
 class Traffic:

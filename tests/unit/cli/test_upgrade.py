@@ -3,16 +3,20 @@
 import ast
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from alembic import command
+from sqlalchemy import Connection
 
+from config.settings import FleetSettings
 from mindbus.bus.topology_admin import Difference
+from mindbus.cli.errors import CommandError
 from mindbus.sql.database import Database
 from mindbus.sql.errors import DatabaseNewer
 from mindbus.sql.migrations import Revision, config_of, revision_of, revisions, upgrade
-from mindbus_fleet.cli.upgrade import DatabaseState, UpgradePlan, in_order
+from mindbus_fleet.cli.upgrade import DatabaseState, UpgradePlan, in_order, state_of
 from storage_service.tables import MIGRATIONS
 from tests.command_line import Shell
 from tests.installed import FLEET
@@ -27,13 +31,14 @@ def at(revision: str, folder: Path) -> Database:
     folder.mkdir(parents=True, exist_ok=True)
     database = Database(f"sqlite+aiosqlite:///{folder / 'storage.db'}", "storage")
 
-    def go(connection: object) -> None:
-        config = config_of(MIGRATIONS)
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
-
-    database.run_on_admin_connection(go)
+    database.run_on_admin_connection(partial(_upgraded, revision=revision))
     return database
+
+
+def _upgraded(connection: Connection, revision: str) -> None:
+    config = config_of(MIGRATIONS)
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)
 
 
 def test_what_older_code_has_left_is_listed_with_what_it_gets(tmp_path: Path) -> None:
@@ -47,6 +52,22 @@ def test_what_older_code_has_left_is_listed_with_what_it_gets(tmp_path: Path) ->
     assert found["workers"] == {}
     assert [each["command"] for each in found["steps"]][1:3] == ["mindbus down", "mindbus up -d"]
     assert "attachments" in Shell(tmp_path).ok("upgrade", "plan")
+
+
+async def test_databases_of_a_server_are_read_each_in_its_schema(empty_postgres_url: str, tmp_path: Path) -> None:
+    database = Database(empty_postgres_url, "storage")
+    database.run_on_admin_connection(partial(_upgraded, revision="0013"))
+    await database.dispose()
+    settings = FleetSettings(data_dir=tmp_path, database_url=empty_postgres_url)
+    storage, glm = [await state_of(name, MIGRATIONS, settings) for name in ("storage", "glm")]
+    assert (storage.revision, storage.pending[0].number) == ("0013", "0014")
+    assert glm.revision is None
+
+
+async def test_a_database_that_is_away_says_what_to_do(tmp_path: Path) -> None:
+    settings = FleetSettings(data_dir=tmp_path, database_url="postgresql+psycopg://nobody:none@127.0.0.1:9/none")
+    with pytest.raises(CommandError, match=r"(?s)the database of storage cannot be read .*MINDBUS_DATABASE_URL"):
+        await state_of("storage", MIGRATIONS, settings)
 
 
 def test_receivers_are_replaced_before_senders_one_worker_after_the_other() -> None:

@@ -1,7 +1,5 @@
 """Units that say the same in the same words are one result of a search, with where each comes from."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,23 +7,11 @@ import pytest
 from bus_schema.kem import KemSource
 from bus_schema.kem_query import KemQuery
 from bus_schema.messages import Link
-from memory.glm.index_sync import VectorRelay
 from memory.glm.search import KemSearch
-from memory.vectors.embedded import EmbeddedIndex
 from tests.hashing_embedder import HashingEmbedder
 from tests.memory_kit import CRITIC, RESEARCHER, Library, a_draft
 
 OFFICE = "The office is on Baker Street 12."
-
-
-@pytest.fixture
-async def search(library: Library, tmp_path: Path) -> AsyncIterator[KemSearch]:
-    embedder = HashingEmbedder()
-    library.kems.space = embedder.space
-    relay = VectorRelay(library.database, EmbeddedIndex(tmp_path / "glm.vectors", embedder.space))
-    await relay.open()
-    yield KemSearch(library.queries, relay, embedder, library.clock)
-    await relay.index.close()
 
 
 async def store(library: Library, search: KemSearch, text: str, **fields: Any) -> None:
@@ -48,10 +34,10 @@ async def test_one_stands_for_all_and_knows_where_they_come_from(library: Librar
 
     (item,) = (await search.rank(KemQuery(text_query="office Baker Street"), RESEARCHER, 20)).items
 
-    assert {item.kem.id, *(twin.kem_id for twin in item.twins)} == {"first", "again"}
-    by_id = {twin.kem_id: twin for twin in item.twins}
-    if "again" in by_id:
-        assert (by_id["again"].owner, by_id["again"].source) == ("agent.critic", source)
+    (twin,) = item.twins
+    assert {item.kem.id, twin.kem_id} == {"first", "again"}
+    origins = {"first": ("agent.researcher", None), "again": ("agent.critic", source)}
+    assert (twin.owner, twin.source) == origins[twin.kem_id]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Units say from when to when they hold; what supersedes them ends that, and a search prefers what holds."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -115,16 +114,6 @@ async def test_an_update_sets_and_lifts_a_bound(library: Library) -> None:
     ended = await library.update("it", valid_to=(NOON + DAY).isoformat())
     assert ended.valid_to == NOON + DAY
     assert (await library.update("it", valid_to=None)).valid_to is None
-
-
-@pytest.fixture
-async def search(library: Library, tmp_path: Path) -> AsyncIterator[KemSearch]:
-    embedder = HashingEmbedder()
-    library.kems.space = embedder.space
-    relay = VectorRelay(library.database, EmbeddedIndex(tmp_path / "glm.vectors", embedder.space))
-    await relay.open()
-    yield KemSearch(library.queries, relay, embedder, library.clock)
-    await relay.index.close()
 
 
 TEXTS = {
