@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import aio_pika
+import aiormq.exceptions
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random
 
 from bus_schema.envelope import Envelope, NotAnEnvelope, from_wire
 from bus_schema.replies import Code
@@ -16,14 +18,24 @@ from mindbus.bus.outcomes import CODE, DIED_AT, REASON, REPLAYED_BY
 from mindbus.bus.queue_moves import admin_copy
 from mindbus.bus.topology import REQUEUE, dead_queue
 from mindbus.bus.topology_admin import admin_channel, user_of
-from mindbus.errors import MindBusError
+from mindbus.errors import BusUnavailable, MindBusError
 
+# An exclusive queue, as temporary as its connection, so that a lock never outlives its reader.
+_LOCK = "mb.tap.deadletters"
 _GIVEN_BACK_WITHIN_S = 2.0
 _LOOK_AGAIN_S = 0.02
 
 
 class CannotReplay(MindBusError, code=Code.CONFLICT):
     """The queue that this message comes from is gone; start its worker once, or drop the message."""
+
+
+class DeadLettersInUse(BusUnavailable):
+    """Somebody else is reading or moving these dead letters; try again in a moment."""
+
+
+# A reader that finds another at work looks again after some hundredths of a second, for 10 s.
+_IN_USE, _GIVE_UP, _WAIT = retry_if_exception_type(DeadLettersInUse), stop_after_delay(10), wait_random(0.02, 0.1)
 
 
 @dataclass(frozen=True)
@@ -46,7 +58,11 @@ class DeadLetter:
 
 
 class DeadLetters:
-    """The dead queues of one broker; every method takes messages one by one and returns those that stay."""
+    """The dead queues of one broker; every method takes messages one by one and returns those that stay.
+
+    One reader of a queue at a time: what another holds is in no count, and would be neither listed nor moved.
+    Raises DeadLettersInUse after 10 s.
+    """
 
     def __init__(self, amqp_url: str) -> None:
         self._url = amqp_url
@@ -54,7 +70,7 @@ class DeadLetters:
     async def look(self, service: str, limit: int = 50) -> list[DeadLetter]:
         """The oldest dead letters of a service; they stay where they are."""
         seen: list[AbstractIncomingMessage] = []
-        async with admin_channel(self._url) as channel:
+        async with self._alone(service) as channel:
             async for message in _messages(channel, dead_queue(service)):
                 seen.append(message)
                 if len(seen) == limit:
@@ -89,17 +105,43 @@ class DeadLetters:
         body: bytes | None = None,
     ) -> list[DeadLetter]:
         letters: list[DeadLetter] = []
-        async with admin_channel(self._url) as channel:
+        others: list[AbstractIncomingMessage] = []
+        async with self._alone(service) as channel:
             async for message in _messages(channel, dead_queue(service)):
                 letter = _read(message, service)
-                if chosen(letter):
-                    if replayed_by is not None:
-                        copy = admin_copy(message, user_of(self._url), service, _fresh(letter, replayed_by))
-                        copy.body = message.body if body is None else body
-                        await _send_back(channel, copy, letter.origin)
-                    await message.ack()
-                    letters.append(letter)
+                if not chosen(letter):
+                    others.append(message)
+                    continue
+                if replayed_by is not None:
+                    copy = admin_copy(message, user_of(self._url), service, _fresh(letter, replayed_by))
+                    copy.body = message.body if body is None else body
+                    await _send_back(channel, copy, letter.origin)
+                await message.ack()
+                letters.append(letter)
+            if others:
+                await _give_back(channel, dead_queue(service), others)
         return letters
+
+    @asynccontextmanager
+    async def _alone(self, service: str) -> AsyncIterator[AbstractChannel]:
+        """A channel for as long as no other reader of that dead queue has one."""
+        async with AsyncExitStack() as stack:
+
+            async def enter() -> AbstractChannel:
+                return await stack.enter_async_context(_locked_channel(self._url, service))
+
+            yield await AsyncRetrying(retry=_IN_USE, stop=_GIVE_UP, wait=_WAIT, reraise=True)(enter)
+
+
+@asynccontextmanager
+async def _locked_channel(amqp_url: str, service: str) -> AsyncIterator[AbstractChannel]:
+    """A channel of the one connection that owns the lock, a queue of its own. Raises DeadLettersInUse."""
+    async with admin_channel(amqp_url) as channel:
+        try:
+            await channel.declare_queue(f"{_LOCK}.{service}", exclusive=True)
+        except aiormq.exceptions.ChannelLockedResource as error:
+            raise DeadLettersInUse(DeadLettersInUse.__doc__ or "") from error
+        yield channel
 
 
 async def _messages(channel: AbstractChannel, queue_name: str) -> AsyncIterator[AbstractIncomingMessage]:

@@ -142,6 +142,20 @@ async def test_only_the_chosen_dead_letters_are_dropped(fleet: Fleet, dead: Dead
     assert (await the_dead_letter(dead)).message_id == kept
 
 
+async def test_dead_letters_that_others_read_at_that_moment_are_dropped_as_well(
+    fleet: Fleet, dead: DeadLetters
+) -> None:
+    for _ in range(6):
+        await fleet.bus.send(Misbehave(how="permanent"))
+    await until(lambda: _count(dead, 6))
+
+    dropped, *seen = await asyncio.gather(dead.drop("greeter", every_one), *(dead.look("greeter") for _ in range(6)))
+
+    assert len(dropped) == 6
+    assert {len(letters) for letters in seen} <= {0, 6}
+    assert await dead.look("greeter") == []
+
+
 async def _count(dead: DeadLetters, number: int) -> bool:
     return len(await dead.look("greeter")) == number
 

@@ -130,10 +130,13 @@ class DeadLetterList:
     async def _each(self, keys: set[Key], settle: Settle, done: str) -> None:
         for service in sorted({service for service, _ in keys}):
             ids = [message_id for of, message_id in keys if of == service]
-            work = settle(service, DeadLetterSelection(ids=ids), self.session.backend)
-            await self.session.attempt(work, self.session.i18n.count(done, len(ids)))
+            await self.session.attempt(self._settle(settle, service, ids, done))
         self.selected -= keys
         await self._on_change(is_acted_on=True)
+
+    async def _settle(self, settle: Settle, service: str, ids: list[str], done: str) -> None:
+        settled = await settle(service, DeadLetterSelection(ids=ids), self.session.backend)
+        self.session.say(self.session.i18n.count(done, len(settled.message_ids)))
 
     def _show_actions(self) -> None:
         i18n, has_selection = self.session.i18n, bool(self.selected)
