@@ -240,34 +240,41 @@ function mbTake(area, emit) {
   emit(text);
 }
 
-// A quick typist is ahead of the palette: what is typed before it is there is kept for it.
+// A quick typist is ahead of the palette: what is typed before it is there is kept for it, Enter as well.
 let mbAhead = null;
 function mbOpenPalette() {
   if (mbAhead !== null) return;
-  mbAhead = "";
+  mbAhead = { text: "", entered: false, until: setTimeout(mbForgetAhead, 10_000) };
   document.addEventListener("keydown", mbTypeAhead, true);
-  setTimeout(() => mbFocusPalette(0), 3000);
   emitEvent("mb_key", { key: "palette" });
 }
 function mbTypeAhead(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key.length === 1) mbAhead += event.key;
-  else if (event.key === "Backspace") mbAhead = mbAhead.slice(0, -1);
+  if (event.key === "Escape") return mbForgetAhead();
+  if (event.key === "Enter") mbAhead.entered = true;
+  else if (event.key.length === 1) mbAhead.text += event.key;
+  else if (event.key === "Backspace") mbAhead.text = mbAhead.text.slice(0, -1);
   else return;
   event.preventDefault();
   event.stopPropagation();
 }
-// The dialog takes the focus to itself while it opens.
-function mbFocusPalette(id, tries = 60) {
+function mbForgetAhead() {
+  document.removeEventListener("keydown", mbTypeAhead, true);
+  clearTimeout(mbAhead?.until);
+  mbAhead = null;
+}
+// The dialog is drawn a little later than this is called, and takes the focus to itself while it opens.
+function mbFocusPalette(id, tries = 300) {
   const line = getHtmlElement(id);
   if (line && document.activeElement !== line) line.focus();
-  if (tries && line && document.activeElement !== line) return setTimeout(() => mbFocusPalette(id, tries - 1), 16);
-  document.removeEventListener("keydown", mbTypeAhead, true);
-  if (line && mbAhead) {
-    line.value = mbAhead;
-    line.dispatchEvent(new Event("input"));
-  }
-  mbAhead = null;
+  if (tries && document.activeElement !== line) return setTimeout(() => mbFocusPalette(id, tries - 1), 16);
+  if (!line) return;
+  const ahead = mbAhead;
+  mbForgetAhead();
+  if (!ahead?.text) return;
+  line.value = ahead.text;
+  line.dispatchEvent(new Event("input"));
+  if (ahead.entered) mbTakeChosen(line);
 }
 
 // The command palette: moves the choice and takes it without asking the server.
@@ -281,15 +288,15 @@ function mbPaletteKey(event) {
     rows.forEach((row, place) => row.setAttribute("aria-selected", place === next));
     rows[next]?.scrollIntoView({ block: "nearest" });
   } else if (event.key === "Enter") {
-    // A quick typist is ahead of the list.
-    const list = document.querySelector(".mb-palette [role=listbox]");
-    const take = (tries) => {
-      const wanted = event.target.value.trim();
-      if (tries && list.dataset.wanted !== wanted) setTimeout(() => take(tries - 1), 30);
-      else list.querySelector("a[aria-selected=true]")?.click();
-    };
-    take(100);
+    mbTakeChosen(event.target);
   }
+}
+// A quick typist is ahead of the list: nothing is taken from one of other words.
+function mbTakeChosen(line, wanted = line.value.trim()) {
+  const list = document.querySelector(".mb-palette [role=listbox]");
+  if (!list || line.value.trim() !== wanted) return;
+  if (list.dataset.wanted === wanted) list.querySelector("a[aria-selected=true]")?.click();
+  else setTimeout(() => mbTakeChosen(line, wanted), 30);
 }
 
 // Results that come while a row is pressed draw it anew, and the browser makes no click of that.
