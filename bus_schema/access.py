@@ -154,6 +154,7 @@ ACCESS: Mapping[str, Access] = {
     "storage.put_agent_data": Access(("sim",), namesake="agent"),
     "storage.put_user": _OPERATORS,
     "storage.rebuild": _OPERATORS,
+    "storage.get_tokens_today": _EVERYBODY,
     "storage.record_model_call": _EVERYBODY,
     "storage.register_artifact": _EVERYBODY,
     "storage.register_artifacts": _EVERYBODY,

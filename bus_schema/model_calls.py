@@ -1,12 +1,13 @@
 """Calls of language models: what was asked and answered, for who may look at it, and what it has cost."""
 
+from datetime import date
 from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
 from bus_schema.artifacts import ArtifactId
 from bus_schema.identities import UserId
-from bus_schema.messages import Command, Event, Nothing, Value
+from bus_schema.messages import Command, Event, Nothing, Query, Value
 
 MODEL_CALL = "model_call"
 """Type of the artifacts that hold calls, as JSON of ModelCall."""
@@ -62,6 +63,17 @@ class RecordModelCall(Command[Nothing], domain="storage", action="record_model_c
     cost: CallUsage
     call: ModelCall | None = None
     kept_days: int = Field(default=30, ge=1)
+
+
+class TokensToday(Value):
+    """Tokens that all calls of models have cost since midnight (UTC)."""
+
+    day: date
+    tokens: int
+
+
+class GetTokensToday(Query[TokensToday], domain="storage", action="get_tokens_today"):
+    """Add up what models have cost today, whoever has called them, for the quota of a fleet."""
 
 
 class ModelCalled(Event, topic="model", name="called"):

@@ -63,6 +63,15 @@ class FleetSettings(GatewaySettings):
         "a database each.",
     )
 
+    quota_bytes: int = Field(
+        default=0, ge=0, description="How many bytes the artifacts of the fleet may weigh together; 0: any number."
+    )
+    quota_tokens_per_day: int = Field(
+        default=0,
+        ge=0,
+        description="How many tokens of models the fleet may use on a day (UTC), whoever asks; 0: any number.",
+    )
+
     model_calls_days: int = Field(
         default=30,
         ge=0,

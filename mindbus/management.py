@@ -89,6 +89,23 @@ class Management:
         """Add users, permissions and more, replacing those of the same names; the login is an administrator's."""
         await asyncio.to_thread(self._ask, "POST", "/definitions", definitions)
 
+    async def limits(self) -> dict[str, int]:
+        """Limits of the vhost: `max-queues`, `max-connections`."""
+        rows = await self._get(f"/vhost-limits/{self._vhost}")
+        return {name: value for row in rows for name, value in row["value"].items()}
+
+    async def set_limit(self, name: str, value: int | None) -> None:
+        """Set a limit of the vhost, or lift it; the login is an administrator's."""
+        path = f"/vhost-limits/{self._vhost}/{name}"
+        if value is not None:
+            await asyncio.to_thread(self._ask, "PUT", path, {"value": value})
+        elif name in await self.limits():
+            await asyncio.to_thread(self._ask, "DELETE", path)
+
+    async def delete_vhost(self) -> None:
+        """Remove the vhost with all its queues; the login is an administrator's."""
+        await asyncio.to_thread(self._ask, "DELETE", f"/vhosts/{self._vhost}")
+
     async def delete_user(self, name: str) -> None:
         """Remove a user, whose connections are closed; the login is an administrator's."""
         await asyncio.to_thread(self._ask, "DELETE", f"/users/{quote(name, safe='')}")

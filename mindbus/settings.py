@@ -1,17 +1,19 @@
 """Settings of the library: broker, files, timeouts, logs. `MINDBUS_*` is read here, once, nowhere else."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SecretsSettingsSource, SettingsConfigDict
 
 from bus_schema.delegation import client_identity
 from mindbus.broker_url import NotAnAddress, nodes_of
 from mindbus.redaction import add_secrets, without_secrets
+from mindbus.tenants import TENANT_NAME, name_of, of_tenant
 
 _SCHEMES = {
     # `memory` is the bus of a single process, for tests.
@@ -55,6 +57,12 @@ class Settings(BaseSettings):
         return init_settings, env_settings, files
 
     data_dir: Path = Field(default=Path(".data"), description="Folder of all local state.")
+    tenant: str | None = Field(
+        default=None,
+        pattern=TENANT_NAME,
+        description="The tenant that this is a part of: a fleet with a virtual host, a folder, databases of its own on "
+        "the servers that the other settings name; see tenants.",
+    )
     secrets_dir: Path | None = Field(
         default=None,
         description="Folder with files that are called as variables, such as mindbus_amqp_url, and hold their values, "
@@ -157,6 +165,12 @@ class Settings(BaseSettings):
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
     log_format: str = Field(default="console", description="console or json.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _are_of_tenant(cls, values: Any) -> Any:
+        tenant = values.get("tenant") if isinstance(values, dict) else None
+        return of_tenant(values, tenant) if isinstance(tenant, str) and re.match(TENANT_NAME, tenant) else values
+
     @field_validator("*")
     @classmethod
     def _is_readable_url(cls, value: Any, field: ValidationInfo) -> Any:
@@ -207,7 +221,9 @@ class Settings(BaseSettings):
     def own_identity(self) -> str | None:
         """Identity of the account that MINDBUS_AMQP_URL logs in with; None where it may be anybody, or is a worker."""
         url = self.amqp_url or ""
-        return client_identity(unquote(urlsplit(url).username or "")) if url.lower().startswith("amqp") else None
+        return (
+            client_identity(name_of(unquote(urlsplit(url).username or ""))) if url.lower().startswith("amqp") else None
+        )
 
     @property
     def files_url(self) -> str:

@@ -20,6 +20,10 @@ class ArtifactTooLarge(Rejected, code=Code.TOO_LARGE):
     """The artifact is larger than storage takes; split it, or have the limit raised."""
 
 
+class QuotaSpent(Rejected, code=Code.TOO_LARGE):
+    """The artifacts would weigh more than the quota: have some removed, or have MINDBUS_QUOTA_BYTES raised."""
+
+
 class StagedFileMissing(Rejected, code=Code.FILE_NOT_FOUND):
     """There is no file at the staging address; stage it, then register again."""
 

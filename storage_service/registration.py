@@ -11,7 +11,8 @@ from mindbus.errors import MindBusError, Rejected
 from mindbus.spans import span
 from mindbus.sql.errors import DatabaseAway
 from storage_service.blobs import Blobs, Declared, Labels
-from storage_service.errors import ArtifactTooLarge, IdTaken, NotTheProducer, SecretInParameters
+from storage_service.errors import ArtifactTooLarge, IdTaken, NotTheProducer, QuotaSpent, SecretInParameters
+from storage_service.quotas import ByteQuota
 from storage_service.registry import Overtaken, PinLost, Prepared, Registry
 from storage_service.uploads import upload_key
 
@@ -72,6 +73,7 @@ class ArtifactRegistrar:
     blobs: Blobs
     root_url: str
     max_artifact_bytes: int
+    quota: ByteQuota | None = None
 
     async def register(self, manifest: Manifest, principal: Principal) -> Registered:
         """Raises Rejected; PinLost or OSError where trying again may help."""
@@ -94,8 +96,10 @@ class ArtifactRegistrar:
             except Rejected as error:
                 outcomes[manifest.id] = error
         existing = await self._own(staged)
+        new = [each for each in staged if each.manifest.id not in existing]
+        outcomes |= await self._beyond_quota(new)
         # The transaction, which keeps others from writing, begins when the bytes of all have been published.
-        promoted = await self._promote([each for each in staged if each.manifest.id not in existing], principal)
+        promoted = await self._promote([each for each in new if each.manifest.id not in outcomes], principal)
         # Another delivery of the message may have committed and cleaned up meanwhile.
         refused = {artifact_id for artifact_id, each in promoted.items() if isinstance(each, Rejected)}
         existing |= await self._own([each for each in staged if each.manifest.id in refused])
@@ -105,6 +109,18 @@ class ArtifactRegistrar:
             if found := existing.get(each.manifest.id):
                 outcomes[each.manifest.id] = await self._settle(found, each)
         return [outcomes[manifest.id] for manifest in manifests]
+
+    async def _beyond_quota(self, new: Sequence[Prepared]) -> dict[str, RegistrationError]:
+        """Errors of those that there is no room for."""
+        refused: dict[str, RegistrationError] = {}
+        if (quota := self.quota) is None:
+            return refused
+        for each in new:
+            try:
+                await quota.take(each.manifest.size_bytes)
+            except QuotaSpent as error:
+                refused[each.manifest.id] = error
+        return refused
 
     async def _own(self, staged: Sequence[Prepared], *, within: bool = False) -> dict[str, Manifest]:
         """The manifests that the owner has registered under these ids.

@@ -22,6 +22,7 @@ from storage_service.maintenance.service import MaintenanceService, StorageStati
 from storage_service.maintenance.sql_registry import SqlMaintenanceRegistry
 from storage_service.maintenance.survey import TEMPORARY_KEPT, MaintenanceRules
 from storage_service.model_calls import ModelCalls
+from storage_service.quotas import ByteQuota, TokenCounts
 from storage_service.records import AgentData, Facts, Users
 from storage_service.registration import ArtifactRegistrar
 from storage_service.registry import Registry, SqlRegistry
@@ -73,6 +74,7 @@ class StorageService:
     blobs: Blobs
     uploads: Uploads
     model_calls: ModelCalls
+    tokens: TokenCounts
     maintenance: MaintenanceService
     eraser: Eraser
     clock: Callable[[], datetime]
@@ -116,7 +118,8 @@ def open_storage(
     """Compose storage over a database and a file store."""
     blobs = open_blobs(files, rules.orphans, must_write_once=rules.must_write_once)
     registry = SqlRegistry(database, clock)
-    registrar = ArtifactRegistrar(registry, blobs, files.url, max_artifact_bytes)
+    quota = ByteQuota(database, rules.quota_bytes) if rules.quota_bytes else None
+    registrar = ArtifactRegistrar(registry, blobs, files.url, max_artifact_bytes, quota)
     maintenance_registry = SqlMaintenanceRegistry(database, clock, rules.retention)
     return StorageService(
         database=database,
@@ -133,6 +136,7 @@ def open_storage(
         blobs=blobs,
         uploads=Uploads(files.url, max_artifact_bytes, clock, presigner),
         model_calls=ModelCalls(files, registrar, clock),
+        tokens=TokenCounts(database, clock),
         maintenance=MaintenanceService(
             registry=maintenance_registry,
             manifests=registry,

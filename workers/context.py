@@ -34,7 +34,7 @@ from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.conversations import Conversations
 from mindbus.sdk.users import UserDirectory
 from workers.chat_priority import ChatPriority
-from workers.model_calls import record_calls
+from workers.model_calls import ModelCallRecorder
 from workers.simulated_users import SimulatedTime
 
 _TALK_MESSAGES = 12
@@ -55,7 +55,7 @@ class ContextWorker(Worker):
         settings = worker_context.settings_as(FleetSettings)
         self._bus = worker_context.bus.acting_as(self.identity, service=self.name)
         self._clock = worker_context.clock
-        self._model = model or model_of(settings, self.name, record_calls(worker_context, self.name))
+        self._model = model or model_of(settings, self.name, ModelCallRecorder(worker_context, self.name))
         self.include(ChatPriority(worker_context.bus, self._model))
         self._habits = open_preferences(settings.habits)
         self._users = UserDirectory(self._bus, self._habits.zone_of)

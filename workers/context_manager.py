@@ -41,7 +41,7 @@ from mindbus.sdk.recall import ContextItem, UserContexts
 from mindbus.sdk.requests import items_of, request_in_scope
 from mindbus.sdk.users import UserDirectory, colleagues_of
 from workers.chat_priority import ChatPriority
-from workers.model_calls import record_calls
+from workers.model_calls import ModelCallRecorder
 from workers.simulated_users import HeardUsers
 
 _TEAM = "team"
@@ -67,7 +67,7 @@ class ContextManagerWorker(ProcessingAgent[NoNotes]):
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context)
         settings = context.settings_as(FleetSettings)
-        self._model = model or model_of(settings, self.name, record_calls(context, self.name))
+        self._model = model or model_of(settings, self.name, ModelCallRecorder(context, self.name))
         self.include(ChatPriority(self.bus, self._model))
         self._reader = FragmentReader(self._model)
         self._roster = open_people_directory(settings.people, settings.sim_dir)

@@ -15,7 +15,7 @@ from agents.creative.assignment import Assignment, Input
 from agents.models.language_model import LanguageModel
 from agents.models.offline.model import OfflineModel
 from agents.models.prompt import Material, PresentModel, memory_materials
-from agents.models.recorded import RecordedModel, Report
+from agents.models.recorded import CallRecorder, RecordedModel
 from agents.models.remote_agent import RemoteAgentModel
 from agents.present import Present
 from bus_schema.artifacts import AIContext
@@ -41,7 +41,7 @@ from mindbus.sdk.steps import StepArtifacts
 from mindbus.sdk.users import UserDirectory
 from mindbus.sql.errors import DatabaseAway
 from workers.chat_priority import ChatPriority
-from workers.model_calls import record_calls
+from workers.model_calls import ModelCallRecorder
 
 if TYPE_CHECKING:
     from agents.creative.loop import CreativeLoop
@@ -62,7 +62,7 @@ class CreativeWorker(RoleWorker):
         super().__init__(context)
         self.role = role
         self._kit = context
-        self._model = model or _model_of(role, settings, record_calls(context, role.name))
+        self._model = model or _model_of(role, settings, ModelCallRecorder(context, role.name))
         self.include(ChatPriority(context.bus, self._model))
         self._recall = KemRecall(self.bus, settings.recall_timeout_s)
         self._users = UserDirectory(context.bus, open_preferences(settings.habits).zone_of)
@@ -209,11 +209,11 @@ def _cost_of(state: "LoopState") -> dict[str, int]:
     return {"rounds": state["rounds"], "model_calls": state["calls"], **tokens, "took_ms": state["took_ms"]}
 
 
-def _model_of(role: Role, settings: FleetSettings, report: Report) -> LanguageModel:
+def _model_of(role: Role, settings: FleetSettings, recorder: CallRecorder) -> LanguageModel:
     """The model of a role, or the agent elsewhere that plays it."""
     if role.a2a is None:
-        return model_of(settings, role.name, report, streams=True)
-    return RecordedModel(RemoteAgentModel(role.a2a, _id_of_message), report)
+        return model_of(settings, role.name, recorder, streams=True)
+    return RecordedModel(RemoteAgentModel(role.a2a, _id_of_message), recorder)
 
 
 def _id_of_message(text: str) -> str:

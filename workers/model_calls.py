@@ -1,22 +1,25 @@
 """Calls of models: records of them, sent to storage, and the count of what they use for each person."""
 
+import math
 import re
+import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from agents.configuration.model_roles import price_of
+from agents.models.errors import TokensSpent
 from agents.models.language_model import ModelMessage, ToolCall
 from agents.models.offline.model import NAME as OFFLINE_MODEL
-from agents.models.recorded import FinishedCall, Report, subject_of_calls
+from agents.models.recorded import FinishedCall, subject_of_calls
 from bus_schema.identities import user_of
 from bus_schema.ids import mint, uuid7
-from bus_schema.model_calls import CallUsage, ModelCall, ModelCalled, RecordModelCall, SaidToModel
+from bus_schema.model_calls import CallUsage, GetTokensToday, ModelCall, ModelCalled, RecordModelCall, SaidToModel
 from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext, current_message
 from mindbus.bus.handlers import on_event
 from mindbus.bus.telemetry import Metric, series
 from mindbus.bus.worker import WorkerContext
-from mindbus.errors import BusUnavailable
+from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.logs import logger
 from mindbus.redaction import MASK, without_secrets
 from mindbus.spans import past_span
@@ -32,17 +35,40 @@ MODEL_SECONDS = Metric("Histogram", "mindbus_model_seconds", "Time of a call", (
 _PEOPLE = ("user_id", "chat_id", "to_user")
 
 
-def record_calls(context: WorkerContext, caller: str) -> Report:
-    """A report that counts the calls of a worker's model, and has storage keep them as the settings say."""
-    settings = context.settings_as(FleetSettings)
-    redacted = re.compile(settings.model_calls_redact) if settings.model_calls_redact else None
+# How long the sum that storage has told is believed.
+_BELIEVED_S = 5.0
 
-    def clean(text: str) -> str:
-        text = without_secrets(text)
-        return redacted.sub(MASK, text) if redacted else text
 
-    async def report(done: FinishedCall) -> None:
-        cost = _cost_of(done)
+class ModelCallRecorder:
+    """Counts the calls of a worker's model, has storage keep them as the settings say, refuses those beyond a quota."""
+
+    def __init__(self, context: WorkerContext, caller: str) -> None:
+        settings = context.settings_as(FleetSettings)
+        self._context, self._caller = context, caller
+        self._kept_days, self._quota = settings.model_calls_days, settings.quota_tokens_per_day
+        self._redacted = re.compile(settings.model_calls_redact) if settings.model_calls_redact else None
+        self._spent, self._asked_at = 0, -math.inf
+
+    async def admit(self) -> None:
+        """Return unless the tokens of today are spent. Raises TokensSpent.
+
+        Calls under way when the quota is reached are finished. While storage does not answer, none is refused.
+        """
+        if not self._quota:
+            return
+        if time.monotonic() - self._asked_at > _BELIEVED_S:
+            try:
+                self._spent = (await self._context.bus.request(GetTokensToday(), timeout_s=_BELIEVED_S)).tokens
+            except (ReplyError, BusUnavailable) as error:
+                logger().warning("tokens of today are unknown", reason=str(error))
+            self._asked_at = time.monotonic()
+        if self._spent >= self._quota:
+            raise TokensSpent(f"{self._spent} of {self._quota}")
+
+    async def record(self, done: FinishedCall) -> None:
+        """Count a call, and send storage the record of it."""
+        caller, cost = self._caller, _cost_of(done)
+        self._spent += cost.tokens
         for direction, tokens in (("prompt", cost.prompt_tokens), ("completion", cost.completion_tokens)):
             series(MODEL_TOKENS, caller, cost.model_name, direction).inc(tokens)
         series(MODEL_CALLS, caller, cost.model_name, "failed" if done.failure else "answered").inc()
@@ -50,21 +76,22 @@ def record_calls(context: WorkerContext, caller: str) -> Report:
         series(MODEL_RETRIES, caller, cost.model_name).inc(cost.retries)
         series(MODEL_SECONDS, caller, cost.model_name).observe(done.took_s)
         _trace(done, cost, caller)
-        kept = settings.model_calls_days > 0
-        at_hand = current_message()
+        call = _call_of(done, cost, caller, self._context.clock(), self._clean) if self._kept_days else None
         record = RecordModelCall(
             call_id=mint("art"),
-            user_id=_person_of(at_hand),
+            user_id=_person_of(current_message()),
             cost=cost,
-            call=_call_of(done, cost, caller, context.clock(), clean) if kept else None,
-            kept_days=settings.model_calls_days or 1,
+            call=call,
+            kept_days=self._kept_days or 1,
         )
         try:
-            await context.bus.send(record, step=subject_of_calls(), message_id=str(uuid7()))
+            await self._context.bus.send(record, step=subject_of_calls(), message_id=str(uuid7()))
         except BusUnavailable as error:
             logger().warning("model call not recorded", role=caller, reason=str(error))
 
-    return report
+    def _clean(self, text: str) -> str:
+        text = without_secrets(text)
+        return self._redacted.sub(MASK, text) if self._redacted else text
 
 
 class TokenCount:

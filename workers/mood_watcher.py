@@ -16,7 +16,7 @@ from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.dialogue_agent import ProcessingAgent
 from mindbus.sdk.users import UserDirectory
 from workers.chat_priority import ChatPriority
-from workers.model_calls import record_calls
+from workers.model_calls import ModelCallRecorder
 
 
 class MoodWatcherWorker(ProcessingAgent[MoodHistory]):
@@ -28,7 +28,7 @@ class MoodWatcherWorker(ProcessingAgent[MoodHistory]):
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context)
         settings = context.settings_as(FleetSettings)
-        self._model = model or model_of(settings, self.name, record_calls(context, self.name))
+        self._model = model or model_of(settings, self.name, ModelCallRecorder(context, self.name))
         self.include(ChatPriority(self.bus, self._model))
         self._reader = FragmentReader(self._model)
         self._users = UserDirectory(self.bus, open_preferences(settings.habits).zone_of)

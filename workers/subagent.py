@@ -16,7 +16,7 @@ from language.words import Language, language_of
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.subagent import Delegated, SubAgent
 from mindbus.sdk.users import UserDirectory
-from workers.model_calls import record_calls
+from workers.model_calls import ModelCallRecorder
 
 _MOST_ROUNDS = 8
 _STATUS_CHARS = 200
@@ -31,7 +31,7 @@ class ThinkingSubagent(SubAgent):
         super().__init__(context)
         settings = context.settings_as(FleetSettings)
         self._model = model or model_of(
-            settings, guide.name.removeprefix("subagent-"), record_calls(context, guide.name), is_chat=True
+            settings, guide.name.removeprefix("subagent-"), ModelCallRecorder(context, guide.name), is_chat=True
         )
         self._guide = guide
         self._users = UserDirectory(context.bus, open_preferences(settings.habits).zone_of)

@@ -35,7 +35,7 @@ from mindbus.sdk.agent_state import AgentStateStore, OutgoingMessage
 from mindbus.sdk.dialogue_agent import NoNotes, ProcessingAgent
 from mindbus.sdk.users import UserDirectory, colleagues_of
 from workers.chat_priority import ChatPriority
-from workers.model_calls import record_calls
+from workers.model_calls import ModelCallRecorder
 from workers.simulated_users import HeardUsers
 from workers.task_commands import TaskCommands
 from workers.task_store import ALL_FIELDS, FieldChange, ReaderClocks, TaskStore
@@ -69,7 +69,7 @@ class TaskManagerWorker(ProcessingAgent[NoNotes]):
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context)
         settings = context.settings_as(FleetSettings)
-        self._model = model or model_of(settings, self.name, record_calls(context, self.name))
+        self._model = model or model_of(settings, self.name, ModelCallRecorder(context, self.name))
         self.include(ChatPriority(self.bus, self._model))
         self._reader = FragmentReader(self._model)
         self._roster = open_people_directory(settings.people, settings.sim_dir)

@@ -16,7 +16,7 @@ from agents.models.endpoint import EndpointModel
 from agents.models.errors import ModelHalfConfigured
 from agents.models.language_model import DEFAULTS, LanguageModel, ModelParams
 from agents.models.offline.model import OfflineModel
-from agents.models.recorded import RecordedModel, Report
+from agents.models.recorded import CallRecorder, RecordedModel
 from config.settings import FleetSettings
 from config.shipped import config_folder
 
@@ -176,7 +176,7 @@ def _models_file(_folder: Path | None) -> ModelsFile:
 def model_of(
     settings: FleetSettings,
     role: str,
-    report: Report | None = None,
+    recorder: CallRecorder | None = None,
     *,
     is_chat: bool = False,
     streams: bool = False,
@@ -184,7 +184,7 @@ def model_of(
 ) -> LanguageModel:
     """The model of a role, the offline model by default. Raises ModelHalfConfigured, InvalidModels.
 
-    Calls of other models than that are reported.
+    Calls of other models than that are recorded.
     `is_chat` where somebody waits for its words; `streams` where an answer may take as long as it goes on; `retries` of
     the client by itself, for those without a budget.
     """
@@ -202,5 +202,5 @@ def model_of(
         retries=retries,
         limits=StreamLimits(settings.llm_first_token_s, settings.llm_idle_s) if streams else None,
     )
-    called = RecordedModel(model, report) if report else model
+    called = RecordedModel(model, recorder) if recorder else model
     return EndpointModel(called, spec.base_url, spec.concurrency, is_chat=is_chat, params=spec.params)

@@ -47,6 +47,12 @@ class ModelInterrupted(ModelUnavailable):
     """A chat has taken the place of this call at the model's endpoint; try again."""
 
 
+class TokensSpent(ModelFailure, code=Code.UNAVAILABLE):
+    """All tokens of models for today are spent: go on after midnight (UTC), or raise MINDBUS_QUOTA_TOKENS_PER_DAY."""
+
+    ending = Ending.REFUSE
+
+
 class ModelRefused(ModelFailure):
     """The model's endpoint refused the request for good; check the model's name, the key, the prompt."""
 

@@ -1,10 +1,11 @@
 """A language model whose calls are reported: prompt, tools, answer or failure, tokens, seconds, retries."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Protocol
 
 from pydantic import BaseModel
 
@@ -38,7 +39,16 @@ class FinishedCall:
     usage: TokenUsage = NO_TOKENS
 
 
-Report = Callable[[FinishedCall], Awaitable[None]]
+class CallRecorder(Protocol):
+    """Counts and keeps the calls of one caller."""
+
+    async def admit(self) -> None:
+        """Return if a call may be made now. Raises TokensSpent."""
+
+    async def record(self, done: FinishedCall) -> None:
+        """Take in a call that is over."""
+
+
 _subject: ContextVar[str | None] = ContextVar("what the calls of the work at hand are for", default=None)
 
 
@@ -57,10 +67,10 @@ def subject_of_calls() -> str | None:
 
 
 class RecordedModel:
-    """Reports every call of a model once it is over."""
+    """Has every call of a model admitted before it is made, and recorded once it is over."""
 
-    def __init__(self, model: LanguageModel, report: Report) -> None:
-        self._model, self._report = model, report
+    def __init__(self, model: LanguageModel, recorder: CallRecorder) -> None:
+        self._model, self._recorder = model, recorder
 
     @property
     def name(self) -> str:
@@ -74,27 +84,29 @@ class RecordedModel:
         schema: type[BaseModel] | None = None,
         params: ModelParams = DEFAULTS,
     ) -> Completion:
+        await self._recorder.admit()
         began = time.monotonic()
         try:
             completion = await self._model.complete(messages, tools=tools, schema=schema, params=params)
         except ModelFailure as failure:
-            await self._report(self._failed(messages, tools, schema, began, failure))
+            await self._recorder.record(self._failed(messages, tools, schema, began, failure))
             raise
-        await self._report(self._done(messages, tools, schema, began, completion))
+        await self._recorder.record(self._done(messages, tools, schema, began, completion))
         return completion
 
     async def stream(
         self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
     ) -> AsyncIterator[Chunk]:
+        await self._recorder.admit()
         began, text = time.monotonic(), ""
         try:
             async for chunk in self._model.stream(messages, tools=tools, params=params):
                 text += chunk.text
                 if chunk.completion is not None:
-                    await self._report(self._done(messages, tools, None, began, chunk.completion))
+                    await self._recorder.record(self._done(messages, tools, None, began, chunk.completion))
                 yield chunk
         except ModelFailure as failure:
-            await self._report(self._failed(messages, tools, None, began, failure, text))
+            await self._recorder.record(self._failed(messages, tools, None, began, failure, text))
             raise
 
     async def aclose(self) -> None:

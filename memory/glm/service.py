@@ -103,7 +103,7 @@ def open_vector_index(settings: FleetSettings, service: str, space: EmbeddingSpa
     from memory.vectors.qdrant import QdrantIndex
 
     client = AsyncQdrantClient(url=settings.qdrant_url, api_key=settings.qdrant_api_key, check_compatibility=False)
-    return QdrantIndex(client, space, name=f"mindbus-{service}")
+    return QdrantIndex(client, space, name="-".join(filter(None, ("mindbus", settings.tenant, service))))
 
 
 async def space_in_use(database: Database) -> EmbeddingSpace | None:

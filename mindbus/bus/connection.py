@@ -17,6 +17,7 @@ from mindbus.redaction import redact_other_logs
 from mindbus.run_dir import broker_file, user_file
 from mindbus.running_fleets import where_to_look
 from mindbus.settings import Settings, parse_partitions
+from mindbus.tenants import name_of
 
 _memory_brokers: dict[str, MemoryBroker] = {}
 
@@ -35,7 +36,7 @@ def connect(identity: str = "user.local", *, settings: Settings | None = None, s
 
 def _user_of(url: str) -> str:
     """The user that an address logs in; none in memory, where the address may be any name."""
-    return "" if url.startswith("memory://") else unquote(urlsplit(url).username or "")
+    return "" if url.startswith("memory://") else name_of(unquote(urlsplit(url).username or ""))
 
 
 def new_client(transport: Transport, sender: Sender, settings: Settings, *, exclusive: bool = False) -> Client:

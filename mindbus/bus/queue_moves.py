@@ -18,6 +18,7 @@ from mindbus.bus.rabbit_link import declarations
 from mindbus.bus.topology import REQUEUE, Exchange, Queue, Topology, commands_exchange, commands_queue, target_of
 from mindbus.bus.transport import ADMIN, USER
 from mindbus.errors import MindBusError, TemporaryFailure
+from mindbus.tenants import name_of
 
 MOVING = ".moving"
 _PREFETCH, _NEXT_WITHIN_S = 100, 30.0
@@ -202,8 +203,8 @@ def admin_copy(
 
     Of copies made before, the header is believed if the service itself or the administrator has made them.
     """
-    user = message.user_id or ""
-    first = message.headers.get(USER) if user in (service, ADMIN, admin) else None
+    user = name_of(message.user_id or "")
+    first = message.headers.get(USER) if user in (service, ADMIN, name_of(admin)) else None
     return aio_pika.Message(
         message.body,
         headers={**headers, USER: first or user},

@@ -161,7 +161,7 @@ class RabbitTransport:
             properties, headers, is_durable = properties_of(message.envelope), dict[str, Any](), not message.transient
         else:
             properties, headers, is_durable = message.properties, message.headers, True
-        packed = _pack(properties, headers, self._publishing.receiver.user, is_durable)
+        packed = _pack(properties, headers, self._publishing.login, is_durable)
         return (message.exchange, message.routing_key, properties.message_id or ""), packed, message.body
 
     async def _open_channel(self) -> PublishingChannel:

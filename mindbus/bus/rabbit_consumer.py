@@ -15,6 +15,7 @@ from mindbus.bus.transport import Incoming, Origin, Properties, Receiver
 from mindbus.errors import TopologyMissing
 from mindbus.logs import logger
 from mindbus.tasks import end
+from mindbus.tenants import name_of
 
 _BACKOFF_S = (0.1, 0.3, 1.0, 2.0, 5.0)
 # A broker may forget to say that a queue is gone: seen on 3.10 when it goes just after the consumer came.
@@ -218,7 +219,7 @@ class RabbitIncoming:
     @property
     def origin(self) -> Origin:
         """The first sender."""
-        return self._receiver.origin_of(self.properties.user_id or "", self.exchange, lambda: self.headers)
+        return self._receiver.origin_of(name_of(self.properties.user_id or ""), self.exchange, lambda: self.headers)
 
     async def ack(self) -> None:
         """Acknowledge without waiting for the socket; a lost one only means a second delivery."""

@@ -18,6 +18,7 @@ from mindbus.bus.topology import Topology
 from mindbus.bus.transport import Receiver
 from mindbus.errors import BusUnavailable, TopologyMissing
 from mindbus.logs import logger
+from mindbus.tenants import name_of
 
 _CONNECT_TIMEOUT_S = 10.0
 _COUNT_TIMEOUT_S = 20.0
@@ -37,7 +38,8 @@ class RabbitLink:
 
     def __init__(self, nodes: Sequence[str], name: str, service: str) -> None:
         self._nodes, self._name = deque(map(URL, nodes)), name
-        self.receiver = Receiver(self._nodes[0].user or "guest", service)
+        self.login = self._nodes[0].user or "guest"
+        self.receiver = Receiver(name_of(self.login), service)
         self._connection: Connection | None = None
         self._connecting = asyncio.Lock()
         self._counting: ConsumingChannel | None = None

@@ -95,6 +95,7 @@ COMMANDS = {
     "schema": Place(_OPERATION, "Contracts for other languages.", "mindbus.cli.schema"),
     "topology": Place(_OPERATION, "Keep the broker's queues and exchanges as the code says."),
     "upgrade": Place(_OPERATION, "Replace a fleet by a newer one, worker by worker."),
+    "tenants": Place(_OPERATION, "Host fleets that share this one's servers, each for itself."),
     "credentials": Place(_OPERATION, "Make the passwords of a stack of containers, for each its own alone."),
     "backup": Place(_OPERATION, "Back up all data of this folder, while the fleet runs."),
     "backups": Place(_OPERATION, "List the backups in a place."),

@@ -20,6 +20,7 @@ from mindbus.cli.session import require_reachable, run
 from mindbus.registry import installed_workers
 from mindbus.runtime.provision import Administrator, client_definitions
 from mindbus.settings import Settings
+from mindbus.tenants import login_of
 
 _ROLES = {role.value: role for role in AccessRole}
 
@@ -106,7 +107,7 @@ async def _grant(settings: Settings, name: str, role: AccessRole, *, can_write: 
     accounts, account = accounts_of(settings), Account(name, role)
     token = accounts.add(name, role, can_write=can_write)
     try:
-        amqp_url = await _new_login(admin, account)
+        amqp_url = await _new_login(admin, account, settings)
     except BaseException:
         accounts.revoke(account.identity)
         raise
@@ -117,17 +118,18 @@ async def _renew(settings: Settings, accounts: Accounts, account: Account) -> di
     # First what is on this machine: should the broker not answer, the former token is worth nothing all the same.
     token = accounts.renew(account.identity)
     admin = await _administrator(settings)
-    if account.login in await admin.management.users():
+    login = login_of(settings.tenant, account.login)
+    if login in await admin.management.users():
         # Its connections end with it.
-        await admin.management.delete_user(account.login)
-    return _granted(account, await _new_login(admin, account), token)
+        await admin.management.delete_user(login)
+    return _granted(account, await _new_login(admin, account, settings), token)
 
 
-async def _new_login(admin: Administrator, account: Account) -> str:
+async def _new_login(admin: Administrator, account: Account, settings: Settings) -> str:
     """Make the user of RabbitMQ, and return its address with the password."""
-    password = secrets.token_urlsafe(24)
-    await admin.management.import_definitions(client_definitions(account.login, password, admin.management.vhost))
-    return admin.url_of(account.login, password)
+    password, login = secrets.token_urlsafe(24), login_of(settings.tenant, account.login)
+    await admin.management.import_definitions(client_definitions(login, password, admin.management.vhost))
+    return admin.url_of(login, password)
 
 
 def _granted(account: Account, amqp_url: str, token: str) -> dict[str, str]:
@@ -152,7 +154,7 @@ async def _revoke(settings: Settings, accounts: Accounts, found: Sequence[Accoun
         accounts.revoke(account.identity)
     admin = await _administrator(settings)
     known = set(await admin.management.users())
-    for login in {account.login for account in found} & known:
+    for login in {login_of(settings.tenant, account.login) for account in found} & known:
         await admin.management.delete_user(login)
 
 

@@ -31,6 +31,7 @@ from mindbus.logs import logger
 from mindbus.management import Management, ManagementUnavailable, management_url, open_management
 from mindbus.run_dir import broker_file, user_file
 from mindbus.settings import Settings
+from mindbus.tenants import login_of, name_of
 
 T = TypeVar("T")
 _AT_ONCE = 8
@@ -72,13 +73,15 @@ class Administrator:
         On a private node, a user whose address is not known any more gets a new password.
         """
         known = set(await self.management.users()) if settings.amqp_url else set[str]()
-        unknown = [name for name in names if name not in known and not user_file(settings, name).exists()]
+        logins = {name: login_of(settings.tenant, name) for name in names}
+        without_file = [name for name in logins if not user_file(settings, name).exists()]
+        unknown = [name for name in without_file if logins[name] not in known]
         new = {name: secrets.token_urlsafe(24) for name in unknown}
         if new:
-            users = [user_definition(name, password) for name, password in new.items()]
+            users = [user_definition(logins[name], password) for name, password in new.items()]
             await self.management.import_definitions({"users": users})
         for name, password in new.items():
-            write_private(user_file(settings, name), self.url_of(name, password))
+            write_private(user_file(settings, name), self.url_of(logins[name], password))
         return unknown
 
     async def provide(self, found: Sequence[Worker], settings: Settings) -> None:
@@ -100,7 +103,10 @@ class Administrator:
         finally:
             await transport.close()
         vhost = self.management.vhost
-        granted = [definitions_of(worker.name, permissions_of(worker, settings), vhost) for worker in found]
+        granted = [
+            definitions_of(login_of(settings.tenant, worker.name), permissions_of(worker, settings), vhost)
+            for worker in found
+        ]
         await self.management.import_definitions(merged(granted))
 
     async def _declare(self, transport: Transport, topology: Topology) -> None:
@@ -209,8 +215,9 @@ def permissions_of(worker: Worker, settings: Settings) -> Permissions:
 
 def client_definitions(login: str, password: str, vhost: str = "/") -> dict[str, Any]:
     """The user of a person or an agent outside the fleet, with the template's permissions; operators hear all."""
-    heard = ("#",) if is_operator_by(login, None) else ()
-    permissions = of_client(login, sorted(targets_of(login)), heard)
+    name = name_of(login)
+    heard = ("#",) if is_operator_by(name, None) else ()
+    permissions = of_client(name, sorted(targets_of(name)), heard)
     return merged([{"users": [user_definition(login, password)]}, definitions_of(login, permissions, vhost)])
 
 

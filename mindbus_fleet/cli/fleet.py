@@ -94,7 +94,9 @@ def up(
     """
     settings = read_settings(FleetSettings)
     require_usable_configuration()
-    groups, broken = groups_of(installed_workers().checked(apart=True), workers, isolate=isolate)
+    # A tenant's people go to the gateway of its host.
+    left_out = {_GATEWAY} if settings.tenant else set()
+    groups, broken = groups_of(installed_workers().checked(apart=True), workers, isolate=isolate, left_out=left_out)
     running = running_fleet(settings)
     if running is not None:
         if clear:
@@ -117,9 +119,18 @@ def up(
     announce(state, token, cleared, as_json=as_json)
 
 
-def groups_of(fleet: WorkerRegistry, chosen: str | None, *, isolate: bool) -> tuple[list[Group], dict[str, str]]:
-    """Which workers share a process: ours do, since they mostly wait; those of memory, which compute, have another."""
-    names = list(fleet.entries) if chosen is None else [name.strip() for name in chosen.split(",") if name.strip()]
+def groups_of(
+    fleet: WorkerRegistry, chosen: str | None, *, isolate: bool, left_out: Collection[str] = ()
+) -> tuple[list[Group], dict[str, str]]:
+    """Which workers share a process: ours do, since they mostly wait; those of memory, which compute, have another.
+
+    Some are left out unless they are chosen.
+    """
+    names = (
+        [name for name in fleet.entries if name not in left_out]
+        if chosen is None
+        else [name.strip() for name in chosen.split(",") if name.strip()]
+    )
     if not names:
         raise UsageError("--workers names none")
     for name in names:

@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from config.settings import FleetSettings
 from gateway.access_tokens import is_loopback
@@ -13,6 +13,7 @@ from mindbus.accounts import accounts_of
 from mindbus.bus.connection import NoBroker, find_broker
 from mindbus.registry import installed_workers
 from mindbus.run_dir import broker_file, user_file
+from mindbus.tenants import name_of
 from mindbus_fleet.cli.service_checks import CheckResult
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -63,7 +64,7 @@ def _broker(settings: FleetSettings) -> Iterator[CheckResult]:
     if settings.amqp_url is None and broker_file(settings).exists():
         names = [name for name in installed_workers().checked().entries if user_file(settings, name).exists()]
         yield CheckResult(check, "ok", f"{len(names)} workers have users of their own on the private node")
-    elif url.username in installed_workers().checked().entries:
+    elif name_of(unquote(url.username or "")) in installed_workers().checked().entries:
         yield CheckResult(check, "ok", f"this process is {url.username}, and may do what that worker needs")
     else:
         advice = "one for each: `mindbus topology apply --worker NAME`, or `topology export`"

@@ -32,6 +32,7 @@ from mindbus.registry import Factory, installed_workers
 from mindbus.run_dir import user_file
 from mindbus.runtime.provision import Administrator, permissions_of, queues_of, shared_by_all
 from mindbus.runtime.service import build
+from mindbus.tenants import login_of
 
 T = TypeVar("T")
 app = typer.Typer(no_args_is_help=True, help="Keep the broker's queues and exchanges as the code says.")
@@ -158,10 +159,10 @@ async def _apply_workers(targets: Sequence[str]) -> dict[str, str | None]:
 
 def _new_passwords(settings: FleetSettings, folder: Path) -> dict[str, str]:
     """A password for each worker, with a file of its address."""
-    address = settings.amqp_url or "amqp://localhost:5672/"
+    address = settings.amqp_url or f"amqp://localhost:5672/{settings.tenant or ''}"
     passwords = {name: secrets.token_urlsafe(24) for name in installed_workers().checked().entries}
     for name, password in passwords.items():
-        write_private(folder / name, with_login(address, name, password))
+        write_private(folder / name, with_login(address, login_of(settings.tenant, name), password))
     return passwords
 
 
@@ -170,14 +171,15 @@ def definitions(settings: FleetSettings, passwords: Mapping[str, str]) -> dict[s
 
     A user without a password cannot log in until it has one.
     """
-    vhost = unquote(urlsplit(settings.amqp_url or "").path.removeprefix("/")) or "/"
+    vhost = unquote(urlsplit(settings.amqp_url or "").path.removeprefix("/")) or settings.tenant or "/"
     topology = shared_by_all(settings)
     parts: list[dict[str, list[Any]]] = []
     for name, make in installed_workers().checked().entries.items():
         worker = _built(name, make, settings)
         topology += queues_of(worker, settings)
-        parts.append({"users": [user_definition(name, passwords.get(name))]})
-        parts.append(definitions_of(name, permissions_of(worker, settings), vhost))
+        login = login_of(settings.tenant, name)
+        parts.append({"users": [user_definition(login, passwords.get(name))]})
+        parts.append(definitions_of(login, permissions_of(worker, settings), vhost))
     return {"vhosts": [{"name": vhost}], **merged([*parts, topology_definitions(topology, vhost)])}
 
 

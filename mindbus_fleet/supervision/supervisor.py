@@ -25,6 +25,7 @@ from mindbus.logs import configure_logs_later, logger
 from mindbus.run_dir import RunSettings, broker_file, last_gateway_url, management_file, user_file
 from mindbus.tasks import Supervised, end, run_until_stopped
 from mindbus_fleet.node.address import VIEWER
+from mindbus_fleet.node.hosted import HostBroker, broker_of
 from mindbus_fleet.node.private import PrivateNode
 from mindbus_fleet.supervision.children import Child, Group, Launch, rotate_logs
 from mindbus_fleet.supervision.run_folder import RunFolder, UpState, WorkerProcess
@@ -56,8 +57,7 @@ class Supervisor:
         self._health = HealthFolder(settings)
         self._groups, self._broken, self._logs = groups, broken, logs
         workers = [name for group in groups for name in group.workers]
-        has_own_broker = settings.amqp_url is None
-        self._node = PrivateNode(settings.data_dir / "broker", workers=workers) if has_own_broker else None
+        self._node = broker_of(settings, workers) if settings.amqp_url is None else None
         self._children: list[Child] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._lock: int | None = None
@@ -110,7 +110,7 @@ class Supervisor:
             environment["MINDBUS_METRICS_PORT"] = str(self._settings.metrics_port + len(self._children))
         return Launch(command, environment, lock, log)
 
-    def _publish_address(self, node: PrivateNode) -> None:
+    def _publish_address(self, node: PrivateNode | HostBroker) -> None:
         address = node.address
         write_private(management_file(self._settings), address.viewer_url)
         for worker, url in node.worker_urls.items():
@@ -121,7 +121,7 @@ class Supervisor:
     def _keep(self, name: str, step: Callable[[], Awaitable[None]], interval_s: float) -> None:
         self._tasks.append(asyncio.create_task(Supervised(name, step, interval_s).run(), name=name))
 
-    async def _keep_broker(self, node: PrivateNode) -> None:
+    async def _keep_broker(self, node: PrivateNode | HostBroker) -> None:
         """Start the broker again if it has died. Raises NodeError where it does not start, OSError."""
         if node.is_running:
             await self._end_frozen_broker(node)
@@ -137,7 +137,7 @@ class Supervisor:
                 child.restart()
         self._write_state()
 
-    async def _end_frozen_broker(self, node: PrivateNode) -> None:
+    async def _end_frozen_broker(self, node: PrivateNode | HostBroker) -> None:
         """Kill a broker that has not answered for three heartbeats of a worker, asked once in each."""
         if time.monotonic() - self._asked_at < self._settings.heartbeat_s:
             return
@@ -217,6 +217,7 @@ class PlainSettings:
 
     data: str
     run: str
+    tenant: str | None
     amqp_url: str | None
     management_url: str | None
     metrics_port: int | None
@@ -229,6 +230,7 @@ class PlainSettings:
         return cls(
             data=str(settings.data_dir.absolute()),
             run=str(settings.run_dir.absolute()),
+            tenant=settings.tenant,
             amqp_url=settings.amqp_url,
             management_url=settings.management_url,
             metrics_port=settings.metrics_port,

@@ -39,7 +39,7 @@ class MaintenanceRules:
     of all, is rejected; up to `few` objects are always collected. `interval` is the time between runs, `audit_within`
     the time for an audit of all artifacts; None: never by itself. Events leave the timeline after `timeline_kept`;
     None: never. `orphans` is a folder outside the store. With `must_write_once`, storage does not start on a store that
-    overwrites objects.
+    overwrites objects. `quota_bytes` bounds what artifacts weigh together; 0: nothing does.
     """
 
     retention: Mapping[str, timedelta] = field(default_factory=dict)
@@ -51,6 +51,7 @@ class MaintenanceRules:
     orphans: Path | None = None
     must_write_once: bool = False
     timeline_kept: timedelta | None = timedelta(days=365)
+    quota_bytes: int = 0
 
     @property
     def kept_days(self) -> dict[str, float | None]:
@@ -75,6 +76,7 @@ def rules_of(settings: FleetSettings) -> MaintenanceRules:
         orphans=settings.orphans_dir,
         must_write_once=settings.artifacts_write_once == "required",
         timeline_kept=timedelta(days=settings.timeline_days) or None,
+        quota_bytes=settings.quota_bytes,
     )
 
 

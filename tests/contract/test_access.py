@@ -122,6 +122,7 @@ ADMITTED: Mapping[str, str] = {
     "storage.put_agent_data": _OPERATORS,
     "storage.put_user": _OPERATORS,
     "storage.rebuild": _OPERATORS,
+    "storage.get_tokens_today": _ALL,
     "storage.record_model_call": _ALL,
     "storage.register_artifact": _ALL,
     "storage.register_artifacts": _ALL,

@@ -59,7 +59,7 @@ from workers.dialogue.memory import MemoryLookup
 from workers.dialogue.open_talks import OpenTalks
 from workers.dialogue.running_answers import AskerLeft, RunningAnswers
 from workers.dialogue.transcript import preview_of
-from workers.model_calls import record_calls
+from workers.model_calls import ModelCallRecorder
 
 _OF_USER = Invoke | DeliverNotification | EndDialogue | RefreshDialogue
 _TICK_S = 0.5
@@ -83,9 +83,9 @@ class DialogueWorker(Worker):
         model: LanguageModel | None = None,
         known_subagents: Mapping[str, str] | None = None,
     ) -> None:
-        settings = context.settings_as(FleetSettings)
+        settings, recorder = context.settings_as(FleetSettings), ModelCallRecorder(context, self.name)
         self._bus, self._clock = context.bus, context.clock
-        self._model = model or model_of(settings, self.name, record_calls(context, self.name), is_chat=True, retries=0)
+        self._model = model or model_of(settings, self.name, recorder, is_chat=True, retries=0)
         self._artifacts = open_artifacts(context.bus, settings, context.clock)
         self._talks = Conversations(context.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
         self._running = RunningAnswers()

@@ -29,7 +29,7 @@ from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sdk.requests import in_id_scope, request
 from workers.chat_priority import ChatPriority
-from workers.model_calls import record_calls
+from workers.model_calls import ModelCallRecorder
 
 _BATCH = 20
 # Longest run: the requester may wait for the reply, and a next run continues.
@@ -62,7 +62,7 @@ class PackerWorker(Worker):
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         settings = context.settings_as(FleetSettings)
         self._clock = context.clock
-        self._model = model or model_of(settings, self.name, record_calls(context, self.name))
+        self._model = model or model_of(settings, self.name, ModelCallRecorder(context, self.name))
         self.include(ChatPriority(context.bus, self._model))
         self._transition = LayerTransition(context.bus.acting_as(self.identity, service=self.name), self._model)
         self._interval = timedelta(seconds=settings.packer_interval_s)

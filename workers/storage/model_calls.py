@@ -4,7 +4,7 @@ from bus_schema.delegation import is_of_fleet
 from bus_schema.dialogue import conversation_trace
 from bus_schema.identities import Principal
 from bus_schema.messages import Nothing
-from bus_schema.model_calls import ModelCalled, RecordModelCall
+from bus_schema.model_calls import GetTokensToday, ModelCalled, RecordModelCall, TokensToday
 from bus_schema.replies import Code
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, on_command
@@ -34,6 +34,8 @@ class ModelCallHandlers:
             await self._storage.model_calls.keep(
                 command, call, Principal(owner, trace, is_guest=is_guest), context.step_id
             )
+        if command.cost.tokens:
+            await self._storage.tokens.add(command.cost.tokens)
         event = ModelCalled(
             call_id=command.call_id,
             user_id=command.user_id,
@@ -42,6 +44,11 @@ class ModelCallHandlers:
             is_kept=command.call is not None,
         )
         return Nothing(), Publish(event, trace=trace, step=context.step_id)
+
+    @on_command
+    async def get_tokens_today(self, query: GetTokensToday) -> TokensToday:
+        day, tokens = await self._storage.tokens.today()
+        return TokensToday(day=day, tokens=tokens)
 
     async def _may_count(self, owner: str, context: MessageContext) -> bool:
         """Whether somebody may call models for a person: the fleet, the person, who takes part in a run of theirs."""

@@ -450,6 +450,19 @@ async def test_an_endpoint_that_never_ends_is_taken_to_be_at_its_token_limit() -
     assert caught.value.text.startswith("word word ")
 
 
+class Calls:
+    """A recorder that admits every call and keeps it."""
+
+    def __init__(self) -> None:
+        self.calls: list[FinishedCall] = []
+
+    async def admit(self) -> None:
+        pass
+
+    async def record(self, done: FinishedCall) -> None:
+        self.calls.append(done)
+
+
 @pytest.mark.parametrize(
     ("script", "streams", "reported"),
     [
@@ -462,23 +475,18 @@ async def test_an_endpoint_that_never_ends_is_taken_to_be_at_its_token_limit() -
         ((Fails(400),), False, ("", ModelRefused.__name__, 0, 0, 0)),
     ],
 )
-async def test_every_call_is_reported_with_what_it_has_cost(
+async def test_every_call_is_recorded_with_what_it_has_cost(
     script: tuple[Reply, ...], streams: bool, reported: tuple[str, str, int, int, int]
 ) -> None:
-    calls: list[FinishedCall] = []
-
-    async def report(call: FinishedCall) -> None:
-        calls.append(call)
-
-    failure = ""
+    recorder, failure = Calls(), ""
     async with endpoint(*script) as (model, _):
-        recorded = RecordedModel(model, report)
+        recorded = RecordedModel(model, recorder)
         try:
             await (streamed(recorded, tools=[WEATHER]) if streams else recorded.complete(ASK, tools=[WEATHER]))
         except ModelFailure as error:
             failure = type(error).__name__
 
-    (call,) = calls
+    (call,) = recorder.calls
     text, expected_failure, *numbers = reported
     retries = call.completion.retries if call.completion else 0
     assert [call.usage.prompt_tokens, call.usage.completion_tokens, retries] == numbers
