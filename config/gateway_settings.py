@@ -32,6 +32,11 @@ class GatewaySettings(Settings):
         description="URL under which other machines reach the HTTP gateway, as https://mindbus.example.org; storage "
         "signs addresses of files there. Default: where it listens.",
     )
+    gateway_tenants: str = Field(
+        default="",
+        description="Tenants that the HTTP gateway serves besides those that have a folder in its data folder, by "
+        "commas.",
+    )
     metrics_token: str | None = Field(
         default=None,
         min_length=16,

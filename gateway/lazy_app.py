@@ -12,14 +12,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gateway.backend import Backend
 from mindbus.tasks import end
 
-Opening = Callable[[Backend], AbstractAsyncContextManager[ASGIApp]]
+Opening = Callable[..., AbstractAsyncContextManager[ASGIApp]]
 
 
 class LazyApp:
-    """An ASGI application that the function of a module opens, at the first request."""
+    """An ASGI application that the function of a module opens, at the first request, for these backends."""
 
-    def __init__(self, module: str, function: str, backend: Backend) -> None:
-        self._module, self._function, self._backend = module, function, backend
+    def __init__(self, module: str, function: str, *backends: Backend) -> None:
+        self._module, self._function, self._backends = module, function, backends
         self._opened: asyncio.Future[ASGIApp] | None = None
         self._running: asyncio.Task[None] | None = None
 
@@ -47,7 +47,7 @@ class LazyApp:
             # In a thread: it takes a second.
             module: Any = await asyncio.to_thread(import_module, self._module)
             opening: Opening = getattr(module, self._function)
-            async with opening(self._backend) as app:
+            async with opening(*self._backends) as app:
                 opened.set_result(app)
                 await asyncio.Event().wait()
         except Exception as error:

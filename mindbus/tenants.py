@@ -11,6 +11,7 @@ FOLDER = "tenants"
 # Quotas of a tenant, beside its data: settings that hold unless the environment says otherwise.
 QUOTAS = "quotas.json"
 _MEMORY = "memory"
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
 class NoDatabaseOfItsOwn(ValueError):
@@ -46,6 +47,21 @@ def host_dir(data_dir: Path, tenant: str | None) -> Path | None:
 def with_vhost(amqp_url: str, vhost: str) -> str:
     """The address of another virtual host of the same broker."""
     return urlunsplit(urlsplit(amqp_url)._replace(path=f"/{quote(vhost, safe='')}"))
+
+
+def site_url(gateway_url: str, tenant: str) -> str:
+    """Address of a tenant's site for programs, on a gateway that serves several."""
+    ending = f"/t/{tenant}"
+    return gateway_url if gateway_url.endswith(ending) else gateway_url.rstrip("/") + ending
+
+
+def web_url(gateway_url: str, tenant: str) -> str:
+    """Address of it for browsers: under a host name of its own, as cookies are kept by host name."""
+    parts = urlsplit(gateway_url.removesuffix(f"/t/{tenant}"))
+    host, _, port = parts.netloc.rpartition(":") if parts.port else (parts.netloc, "", "")
+    is_here = host in _LOOPBACK
+    name = f"{tenant}.localhost" if is_here else f"{tenant}.{host}"
+    return urlunsplit(parts._replace(netloc=f"{name}:{port}" if port else name))
 
 
 def of_tenant(values: Mapping[str, Any], tenant: str) -> dict[str, Any]:
@@ -102,4 +118,7 @@ _CHANGES: Mapping[tuple[str, ...], Callable[[Any, str], Any]] = {
     ("artifacts_url",): _prefix,
     ("vectors_dir",): lambda folder, tenant: _in_folder(Path(folder), tenant),
     ("redis_url", "cache_redis_url"): _redis,
+    ("gateway_public_url",): site_url,
+    # One of its own is made in its folder.
+    ("gateway_token",): lambda _token, _tenant: None,
 }

@@ -7,7 +7,7 @@ from typing import Final
 from nicegui import ui
 from nicegui.element import Element
 
-from gateway.ui.activity import BusHealth
+from gateway.activity import BusHealth
 from gateway.ui.components import anchor, attributes, box, clickable, icon_button, refill, show_if, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.svg import LOGO, icon

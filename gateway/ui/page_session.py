@@ -16,10 +16,10 @@ from nicegui import background_tasks, ui
 from bus_schema.envelope import Envelope
 from bus_schema.timeline import GetTimeline, TimelineEvent
 from gateway.access_control import COOKIE
+from gateway.activity import ActivityMonitor
 from gateway.backend import Backend
 from gateway.event_feed import Listener, MissedEvents
 from gateway.timeline_tail import sequence_of
-from gateway.ui.activity import ActivityMonitor
 from gateway.ui.command_palette import CommandPalette
 from gateway.ui.components import attributes, box, button, refill, text, toggle, update
 from gateway.ui.i18n import Localizer, language_of

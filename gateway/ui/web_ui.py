@@ -11,9 +11,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from bus_schema.replies import Code
-from gateway.backend import Backend
 from gateway.problems import problem_response
-from gateway.ui.activity import ActivityMonitor
+from gateway.site import ASSETS
 from gateway.ui.asset_cache import AssetCache
 from gateway.ui.chat.screen import ChatScreen
 from gateway.ui.components import refill, text
@@ -29,8 +28,6 @@ from gateway.ui.sim.screen import SimScreen
 from gateway.ui.tasks.screen import TasksScreen
 from gateway.ui.timeline.events import TimelineEvents
 from gateway.ui.timeline.screen import TimelineScreen
-from gateway.worker import ASSETS
-from mindbus.tasks import running
 
 Draw = Callable[[PageSession], Awaitable[None]]
 
@@ -41,10 +38,7 @@ _GZIP_LEVEL = 4
 
 
 class WebUI:
-    """The screens of one gateway."""
-
-    def __init__(self, backend: Backend, activity: ActivityMonitor) -> None:
-        self._backend, self._activity = backend, activity
+    """The screens, which all sites of a gateway share: each request says whose it is."""
 
     def mount(self, app: FastAPI) -> None:
         """Serve the screens at `/`; existing routes of the app stay."""
@@ -108,7 +102,8 @@ class WebUI:
     def _begin(self, name: str, request: Request) -> PageSession:
         """The layout of a page, to be sent at once."""
         ui.add_head_html(_HEAD + (_CHARTS if name in _WITH_CHARTS else ""))
-        return PageSession(self._backend.of(request.state.account), self._activity, name, request)
+        state = request.state
+        return PageSession(state.backend.of(state.account), state.activity, name, request)
 
     async def _show(self, name: str, request: Request, draw: Draw) -> None:
         session = self._begin(name, request)
@@ -155,9 +150,9 @@ _FAVICON = (
 
 
 @asynccontextmanager
-async def open_screens(backend: Backend) -> AsyncIterator[ASGIApp]:
-    """The screens as an application, while their activity is sampled."""
-    activity, app = ActivityMonitor(backend), FastAPI(openapi_url=None)
-    WebUI(backend, activity).mount(app)
-    async with app.router.lifespan_context(app), running(activity.run(), "gateway activity"):
+async def open_screens() -> AsyncIterator[ASGIApp]:
+    """The screens as an application."""
+    app = FastAPI(openapi_url=None)
+    WebUI().mount(app)
+    async with app.router.lifespan_context(app):
         yield AssetCache(app)

@@ -22,6 +22,7 @@ from mindbus.health import Health, HealthFolder, is_alive
 from mindbus.management import management_url
 from mindbus.run_dir import broker_file, last_gateway_url
 from mindbus.running_fleets import where_to_look
+from mindbus.tenants import web_url
 from mindbus_fleet.supervision.run_folder import RunFolder, UpState
 
 _BROKER_ANSWERS_WITHIN_S = 2.0
@@ -118,7 +119,8 @@ def open_app(
 def link_into(gateway_url: str, settings: FleetSettings, page: str = "/") -> str:
     """Address of a page of the web app that signs in whoever opens it, once."""
     token, target = token_of(settings), quote(f"/{page.lstrip('/')}")
-    return f"{gateway_url}{target}" if token is None else f"{gateway_url}{login_path(token)}&next={target}"
+    base = web_url(gateway_url, settings.tenant) if settings.tenant else gateway_url
+    return f"{base}{target}" if token is None else f"{base}{login_path(token)}&next={target}"
 
 
 def fleet_status(settings: FleetSettings) -> FleetStatus:

@@ -4,8 +4,8 @@ import asyncio
 from functools import partial
 
 from bus_schema.fleet import State
+from gateway.activity import count_dead
 from gateway.backend import QUEUE_PREFIX
-from gateway.ui.activity import count_dead
 from gateway.ui.components import Kpi, attributes, box, toggle
 from gateway.ui.fleet.dead_letters import DeadLetterList
 from gateway.ui.fleet.tables import QueueTable, WorkerTable, queues_of, workers_of

@@ -9,9 +9,9 @@ from nicegui import ui
 from nicegui.element import Element
 
 from bus_schema.fleet import State
+from gateway.activity import ServiceActivity
 from gateway.backend import DEAD_SUFFIX, QUEUE_PREFIX
 from gateway.event_feed import WorkerInstance, rank
-from gateway.ui.activity import ServiceActivity
 from gateway.ui.components import SegmentedControl, attributes, box, head, search, show_if, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.rows import Rows, cell, table

@@ -10,9 +10,9 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from bus_schema.timeline import GetTimeline, TimelineEvent
+from gateway.activity import ServiceActivity
 from gateway.backend import QUEUE_PREFIX, Backend
 from gateway.display_names import DisplayNames
-from gateway.ui.activity import ServiceActivity
 from gateway.ui.components import Drawer, anchor, attributes, box, icon_button, moment, scroller, tag, text
 from gateway.ui.fleet.tables import QueueRow, ServiceRow, look_of
 from gateway.ui.i18n import Localizer

@@ -11,9 +11,9 @@ from nicegui.element import Element
 from bus_schema.envelope import Envelope
 from bus_schema.sim import MAX_SIM_MESSAGES, GetSimStatus, SimState, StartSim, StopSim
 from bus_schema.timeline import GetTimeline
+from gateway.activity import count_dead
 from gateway.api.sim import team_names
 from gateway.sim_teams import shipped_scenario, shipped_team
-from gateway.ui.activity import count_dead
 from gateway.ui.components import (
     VALUE,
     Kpi,

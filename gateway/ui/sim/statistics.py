@@ -11,7 +11,7 @@ from bus_schema.conversations import MessageStored
 from bus_schema.dialogue import DialogueFragment, MessageReceived, MessageSent
 from bus_schema.envelope import Envelope
 from bus_schema.notification import NotificationGenerated, NotificationSent
-from gateway.ui.activity import quantile
+from gateway.activity import quantile
 from gateway.ui.i18n import Localizer
 
 _POINTS: Final = 300

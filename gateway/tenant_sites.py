@@ -1,0 +1,156 @@
+"""The sites of tenants, which one gateway serves beside its own: told apart by host name or by the path's beginning."""
+
+import asyncio
+import re
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from bus_schema.replies import Code
+from config.settings import FleetSettings
+from gateway.access_control import A2A, AGENT_CARD, HEALTH, MCP, METRICS, OPENAI
+from gateway.lazy_app import LazyApp
+from gateway.problems import problem_response
+from gateway.site import GatewaySite
+from mindbus.bus.connection import open_transport
+from mindbus.bus.transport import Transport
+from mindbus.bus.worker import WorkerContext
+from mindbus.errors import MindBusError
+from mindbus.files.folder_addresses import PATH
+from mindbus.health import HealthFolder
+from mindbus.logs import logger
+from mindbus.run_dir import broker_file
+from mindbus.runtime.provision import Administrator
+from mindbus.runtime.service import Service, build, provide
+from mindbus.tasks import Supervised
+from mindbus.tenants import site_url, tenants_of, web_url
+
+_LOOK_EVERY_S, _CLOSE_WITHIN_S = 1.0, 10.0
+_PREFIX = re.compile(r"/t/([a-z][a-z0-9-]{0,30})(?=/|$)")
+# What programs ask for; screens are reached under the tenant's own host name, where cookies are its own.
+_OF_PROGRAMS = ("/api/", MCP, f"{OPENAI}/", A2A, AGENT_CARD, f"{PATH}/", HEALTH, METRICS)
+_NOT_RUNNING = "the tenant {} is not running: start it with `MINDBUS_TENANT={} mindbus up -d`"
+
+
+class TenantSites:
+    """An ASGI application that passes each request to the site that it is for; its host's is that of all others.
+
+    A tenant is named by the first label of the host name, as acme in https://acme.mindbus.example.org and
+    http://acme.localhost:8040, or by the beginning of the path, as in http://127.0.0.1:8040/t/acme/v1/models.
+    """
+
+    def __init__(self, own: ASGIApp, host: FleetSettings, url: str, screens: LazyApp | None) -> None:
+        """`own` is the host's site, `url` where its gateway listens; the screens are shared."""
+        self._own, self._host, self._url, self._screens = own, host, url, screens
+        self._known: frozenset[str] = frozenset()
+        self._open: dict[str, OpenSite] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._app_for(scope) if scope["type"] in ("http", "websocket") else self._own
+        await app(scope, receive, send)
+
+    async def keep_open(self) -> None:
+        """Open the sites of the tenants that run, close those of others, for ever."""
+        await Supervised("tenants", self._look, _LOOK_EVERY_S).run(begins_at_once=True)
+
+    async def close(self) -> None:
+        """Close the sites of all tenants."""
+        while self._open:
+            await self._open.popitem()[1].close()
+
+    def _app_for(self, scope: Scope) -> ASGIApp:
+        if found := _PREFIX.match(scope["path"]):
+            return self._by_path(scope, found[1], scope["path"][found.end() :] or "/")
+        label = _host_of(scope).partition(".")[0]
+        return self._site(label) if label in self._known else self._own
+
+    def _by_path(self, scope: Scope, tenant: str, path: str) -> ASGIApp:
+        if tenant not in self._known:
+            return problem_response(Code.NOT_FOUND, f"there is no tenant {tenant}")
+        if not path.startswith(_OF_PROGRAMS):
+            query = scope["query_string"].decode("latin-1")
+            return RedirectResponse(f"{web_url(self._public_url, tenant)}{path}{'?' if query else ''}{query}")
+        scope["path"], scope["raw_path"] = path, path.encode()
+        return self._site(tenant)
+
+    def _site(self, tenant: str) -> ASGIApp:
+        if found := self._open.get(tenant):
+            return found.site.app
+        return problem_response(Code.UNAVAILABLE, _NOT_RUNNING.format(tenant, tenant))
+
+    async def _look(self) -> None:
+        named = filter(None, map(str.strip, self._host.gateway_tenants.split(",")))
+        self._known = frozenset((*tenants_of(self._host.data_dir), *named))
+        wanted = {tenant: settings for tenant in self._known if _runs(settings := self._settings_of(tenant))}
+        for tenant in self._open.keys() - wanted.keys():
+            await self._open.pop(tenant).close()
+        for tenant in wanted.keys() - self._open.keys():
+            try:
+                self._open[tenant] = await OpenSite.of(wanted[tenant], site_url(self._url, tenant), self._screens)
+            except MindBusError as error:
+                logger().warning("tenant not served", tenant=tenant, reason=str(error))
+            else:
+                logger().info("tenant served", tenant=tenant, url=web_url(self._url, tenant))
+
+    def _settings_of(self, tenant: str) -> FleetSettings:
+        host = self._host.model_dump(exclude_unset=True)
+        # Whoever may sign in to the host's site has no part in a tenant's.
+        own = {"gateway_access": "token", "oidc_issuer": None, "gateway_public_url": self._public_url}
+        return FleetSettings.model_validate({**host, **own, "tenant": tenant})
+
+    @property
+    def _public_url(self) -> str:
+        return self._host.gateway_public_url or self._url
+
+
+def _runs(settings: FleetSettings) -> bool:
+    return settings.amqp_url is not None or broker_file(settings).exists()
+
+
+def _host_of(scope: Scope) -> str:
+    """The host name that was asked for, without a port; empty where there is none."""
+    host = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1")
+    with suppress(ValueError):
+        return urlsplit(f"//{host}").hostname or ""
+    return ""
+
+
+class OpenSite:
+    """A tenant's site with its connection to the bus."""
+
+    def __init__(self, site: GatewaySite, service: Service, transport: Transport, health: HealthFolder) -> None:
+        self.site = site
+        self._service, self._transport, self._health = service, transport, health
+
+    @classmethod
+    async def of(cls, settings: FleetSettings, url: str, screens: LazyApp | None) -> "OpenSite":
+        """Raises BusUnavailable, ManagementUnavailable, NoBroker."""
+        if (admin := Administrator.of_private_node(settings)) is not None:
+            await admin.add_users([GatewaySite.name], settings)
+        transport = open_transport(settings, GatewaySite.name)
+        health = HealthFolder(settings)
+        made: list[GatewaySite] = []
+
+        def make(context: WorkerContext) -> GatewaySite:
+            made.append(GatewaySite(context, url, screens))
+            return made[0]
+
+        try:
+            service = build(make, GatewaySite.name, settings, transport, health.report)
+            await provide([service], settings)
+            await service.start()
+            await service.wait_ready()
+        except BaseException:
+            await transport.close()
+            raise
+        return cls(made[0], service, transport, health)
+
+    async def close(self) -> None:
+        """Drain and close; a broker that is gone is not waited for."""
+        with suppress(TimeoutError, MindBusError):
+            async with asyncio.timeout(_CLOSE_WITHIN_S):
+                await self._service.drain()
+        await self._transport.close()
+        self._health.forget(GatewaySite.name)
