@@ -122,6 +122,8 @@ class HistoryWorker(Worker):
 
     async def _forget(self, chat_id: str | None, context: MessageContext) -> Removed:
         counts = await self.histories.forget(chat_id)
+        # With it what has been deleted leaves SQLite's log.
+        await self._store.forget_old()
         await refresh_dialogue(self._bus, chat_id)
         try:
             files = await self._log.remove(chat_id)

@@ -203,20 +203,21 @@ class Database:
         if found != "ok":
             raise DatabaseDamaged(self.name, found)
 
-    async def truncate_log(self) -> None:
+    async def truncate_log(self) -> bool:
         """Write SQLite's log back and empty it: it keeps the text of what was deleted, and what only changed once.
 
-        Left to the next time while somebody reads or writes.
+        False while somebody reads or writes: try again later.
         """
-        if self.is_sqlite:
-            await asyncio.to_thread(self._truncate_log)
+        return not self.is_sqlite or await asyncio.to_thread(self._truncate_log)
 
-    def _truncate_log(self) -> None:
+    def _truncate_log(self) -> bool:
         with (
             suppress(sqlite3.OperationalError),
             closing(sqlite3.connect(str(self.url.database), timeout=_LOG_WITHIN_S)) as connection,
         ):
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            is_busy, *_pages = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not is_busy
+        return False
 
     async def dispose(self) -> None:
         if self.groups is not None:

@@ -95,8 +95,9 @@ class SqlInbox:
     async def forget(self, *names: str) -> None:
         """Within the current transaction, empty the outcomes that contain one of these words, or all of them.
 
-        Those set aside in `quarantine` are deleted alike.
-        The messages stay recorded as handled, so that a redelivery has no effect.
+        Those set aside in `quarantine` are deleted alike. SQLite's log, in which all that was deleted with them still
+        stands, is emptied once nobody uses it. The messages stay recorded as handled, so that a redelivery has no
+        effect.
         """
         inbox = self._tables.inbox
         conditions = [cast(inbox.c.outcome, Text).contains(f'\\"{name}\\"', autoescape=True) for name in names]
@@ -106,6 +107,7 @@ class SqlInbox:
         content = self._tables.quarantine.c.content
         contains = or_(*(content.contains(name, autoescape=True) for name in names)) if names else true()
         await self.database.session.execute(delete(self._tables.quarantine).where(contains))
+        self.database.after_commit(self.outbox.empty_log_soon)
 
     async def start(self, transport: Transport) -> None:
         """Publish what an earlier process has left, then the new rows of the outbox. Raises DatabaseDamaged."""

@@ -70,6 +70,7 @@ class OutboxRelay:
         self._task: asyncio.Task[None] | None = None
         self._left_before: datetime | None = None
         self._looked_at = monotonic()
+        self._holds_forgotten = False
         self.poll_s, self.look_again_s = _POLL_S, _LOOK_AGAIN_S
         # Rows of `quarantine`, as of the last count, with those set aside since.
         self.set_aside = 0
@@ -94,6 +95,11 @@ class OutboxRelay:
 
     def wake(self) -> None:
         """Look into the outbox at once."""
+        self._wake.set()
+
+    def empty_log_soon(self) -> None:
+        """Have SQLite's log emptied as soon as nobody reads or writes."""
+        self._holds_forgotten = True
         self._wake.set()
 
     def mark(self, consumer: str, message_id: str) -> None:
@@ -140,6 +146,8 @@ class OutboxRelay:
             await self._republish(transport, self._left_before)
             await self.database.truncate_log()
             self._left_before, self._looked_at = None, monotonic()
+        if self._holds_forgotten:
+            self._holds_forgotten = not await self.database.truncate_log()
         await self._relay_outbox(transport)
         with suppress(TimeoutError):
             async with asyncio.timeout(self.poll_s):

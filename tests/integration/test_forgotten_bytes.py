@@ -95,7 +95,7 @@ def test_no_file_of_the_data_folder_has_a_word_of_theirs(data_dir: Path, tmp_pat
         live_through(shell, tmp_path)
         before = files_with_secret(data_dir)
         forget(shell)
-        eventually(lambda: not kept_for_ever(data_dir), 150, "what is deleted within seconds, logs of SQLite")
+        eventually(lambda: not kept_for_ever(data_dir), 30, "what is deleted within seconds, logs of SQLite")
     finally:
         shell.ok("down")
 
