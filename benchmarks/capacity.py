@@ -46,9 +46,9 @@ _ANSWER_WITHIN_S = 120.0
 AMONG_FEW, AMONG_MANY = 4, 20
 # Measured after the prediction of them is in the history: other mixes, another concurrency.
 CHECKS: Mapping[str, tuple[Load, ...]] = {
-    "10 users talk, 5 runs at once": (Load("answer", users=10), Load("run", users=5)),
-    "3 users talk, 12 runs at once": (Load("answer", users=3), Load("run", users=12)),
-    "30 users talk": (Load("answer", users=30),),
+    "12 users talk, 3 runs at once": (Load("answer", users=12), Load("run", users=3)),
+    "6 users talk, 6 runs at once": (Load("answer", users=6), Load("run", users=6)),
+    "40 users talk": (Load("answer", users=40),),
 }
 # What a user does a day, and how much of that falls into the busiest hour.
 _ANSWERS_A_DAY, _RUNS_A_DAY, _BUSIEST_HOUR = 20, 0.5, 0.15
@@ -171,12 +171,13 @@ async def fleet() -> AsyncIterator[Fleet]:
 
 
 async def calibrate() -> Calibration:
+    before_s = _loop_s()
     async with fleet() as measured:
         costs = {
             kind: CostCurve(among={among: await measured.cost(kind, among) for among in (AMONG_FEW, AMONG_MANY)})
             for kind in ("answer", "run")
         }
-    return Calibration(cores=os.cpu_count() or 1, loop_s=_loop_s(), costs=costs)
+    return Calibration(cores=os.cpu_count() or 1, loop_s=(before_s + _loop_s()) / 2, costs=costs)
 
 
 def _loop_s() -> float:
@@ -191,12 +192,18 @@ async def check(calibration: Calibration) -> None:
     """Print what is measured beside what was predicted."""
     async with fleet() as measured:
         for name, loads in CHECKS.items():
-            predicted = calibration.predicted(*loads)
             await measured.settle()
+            before_s = _loop_s()
             found = await measured.load(*loads, seconds=_SECONDS, tag=name.replace(" ", "-").replace(",", ""))
+            # Of a machine that is half as fast half as much is to be expected.
+            slower = (before_s + _loop_s()) / 2 / calibration.loop_s
+            predicted = calibration.predicted(*loads)
             for kind, outcome in found.items():
-                off = predicted[kind].per_s / outcome.per_s - 1
-                print(f"{name}: {_as_text(kind, outcome)}, predicted {_as_text(kind, predicted[kind])}, {off:+.0%}")
+                expected = predicted[kind].per_s / slower
+                print(
+                    f"{name}: {_as_text(kind, outcome)}, predicted {_as_text(kind, predicted[kind])}, machine "
+                    f"{slower:.2f} times as slow, so {expected:.2f} {kind}s/s, {expected / outcome.per_s - 1:+.0%}"
+                )
 
 
 def predict(calibration: Calibration) -> None:

@@ -1,8 +1,8 @@
 """A model of load: what an operation costs in each process, simulated with others on the cores of a machine.
 
-A process serves one piece of work at a time, the broker as many as there are cores; each needs a core, and pieces wait
-in the order in which they come. An operation is a chain of so many pieces as it sends messages, so that one of many
-short pieces waits longer than one of few long ones.
+A process serves one piece of work at a time, the broker as many as there are cores; pieces wait for their process in
+the order in which they come. Processes that have work share the cores alike, as an operating system has them do. An
+operation is a chain of so many pieces as it sends messages.
 """
 
 import heapq
@@ -96,16 +96,50 @@ class _Server:
     free: int = 1
 
 
+class SharedCores:
+    """Cores that all pieces at work share alike, none of them having more than one.
+
+    Each piece gets as much as any other, so one clock of work serves all: a piece is done when that clock has gone on
+    by its size.
+    """
+
+    def __init__(self, cores: int) -> None:
+        self._cores, self._work = cores, 0.0
+        self._at_work: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count()
+
+    def begin(self, seconds: float, then: Callable[[], None]) -> None:
+        """Give a piece its share from now on."""
+        heapq.heappush(self._at_work, (self._work + seconds, next(self._numbers), then))
+
+    @property
+    def next_end_s(self) -> float:
+        """Time until the first of the pieces is done."""
+        return (self._at_work[0][0] - self._work) / self._rate if self._at_work else float("inf")
+
+    def pass_time(self, seconds: float) -> None:
+        """Let them work for so long."""
+        self._work += seconds * self._rate
+
+    def end_first(self) -> Callable[[], None]:
+        """Take out the piece that is done; returns what follows it."""
+        self._work, _, then = heapq.heappop(self._at_work)
+        return then
+
+    @property
+    def _rate(self) -> float:
+        return min(1.0, self._cores / max(1, len(self._at_work)))
+
+
 class Machine:
     """Simulated time, a number of cores, and a server for each process."""
 
     def __init__(self, costs: Mapping[str, CostCurve], cores: int, seed: int) -> None:
-        self._free, self._chance = cores, random.Random(seed)
+        self._cores, self._chance = SharedCores(cores), random.Random(seed)
         self._costs, self._under_way = costs, dict.fromkeys(costs, 0)
         self._pieces: dict[tuple[str, int], list[tuple[str, float]]] = {}
         names = {name for curve in costs.values() for cost in curve.among.values() for name in cost.cpu_s}
         self._servers = {name: _Server(free=cores if name == BROKER else 1) for name in names}
-        self._ready: deque[tuple[str, float, Callable[[], None]]] = deque()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers, self._now = count(), 0.0
         self._took: dict[str, list[tuple[float, float]]] = {}
@@ -118,10 +152,22 @@ class Machine:
                 self._at(self._chance.random(), lambda load=load: self._user(load))  # type: ignore[misc]
             if load.per_s:
                 self._at(self._chance.expovariate(load.per_s), lambda load=load: self._arrival(load))  # type: ignore[misc]
-        while self._events and self._events[0][0] <= seconds:
-            self._now, _, act = heapq.heappop(self._events)
-            act()
+        while self._now <= seconds:
+            self._step()
         return {kind: _outcome(took, seconds) for kind, took in self._took.items()}
+
+    def _step(self) -> None:
+        """Go on to whatever comes next."""
+        event_s = self._events[0][0] - self._now if self._events else float("inf")
+        end_s = self._cores.next_end_s
+        passed_s = min(event_s, end_s)
+        self._now += passed_s
+        if end_s < event_s:
+            then = self._cores.end_first()
+        else:
+            self._cores.pass_time(passed_s)
+            _, _, then = heapq.heappop(self._events)
+        then()
 
     def _user(self, load: Load) -> None:
         self._begin(load.kind, lambda: self._at(load.think_s, lambda: self._user(load)))
@@ -157,24 +203,14 @@ class Machine:
             server.waiting.append((seconds, then))
             return
         server.free -= 1
-        self._ready.append((name, seconds, then))
-        self._give_cores()
-
-    def _give_cores(self) -> None:
-        while self._free and self._ready:
-            self._free -= 1
-            name, seconds, then = self._ready.popleft()
-            self._at(seconds, lambda name=name, then=then: self._done(name, then))  # type: ignore[misc]
+        self._cores.begin(seconds, lambda: self._done(name, then))
 
     def _done(self, name: str, then: Callable[[], None]) -> None:
-        self._free += 1
         server = self._servers[name]
+        server.free += 1
         if server.waiting:
-            self._ready.append((name, *server.waiting.popleft()))
-        else:
-            server.free += 1
+            self._serve(name, *server.waiting.popleft())
         then()
-        self._give_cores()
 
     def _at(self, after_s: float, act: Callable[[], None]) -> None:
         heapq.heappush(self._events, (self._now + after_s, next(self._numbers), act))
