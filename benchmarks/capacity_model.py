@@ -2,7 +2,7 @@
 
 A process serves one piece of work at a time, the broker as many as there are cores; pieces wait for their process in
 the order in which they come. Processes that have work share the cores alike, as an operating system has them do. An
-operation is a chain of so many pieces as it sends messages.
+operation is a chain of so many pieces as it sends messages; what follows its answer takes its share of the cores, too.
 """
 
 import heapq
@@ -140,6 +140,9 @@ class Machine:
         self._pieces: dict[tuple[str, int], list[tuple[str, float]]] = {}
         names = {name for curve in costs.values() for cost in curve.among.values() for name in cost.cpu_s}
         self._servers = {name: _Server(free=cores if name == BROKER else 1) for name in names}
+        self._later = {
+            name: _Server() for curve in costs.values() for cost in curve.among.values() for name in cost.later_cpu_s
+        }
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers, self._now = count(), 0.0
         self._took: dict[str, list[tuple[float, float]]] = {}
@@ -184,10 +187,11 @@ class Machine:
             if number == len(pieces):
                 self._under_way[kind] -= 1
                 self._took[kind].append((self._now, self._now - began))
+                self._follow(kind)
                 then()
                 return
             name, mean = pieces[number]
-            self._serve(name, self._chance.expovariate(1 / mean), lambda: go_on(number + 1))
+            self._serve(self._servers[name], self._chance.expovariate(1 / mean), lambda: go_on(number + 1))
 
         go_on(0)
 
@@ -197,19 +201,22 @@ class Machine:
             self._pieces[key] = self._costs[kind].at(under_way).pieces()
         return self._pieces[key]
 
-    def _serve(self, name: str, seconds: float, then: Callable[[], None]) -> None:
-        server = self._servers[name]
+    def _follow(self, kind: str) -> None:
+        """Begin what is left to do of an operation that has been answered, by whom nobody waits for."""
+        for name, mean in self._costs[kind].at(max(self._costs[kind].among)).later_cpu_s.items():
+            self._serve(self._later[name], self._chance.expovariate(1 / mean), lambda: None)
+
+    def _serve(self, server: _Server, seconds: float, then: Callable[[], None]) -> None:
         if not server.free:
             server.waiting.append((seconds, then))
             return
         server.free -= 1
-        self._cores.begin(seconds, lambda: self._done(name, then))
+        self._cores.begin(seconds, lambda: self._done(server, then))
 
-    def _done(self, name: str, then: Callable[[], None]) -> None:
-        server = self._servers[name]
+    def _done(self, server: _Server, then: Callable[[], None]) -> None:
         server.free += 1
         if server.waiting:
-            self._serve(name, *server.waiting.popleft())
+            self._serve(server, *server.waiting.popleft())
         then()
 
     def _at(self, after_s: float, act: Callable[[], None]) -> None:

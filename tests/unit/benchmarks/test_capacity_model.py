@@ -76,6 +76,12 @@ def test_what_is_done_later_needs_cores_as_well() -> None:
     assert servers_for({"answer": 10.0}, cost, busy_share=0.5) == {"one": pytest.approx(0.6), "two": pytest.approx(0.6)}
 
 
+def test_and_takes_them_from_what_is_asked_meanwhile() -> None:
+    cost = {"answer": always(Cost(cpu_s={"one": 0.02}, later_cpu_s={"two": 0.02}))}
+    found = Machine(cost, cores=1, seed=1).run([Load("answer", users=10)], SECONDS)["answer"]
+    assert found.per_s == pytest.approx(25, rel=0.05)
+
+
 def test_what_is_written_together_is_paid_once() -> None:
     """A tenth of a second for all that are under way, a hundredth for each."""
     curve = CostCurve(among={n: Cost(cpu_s={"one": 0.01 + 0.1 / n}, messages=2 + 8 / n) for n in (4, 20)})
