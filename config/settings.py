@@ -117,6 +117,12 @@ class FleetSettings(GatewaySettings):
     swm_ttl_s: float = Field(
         default=604_800, gt=0, description="How long a unit that nobody publishes again stays at hand in Redis."
     )
+    glm_max_units: int = Field(
+        default=0,
+        ge=0,
+        description="How many units of shared memory are kept of each owner; beyond, those that do not hold any more "
+        "are deleted first, then those of the lowest priority, then those not found for the longest time; 0: all.",
+    )
     kps_max_bytes: int = Field(
         default=32 * 1024**2, ge=1024, description="Largest document that knowledge processing reads."
     )

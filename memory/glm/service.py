@@ -8,6 +8,7 @@ from sqlalchemy import select
 
 from config.settings import FleetSettings
 from memory.glm.embedding_backlog import KemEmbeddingBacklog
+from memory.glm.eviction import PriorityEviction
 from memory.glm.index_sync import VectorRelay
 from memory.glm.queries import KemQueries
 from memory.glm.search import KemSearch
@@ -28,12 +29,19 @@ class GlobalMemory:
     """All parts that the glm worker uses; `start` opens the index."""
 
     def __init__(
-        self, database: Database, index: VectorIndex, embedder: Embedder | None, clock: Callable[[], datetime]
+        self,
+        database: Database,
+        index: VectorIndex,
+        embedder: Embedder | None,
+        clock: Callable[[], datetime],
+        most_units: int = 0,
     ) -> None:
+        """Of each owner at most so many units are kept, 0: all."""
         self.database, self.index = database, index
         self.store, self.queries = KemStore(database, clock, index.space), KemQueries(database)
         self.relay, self.backlog = VectorRelay(database, index), KemEmbeddingBacklog(database, embedder)
         self.search = KemSearch(self.queries, self.relay, embedder, clock)
+        self.eviction = PriorityEviction(database, clock, most_units)
 
     async def start(self) -> None:
         """Bring the vector index up to date with the rows."""
@@ -68,7 +76,8 @@ async def open_memory(database: Database, settings: FleetSettings, clock: Callab
     """Memory with tables and vectors up to date. Raises IndexGone, IndexOfAnotherSpace, IndexAway, EmbedderFailure."""
     await upgrade(database, MIGRATIONS)
     space, embedder = await placement_of(database, settings)
-    memory = GlobalMemory(database, open_vector_index(settings, "glm", space), embedder, clock)
+    index = open_vector_index(settings, "glm", space)
+    memory = GlobalMemory(database, index, embedder, clock, settings.glm_max_units)
     try:
         await memory.start()
     except BaseException:

@@ -113,6 +113,14 @@ class TextRow(GlmBase):
     stems: Mapped[str] = mapped_column(sa.Text)
 
 
+class FoundRow(GlmBase):
+    """When a search has last found a unit; written where not all units are kept."""
+
+    __tablename__ = "kem_found"
+    kem_id: Mapped[str] = mapped_column(sa.String(128), sa.ForeignKey("kems.id", ondelete="CASCADE"), primary_key=True)
+    found_at: Mapped[datetime] = mapped_column(Utc)
+
+
 class NextVectorRow(GlmBase):
     """Vector of the next model for a unit, used at the end of the migration unless the unit has changed."""
 

@@ -124,6 +124,7 @@ class KemHandlers:
         page = await self._current.memory.search.page(query, principal_of(context))
         if query.query.text_query is not None and query.cursor is None:
             series(RECALLED, "shared", "found" if page.items else "nothing").inc()
+            self._current.memory.eviction.note_found(item.kem.id for item in page.items)
         return page
 
     @on_command
@@ -139,6 +140,13 @@ class KemHandlers:
     async def delete_expired(self) -> tuple[KemDeleted, ...]:
         """Delete units whose time has come; subscribers and copies at hand hear of it."""
         kem_ids = await self._current.memory.store.delete_expired()
+        self._current.memory.after_commit()
+        return tuple(KemDeleted(kem_id=kem_id) for kem_id in kem_ids)
+
+    @every(seconds=60)
+    async def evict_least(self) -> tuple[KemDeleted, ...]:
+        """Delete what an owner has beyond MINDBUS_GLM_MAX_UNITS, the least needed first; that is told as well."""
+        kem_ids = await self._current.memory.eviction.delete_least()
         self._current.memory.after_commit()
         return tuple(KemDeleted(kem_id=kem_id) for kem_id in kem_ids)
 

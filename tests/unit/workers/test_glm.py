@@ -332,6 +332,31 @@ async def test_a_unit_whose_time_has_come_is_deleted_and_that_is_told(desk: Desk
     assert not (await run_task(desk.worker, "delete_expired")).published
 
 
+async def test_of_too_many_units_the_least_needed_are_forgotten_and_that_is_told(settings: FleetSettings) -> None:
+    async with desk_of(settings.model_copy(update={"glm_max_units": 3})) as desk:
+        outdated = await desk.store(content="Old news", valid_to=datetime.now(UTC) - timedelta(days=1))
+        texts = {
+            "The jetty is closed": -1,
+            "The ferry leaves at nine": 0,
+            "Salt is in the shed": 5,
+            "The gate is open": 0,
+        }
+        stored = [await desk.store(content=text, metadata={"priority": number}) for text, number in texts.items()]
+        unneeded, found, pinned, newest = (kem.id for kem in stored)
+        others = (await desk.store(by=CRITIC)).id
+        assert [item.kem.id for item in (await desk.page(query={"text_query": "ferry"})).items] == [found]
+
+        first, second = [(await run_task(desk.worker, "evict_least")).published for _ in range(2)]
+        assert {event.kem_id for event in first if isinstance(event, KemDeleted)} == {outdated.id, unneeded}
+        assert not second
+        assert set(await desk.found()) == {found, pinned, newest, others}
+
+        more = (await desk.store(content="The lamp is lit")).id
+        await run_task(desk.worker, "evict_least")
+        # The ferry was found after the gate had been stored.
+        assert set(await desk.found()) == {found, pinned, more, others}
+
+
 async def test_vectors_that_are_lost_are_made_anew_from_the_rows(desk: Desk, settings: FleetSettings) -> None:
     kem = await desk.store(embeddings=EAST)
     assert (await desk.report()).is_clean
