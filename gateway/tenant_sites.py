@@ -21,11 +21,11 @@ from mindbus.errors import MindBusError
 from mindbus.files.folder_addresses import PATH
 from mindbus.health import HealthFolder
 from mindbus.logs import logger
-from mindbus.run_dir import broker_file
+from mindbus.run_dir import fleet_runs, gateway_url_file
 from mindbus.runtime.provision import Administrator
 from mindbus.runtime.service import Service, build, provide
 from mindbus.tasks import Supervised
-from mindbus.tenants import site_url, tenants_of, web_url
+from mindbus.tenants import folder_of, site_url, tenants_of, web_url
 
 _LOOK_EVERY_S, _CLOSE_WITHIN_S = 1.0, 10.0
 _PREFIX = re.compile(r"/t/([a-z][a-z0-9-]{0,30})(?=/|$)")
@@ -46,6 +46,12 @@ class TenantSites:
         self._own, self._host, self._url, self._screens = own, host, url, screens
         self._known: frozenset[str] = frozenset()
         self._open: dict[str, OpenSite] = {}
+        self._failed: dict[str, str] = {}
+
+    @property
+    def trouble(self) -> str:
+        """Tenants that run and cannot be served, with the reason; empty where there are none."""
+        return "; ".join(f"tenant {tenant} is not served: {reason}" for tenant, reason in sorted(self._failed.items()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._app_for(scope) if scope["type"] in ("http", "websocket") else self._own
@@ -53,7 +59,7 @@ class TenantSites:
 
     async def keep_open(self) -> None:
         """Open the sites of the tenants that run, close those of others, for ever."""
-        await Supervised("tenants", self._look, _LOOK_EVERY_S).run(begins_at_once=True)
+        await Supervised("tenants", self.look, _LOOK_EVERY_S).run(begins_at_once=True)
 
     async def close(self) -> None:
         """Close the sites of all tenants."""
@@ -80,19 +86,30 @@ class TenantSites:
             return found.site.app
         return problem_response(Code.UNAVAILABLE, _NOT_RUNNING.format(tenant, tenant))
 
-    async def _look(self) -> None:
+    async def look(self) -> None:
+        """Open and close what has changed since the last look."""
         named = filter(None, map(str.strip, self._host.gateway_tenants.split(",")))
         self._known = frozenset((*tenants_of(self._host.data_dir), *named))
-        wanted = {tenant: settings for tenant in self._known if _runs(settings := self._settings_of(tenant))}
-        for tenant in self._open.keys() - wanted.keys():
-            await self._open.pop(tenant).close()
-        for tenant in wanted.keys() - self._open.keys():
+        running = {tenant for tenant in self._known if self._runs(tenant)}
+        for tenant, found in [*self._open.items()]:
+            if tenant not in running or not found.is_announced:
+                await self._open.pop(tenant).close()
+        for tenant in running - self._open.keys():
+            url = site_url(self._url, tenant)
             try:
-                self._open[tenant] = await OpenSite.of(wanted[tenant], site_url(self._url, tenant), self._screens)
-            except MindBusError as error:
-                logger().warning("tenant not served", tenant=tenant, reason=str(error))
+                self._open[tenant] = await OpenSite.of(self._settings_of(tenant), url, self._screens)
+            except (MindBusError, OSError) as error:
+                if self._failed.get(tenant) != str(error):
+                    logger().warning("tenant not served", tenant=tenant, reason=str(error))
+                self._failed[tenant] = str(error)
             else:
                 logger().info("tenant served", tenant=tenant, url=web_url(self._url, tenant))
+                self._failed.pop(tenant, None)
+        self._failed = {tenant: reason for tenant, reason in self._failed.items() if tenant in running}
+
+    def _runs(self, tenant: str) -> bool:
+        """Whether its fleet runs, as far as is known here; on a broker elsewhere it is taken to."""
+        return self._host.amqp_url is not None or fleet_runs(folder_of(self._host.data_dir, tenant))
 
     def _settings_of(self, tenant: str) -> FleetSettings:
         host = self._host.model_dump(exclude_unset=True)
@@ -103,10 +120,6 @@ class TenantSites:
     @property
     def _public_url(self) -> str:
         return self._host.gateway_public_url or self._url
-
-
-def _runs(settings: FleetSettings) -> bool:
-    return settings.amqp_url is not None or broker_file(settings).exists()
 
 
 def _host_of(scope: Scope) -> str:
@@ -123,6 +136,11 @@ class OpenSite:
     def __init__(self, site: GatewaySite, service: Service, transport: Transport, health: HealthFolder) -> None:
         self.site = site
         self._service, self._transport, self._health = service, transport, health
+
+    @property
+    def is_announced(self) -> bool:
+        """False once the tenant's fleet has been started anew, which forgets the addresses of the one before."""
+        return gateway_url_file(self.site.settings).exists()
 
     @classmethod
     async def of(cls, settings: FleetSettings, url: str, screens: LazyApp | None) -> "OpenSite":

@@ -9,6 +9,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from config.settings import FleetSettings
+from gateway.access_tokens import token_of
 from gateway.address import bound_socket, url_of
 from gateway.lazy_app import LazyApp
 from gateway.site import GatewaySite
@@ -33,6 +34,7 @@ class GatewayWorker(GatewaySite):
         super().__init__(context)
         self.screens = LazyApp("gateway.ui.web_ui", "open_screens") if has_screens else None
         self._serving = AsyncExitStack()
+        self._tenants: TenantSites | None = None
 
     async def start(self) -> None:
         settings = self.settings
@@ -43,12 +45,17 @@ class GatewayWorker(GatewaySite):
                 stack.push_async_callback(self.screens.close)
             await super().start()
             stack.push_async_callback(super().stop)
-            tenants = TenantSites(self.app, settings, self.url, self.screens)
+            self._tenants = tenants = TenantSites(self.app, settings, self.url, self.screens)
             stack.push_async_callback(tenants.close)
             await stack.enter_async_context(running(tenants.keep_open(), "tenants"))
             await stack.enter_async_context(_serving(tenants, bound, settings))
             self._serving = stack.pop_all()
-        logger().info("gateway serves", url=self.url, asks_for_token=settings.gateway_access == "token")
+        logger().info("gateway serves", url=self.url, asks_for_token=token_of(settings) is not None)
+
+    @property
+    def health_note(self) -> str:
+        of_tenants = "" if self._tenants is None else self._tenants.trouble
+        return "; ".join(filter(None, (super().health_note, of_tenants)))
 
     async def stop(self) -> None:
         """End streams first, so that their clients reconnect, then the server, the sites, the screens."""

@@ -36,6 +36,11 @@ def broker_file(settings: RunSettings) -> Path:
     return settings.run_dir / "amqp_url"
 
 
+def fleet_runs(data_dir: Path) -> bool:
+    """Whether `mindbus up` runs on a data folder with the broker that it has found or started."""
+    return (data_dir / "run" / "amqp_url").exists()
+
+
 def lock_path(run_dir: Path) -> Path:
     """File that a running `mindbus up` keeps locked, with its process id; it is there when nothing runs, too."""
     return run_dir / "up.lock"

@@ -12,7 +12,7 @@ import typer
 from config.settings import FleetSettings
 from mindbus.bus.transport import ADMIN
 from mindbus.cli.console import say
-from mindbus.cli.errors import read_settings
+from mindbus.cli.errors import UsageError, read_settings
 from mindbus.files.disk import write_private
 from mindbus.registry import installed_workers
 from mindbus_fleet.cli.topology import definitions
@@ -58,6 +58,8 @@ def credentials(
     mindbus credentials secrets --rabbitmq mq-0,mq-1,mq-2 --postgres db-0,db-1/mindbus
     """
     settings = read_settings(FleetSettings)
+    if settings.tenant:
+        raise UsageError("a stack's servers are its host's: unset MINDBUS_TENANT, and see the guide to tenants")
     workers = sorted(installed_workers().checked().entries)
     ui = management or rabbitmq.partition(",")[0]
     stack = _Stack(folder, workers, rabbitmq=rabbitmq, management=ui, postgres=postgres, redis=redis)
