@@ -102,6 +102,10 @@ class Management:
         elif name in await self.limits():
             await asyncio.to_thread(self._ask, "DELETE", path)
 
+    async def vhosts(self) -> set[str]:
+        """Names of all vhosts that the login may enter."""
+        return {row["name"] for row in await self._get("/vhosts")}
+
     async def delete_vhost(self) -> None:
         """Remove the vhost with all its queues; the login is an administrator's."""
         await asyncio.to_thread(self._ask, "DELETE", f"/vhosts/{self._vhost}")

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -115,7 +116,8 @@ class TenantHost:
     async def show(self, name: str) -> Tenant:
         """Raises NoSuchTenant, ManagementUnavailable."""
         self._require(name)
-        queues = await self._management(name).queues()
+        management = await self._vhost(name)
+        queues = await management.queues() if management else []
         is_running = RunFolder(self._of(name)).is_taken()
         return Tenant(name, await self._quotas(name), len(queues), is_running)
 
@@ -125,7 +127,9 @@ class TenantHost:
         own = self._of(name)
         if RunFolder(own).is_taken():
             raise TenantRuns
-        await self._management(name).delete_vhost()
+        # The folder last: what fails half-way can be done again.
+        if management := await self._vhost(name):
+            await management.delete_vhost()
         for user in await self._admin.management.users():
             if user.startswith(login_of(name, "")):
                 await self._admin.management.delete_user(user)
@@ -133,7 +137,10 @@ class TenantHost:
             _on_server(database, self._settings, _drop)
         files = open_files(own)
         if files.local_root is None:
-            files.fs.rm(own.files_url.partition("://")[2], recursive=True)
+            with suppress(FileNotFoundError):
+                files.fs.rm(own.files_url.partition("://")[2], recursive=True)
+        if own.qdrant_url is not None:
+            await _drop_collections(own.qdrant_url, own.qdrant_api_key, f"mindbus-{name}-glm-")
         shutil.rmtree(own.data_dir)
 
     def _of(self, name: str) -> FleetSettings:
@@ -147,6 +154,10 @@ class TenantHost:
     def _management(self, name: str) -> Management:
         """The management API of the tenant's virtual host, with the administrator's login."""
         return Administrator.at(with_vhost(self._admin.amqp_url, name), self._settings).management
+
+    async def _vhost(self, name: str) -> Management | None:
+        """The management of the tenant's virtual host; None where somebody has removed that."""
+        return self._management(name) if name in await self._admin.management.vhosts() else None
 
     def _definitions(self, name: str) -> Mapping[str, Any]:
         """The virtual host, which the administrator may use, and whoever may look at the host's own may look at."""
@@ -168,13 +179,28 @@ class TenantHost:
         return await self.show(name)
 
     async def _quotas(self, name: str) -> Quotas:
-        limits, own = await self._management(name).limits(), self._of(name)
+        management, own = await self._vhost(name), self._of(name)
+        limits = await management.limits() if management else {}
         return Quotas(
             queues=limits.get(_QUEUES),
             connections=limits.get(_CONNECTIONS),
             artifact_bytes=own.quota_bytes or None,
             tokens_per_day=own.quota_tokens_per_day or None,
         )
+
+
+async def _drop_collections(url: str, api_key: str | None, prefix: str) -> None:
+    """Delete the collections that are called by the prefix and the digest of a model."""
+    # Imported here: it takes a second.
+    from qdrant_client import AsyncQdrantClient
+
+    client = AsyncQdrantClient(url=url, api_key=api_key, check_compatibility=False)
+    try:
+        for each in (await client.get_collections()).collections:
+            if re.fullmatch(rf"{prefix}[0-9a-f]+", each.name):
+                await client.delete_collection(each.name)
+    finally:
+        await client.close()
 
 
 def _on_server(database: URL, host: FleetSettings, work: Callable[[psycopg.Connection, str], None]) -> None:

@@ -201,6 +201,9 @@ async def test_on_servers_of_its_host_a_tenant_has_a_virtual_host_and_a_database
         await host.change("acme", Quotas(queues=0, connections=3, artifact_bytes=10))
         assert (await host.show("acme")).quotas == Quotas(connections=3, artifact_bytes=10)
         assert await open_management(own, str(own.amqp_url)).limits() == {"max-connections": 3}
+        # Whatever somebody has removed by hand, the rest can be removed.
+        await open_management(own, str(own.amqp_url)).delete_vhost()
+        assert (await host.show("acme")).queues == 0
         await host.remove("acme")
         with pytest.raises(NoSuchTenant):
             await host.show("acme")
