@@ -2,7 +2,9 @@
 
 import asyncio
 import re
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from urllib.parse import urlsplit
 
 from starlette.responses import RedirectResponse
@@ -15,23 +17,26 @@ from gateway.lazy_app import LazyApp
 from gateway.problems import problem_response
 from gateway.site import GatewaySite
 from mindbus.bus.connection import open_transport
-from mindbus.bus.transport import Transport
 from mindbus.bus.worker import WorkerContext
-from mindbus.errors import MindBusError
+from mindbus.errors import BusUnavailable, MindBusError
 from mindbus.files.folder_addresses import PATH
 from mindbus.health import HealthFolder
 from mindbus.logs import logger
 from mindbus.run_dir import fleet_runs, gateway_url_file
 from mindbus.runtime.provision import Administrator
 from mindbus.runtime.service import Service, build, provide
-from mindbus.tasks import Supervised
+from mindbus.tasks import Supervised, end
 from mindbus.tenants import folder_of, site_url, tenants_of, web_url
 
-_LOOK_EVERY_S, _CLOSE_WITHIN_S = 1.0, 10.0
+_LOOK_EVERY_S, _AGAIN_S = 1.0, 2.0
+_OPEN_WITHIN_S, _CLOSE_WITHIN_S = 20.0, 10.0
 _PREFIX = re.compile(r"/t/([a-z][a-z0-9-]{0,30})(?=/|$)")
 # What programs ask for; screens are reached under the tenant's own host name, where cookies are its own.
 _OF_PROGRAMS = ("/api/", MCP, f"{OPENAI}/", A2A, AGENT_CARD, f"{PATH}/", HEALTH, METRICS)
-_NOT_RUNNING = "the tenant {} is not running: start it with `MINDBUS_TENANT={} mindbus up -d`"
+# Settings that do not fit are a ValueError of Pydantic's.
+_EXPECTED = (MindBusError, OSError, ValueError)
+_NOT_RUNNING = "it is not running; start it with `MINDBUS_TENANT={} mindbus up -d`"
+_NOT_LET_IN = "RabbitMQ does not let the gateway into its virtual host: `mindbus tenants add` makes one"
 
 
 class TenantSites:
@@ -45,7 +50,8 @@ class TenantSites:
         """`own` is the host's site, `url` where its gateway listens; the screens are shared."""
         self._own, self._host, self._url, self._screens = own, host, url, screens
         self._known: frozenset[str] = frozenset()
-        self._open: dict[str, OpenSite] = {}
+        self._serving: dict[str, asyncio.Task[None]] = {}
+        self._sites: dict[str, GatewaySite] = {}
         self._failed: dict[str, str] = {}
 
     @property
@@ -63,8 +69,20 @@ class TenantSites:
 
     async def close(self) -> None:
         """Close the sites of all tenants."""
-        while self._open:
-            await self._open.popitem()[1].close()
+        await end(*self._serving.values())
+
+    async def look(self) -> None:
+        """Begin to serve the tenants that run, end it for others."""
+        named = filter(None, map(str.strip, self._host.gateway_tenants.split(",")))
+        self._known = frozenset((*tenants_of(self._host.data_dir), *named))
+        running = {tenant for tenant in self._known if self._runs(tenant)}
+        for tenant in self._serving.keys() - running:
+            await end(self._serving.pop(tenant))
+            self._failed.pop(tenant, None)
+        for tenant in running - self._serving.keys():
+            # A task each: one that cannot be served holds up no other.
+            serving = Supervised(f"tenant {tenant}", partial(self._serve, tenant), _AGAIN_S)
+            self._serving[tenant] = asyncio.create_task(serving.run(begins_at_once=True), name=serving.name)
 
     def _app_for(self, scope: Scope) -> ASGIApp:
         if found := _PREFIX.match(scope["path"]):
@@ -82,30 +100,25 @@ class TenantSites:
         return self._site(tenant)
 
     def _site(self, tenant: str) -> ASGIApp:
-        if found := self._open.get(tenant):
-            return found.site.app
-        return problem_response(Code.UNAVAILABLE, _NOT_RUNNING.format(tenant, tenant))
+        if found := self._sites.get(tenant):
+            return found.app
+        reason = self._failed.get(tenant) or _NOT_RUNNING.format(tenant)
+        return problem_response(Code.UNAVAILABLE, f"the tenant {tenant} is not served: {reason}")
 
-    async def look(self) -> None:
-        """Open and close what has changed since the last look."""
-        named = filter(None, map(str.strip, self._host.gateway_tenants.split(",")))
-        self._known = frozenset((*tenants_of(self._host.data_dir), *named))
-        running = {tenant for tenant in self._known if self._runs(tenant)}
-        for tenant, found in [*self._open.items()]:
-            if tenant not in running or not found.is_announced:
-                await self._open.pop(tenant).close()
-        for tenant in running - self._open.keys():
-            url = site_url(self._url, tenant)
-            try:
-                self._open[tenant] = await OpenSite.of(self._settings_of(tenant), url, self._screens)
-            except (MindBusError, OSError) as error:
-                if self._failed.get(tenant) != str(error):
-                    logger().warning("tenant not served", tenant=tenant, reason=str(error))
-                self._failed[tenant] = str(error)
-            else:
+    async def _serve(self, tenant: str) -> None:
+        """Serve a tenant until its fleet is started anew."""
+        try:
+            async with open_site(self._settings_of(tenant), site_url(self._url, tenant), self._screens) as site:
                 logger().info("tenant served", tenant=tenant, url=web_url(self._url, tenant))
+                self._sites[tenant] = site
                 self._failed.pop(tenant, None)
-        self._failed = {tenant: reason for tenant, reason in self._failed.items() if tenant in running}
+                await _started_anew(site.settings)
+        except _EXPECTED as error:
+            if self._failed.get(tenant) != str(error):
+                logger().warning("tenant not served", tenant=tenant, reason=str(error))
+            self._failed[tenant] = str(error)
+        finally:
+            self._sites.pop(tenant, None)
 
     def _runs(self, tenant: str) -> bool:
         """Whether its fleet runs, as far as is known here; on a broker elsewhere it is taken to."""
@@ -130,45 +143,50 @@ def _host_of(scope: Scope) -> str:
     return ""
 
 
-class OpenSite:
-    """A tenant's site with its connection to the bus."""
+async def _started_anew(settings: FleetSettings) -> None:
+    """Wait until the fleet of a tenant is started anew, which forgets the addresses of the one before."""
+    while True:
+        await asyncio.sleep(_LOOK_EVERY_S)
+        if not gateway_url_file(settings).exists():
+            return
 
-    def __init__(self, site: GatewaySite, service: Service, transport: Transport, health: HealthFolder) -> None:
-        self.site = site
-        self._service, self._transport, self._health = service, transport, health
 
-    @property
-    def is_announced(self) -> bool:
-        """False once the tenant's fleet has been started anew, which forgets the addresses of the one before."""
-        return gateway_url_file(self.site.settings).exists()
-
-    @classmethod
-    async def of(cls, settings: FleetSettings, url: str, screens: LazyApp | None) -> "OpenSite":
-        """Raises BusUnavailable, ManagementUnavailable, NoBroker."""
-        if (admin := Administrator.of_private_node(settings)) is not None:
-            await admin.add_users([GatewaySite.name], settings)
-        transport = open_transport(settings, GatewaySite.name)
-        health = HealthFolder(settings)
-        made: list[GatewaySite] = []
-
-        def make(context: WorkerContext) -> GatewaySite:
-            made.append(GatewaySite(context, url, screens))
-            return made[0]
-
-        try:
-            service = build(make, GatewaySite.name, settings, transport, health.report)
+async def _start(service: Service, settings: FleetSettings) -> None:
+    """Raises BusUnavailable, ManagementUnavailable."""
+    try:
+        async with asyncio.timeout(_OPEN_WITHIN_S):
             await provide([service], settings)
             await service.start()
-            await service.wait_ready()
-        except BaseException:
-            await transport.close()
-            raise
-        return cls(made[0], service, transport, health)
+    except TimeoutError as error:
+        raise BusUnavailable(_NOT_LET_IN) from error
 
-    async def close(self) -> None:
-        """Drain and close; a broker that is gone is not waited for."""
-        with suppress(TimeoutError, MindBusError):
-            async with asyncio.timeout(_CLOSE_WITHIN_S):
-                await self._service.drain()
-        await self._transport.close()
-        self._health.forget(GatewaySite.name)
+
+@asynccontextmanager
+async def open_site(settings: FleetSettings, url: str, screens: LazyApp | None) -> AsyncIterator[GatewaySite]:
+    """The site of a tenant, with a connection to its bus.
+
+    Raises BusUnavailable, ManagementUnavailable, NoBroker.
+    """
+    if (admin := Administrator.of_private_node(settings)) is not None:
+        await admin.add_users([GatewaySite.name], settings)
+    transport, health = open_transport(settings, GatewaySite.name), HealthFolder(settings)
+    made: list[GatewaySite] = []
+
+    def make(context: WorkerContext) -> GatewaySite:
+        made.append(GatewaySite(context, url, screens))
+        return made[0]
+
+    try:
+        service = build(make, GatewaySite.name, settings, transport, health.report)
+        await _start(service, settings)
+        try:
+            await service.wait_ready()
+            yield made[0]
+        finally:
+            # A broker that is gone is not waited for.
+            with suppress(TimeoutError, MindBusError):
+                async with asyncio.timeout(_CLOSE_WITHIN_S):
+                    await service.drain()
+    finally:
+        await transport.close()
+        health.forget(GatewaySite.name)

@@ -94,7 +94,7 @@ class PageSession:
         self._client = ui.context.client
         self._client.on_exception(self._fail)
         place = _PLACES.get(name, name)
-        ui.page_title(f"{self.i18n(f'nav.{place}')} · MindBus")
+        ui.page_title(" · ".join(filter(None, (self.i18n(f"nav.{place}"), backend.settings.tenant, "MindBus"))))
         self.layout = Layout(self.i18n, place, can_leave=COOKIE in request.cookies)
         self.main, self.controls = self.layout.main, self.layout.controls
         with self.main:

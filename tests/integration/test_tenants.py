@@ -166,7 +166,7 @@ def require_site(host: Shell, token: str) -> None:
         assert httpx.get(f"{url}/timeline", headers=by_name).headers["location"] == "/login?next=%2Ftimeline"
         assert httpx.get(f"{url}/timeline").status_code == 200
         tenants_page = httpx.get(f"{url}/chat", headers=by_name | {"Authorization": f"Bearer {token}"})
-        assert (tenants_page.status_code, "MindBus" in tenants_page.text) == (200, True)
+        assert (tenants_page.status_code, "· acme · MindBus" in tenants_page.text) == (200, True)
         assert httpx.get(f"{url}/t/nobody/healthz").status_code == 404
         host.ok("tenants", "add", "idle")
         eventually(lambda: httpx.get(f"{url}/t/idle/healthz").status_code == 503, 10, "a tenant that does not run")
