@@ -517,9 +517,10 @@ def test_a_damaged_database_keeps_its_messages_and_says_how_to_go_on(tmp_path: P
         fleet.ok("up", "-d", "--workers", "storage")
         damage(database)
 
+        for command in (("users", "ls"), ("artifacts", "ls")):
+            fleet.run(*command, "--json")
+
         def is_told() -> bool:
-            fleet.run("users", "ls", "--json")
-            fleet.run("artifacts", "ls", "--json")
             found = fleet.run("health", "storage")
             return found.returncode == 1 and "storage.db is damaged" in found.stderr
 
