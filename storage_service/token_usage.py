@@ -6,6 +6,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 from storage_service.rows import upserting
 from storage_service.runs import RunBase
 
+EVERYBODY = "*"
+"""Under it the tokens of all calls are counted, whoever they were made for."""
+
 
 class TokensUsedRow(RunBase):
     """Tokens that models have used for somebody on a day (UTC), `YYYY-MM-DD`."""

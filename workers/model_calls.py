@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
+from sqlalchemy import Connection
+
 from agents.configuration.model_roles import price_of
 from agents.models.errors import TokensSpent
 from agents.models.language_model import ModelMessage, ToolCall
@@ -24,7 +26,7 @@ from mindbus.logs import logger
 from mindbus.redaction import MASK, without_secrets
 from mindbus.spans import past_span
 from mindbus.sql.database import Database
-from storage_service.token_usage import add_tokens
+from storage_service.token_usage import EVERYBODY, add_tokens
 
 MODEL_TOKENS = Metric("Counter", "mindbus_model_tokens_total", "Tokens of models", ("role", "model", "direction"))
 MODEL_CALLS = Metric("Counter", "mindbus_model_calls_total", "Calls of models", ("role", "model", "outcome"))
@@ -95,17 +97,22 @@ class ModelCallRecorder:
 
 
 class TokenCount:
-    """Counts what models use for each person and day, whoever calls them; storage has verified for whom."""
+    """Counts what models use on a day, for each person and in all; storage has verified for whom."""
 
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
         self._database, self._clock = database, clock
 
     @on_event
     async def count(self, event: ModelCalled) -> None:
-        if event.user_id is None or not event.cost.tokens:
+        if not event.cost.tokens:
             return
-        identity, day = f"user.{event.user_id}", self._clock().date().isoformat()
-        await self._database.run(lambda connection: add_tokens(connection, identity, day, event.cost.tokens))
+        day, users = self._clock().date().isoformat(), () if event.user_id is None else (f"user.{event.user_id}",)
+
+        def add(connection: Connection) -> None:
+            for identity in (EVERYBODY, *users):
+                add_tokens(connection, identity, day, event.cost.tokens)
+
+        await self._database.run(add)
 
 
 def _trace(done: FinishedCall, cost: CallUsage, caller: str) -> None:

@@ -95,7 +95,7 @@ class OrchestratorWorker(Worker):
         self.database = database
         self.inbox = self.remembered = SqlInbox(database, only_rows=True)
         self.sends_to = sorted(roles)
-        self._moves = RunMoves(database, clock, rules.tokens_per_day)
+        self._moves = RunMoves(database, clock, rules)
         self._bus, self._roles, self._clock, self._settle = bus, roles, clock, rules.settle
         self._look_up = partial(look_up, bus)
         self._deadlines_from = clock() + rules.settle
@@ -290,6 +290,7 @@ def open_orchestrator(context: WorkerContext) -> OrchestratorWorker:
     rules = OrchestratorRules(
         heartbeat_s=settings.heartbeat_s,
         tokens_per_day=settings.user_tokens_per_day,
+        quota_tokens_per_day=settings.quota_tokens_per_day,
         orders_lost=settings.data_dir / RESTORED,
     )
     return OrchestratorWorker(database, bus, crafts_of_roles(), context.clock, rules)

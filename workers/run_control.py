@@ -53,7 +53,7 @@ from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 from storage_service import runs
-from storage_service.token_usage import tokens_used
+from storage_service.token_usage import EVERYBODY, tokens_used
 from workers.run_artifacts import LookUp
 
 Sent = Sequence[Send | Publish]
@@ -62,12 +62,13 @@ _SOON = timedelta(seconds=1)
 
 @dataclass(frozen=True)
 class OrchestratorRules:
-    """Rules by which it goes: the time before anything is called late, heartbeats, the budget of each person."""
+    """Rules by which it goes: the time before anything is called late, heartbeats, tokens of each person and of all."""
 
     # What ended while nobody listened lies in the queue: it is heard first.
     settle: timedelta = timedelta(seconds=5)
     heartbeat_s: float = 5
     tokens_per_day: int = 0
+    quota_tokens_per_day: int = 0
     # It is there until all orders have been sent again to a broker that has never had them.
     orders_lost: Path | None = None
 
@@ -78,7 +79,7 @@ class RunMoves:
 
     database: Database
     clock: Callable[[], datetime]
-    tokens_per_day: int = 0
+    rules: OrchestratorRules
 
     async def move_all(self, events: Iterable[tuple[str, RunEvent | None]]) -> Sent:
         moves = [await self.move(run_id, event) for run_id, event in events if event is not None]
@@ -103,11 +104,14 @@ class RunMoves:
             logger().info("run over", run_id=run_id, status=transition.run.status.value, reason=transition.run.reason)
         return transition
 
-    def _tokens_left(self, connection: Connection, run: Run) -> int | None:
-        """Tokens that the starter of a run has for today; None where they are not counted."""
-        if not self.tokens_per_day or run.is_budget_free:
-            return None
-        return self.tokens_per_day - tokens_used(connection, run.started_by, self.clock().date().isoformat())
+    def _tokens_left(self, connection: Connection, run: Run) -> saga.TokensLeft:
+        day = self.clock().date().isoformat()
+
+        def left(bound: int, identity: str) -> int | None:
+            return bound - tokens_used(connection, identity, day) if bound else None
+
+        of_starter = 0 if run.is_budget_free else self.rules.tokens_per_day
+        return saga.TokensLeft(left(of_starter, run.started_by), left(self.rules.quota_tokens_per_day, EVERYBODY))
 
 
 def takes_part(run: Run, context: MessageContext) -> bool:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from agents.processes.constructs import notifications, settle
@@ -91,10 +92,20 @@ def members_of(run: Run) -> tuple[Identity, ...]:
     return tuple(sorted({*(f"agent.{role}" for role in roles), run.started_by, ORCHESTRATOR}))
 
 
-def advance(card: Card, run: Run, event: RunEvent, now: datetime, tokens_left: int | None = None) -> Transition:
+@dataclass(frozen=True)
+class TokensLeft:
+    """Tokens for today of a run's starter, and of the whole fleet; None where they are not bounded."""
+
+    of_starter: int | None = None
+    of_fleet: int | None = None
+
+
+_UNBOUNDED = TokensLeft()
+
+
+def advance(card: Card, run: Run, event: RunEvent, now: datetime, left: TokensLeft = _UNBOUNDED) -> Transition:
     """Apply an event; what is late, repeated or out of place leaves the run as it is.
 
-    `tokens_left` are those of its starter's budget for the day, None where there is none.
     Raises Rejected where a person asks for what cannot be done with the run as it is.
     """
     if isinstance(event, ControlRequest):
@@ -109,7 +120,7 @@ def advance(card: Card, run: Run, event: RunEvent, now: datetime, tokens_left: i
         transition = _take_in(card, run, event, now)
     if transition.run.status is not RunStatus.RUNNING:
         return transition
-    return _go_on(card, transition, now, tokens_left)
+    return _go_on(card, transition, now, left)
 
 
 def may_come_from(worker: str, event: RunEvent, run: Run) -> bool:
@@ -202,7 +213,7 @@ def _with_timers(card: Card, run: Run, now: datetime) -> Transition:
     return Transition(run, events=tuple(events))
 
 
-def _go_on(card: Card, transition: Transition, now: datetime, tokens_left: int | None) -> Transition:
+def _go_on(card: Card, transition: Transition, now: datetime, left: TokensLeft) -> Transition:
     settled, told = settle(card, transition.run, now)
     transition = Transition(settled, events=(*transition.events, *told))
     run = transition.run
@@ -216,7 +227,7 @@ def _go_on(card: Card, transition: Transition, now: datetime, tokens_left: int |
     if result.status is StepStatus.SKIPPED:
         return _fail(transition, result.step_id, result.reason, now)
     begun, orders = begin_steps(card, run, now)
-    if orders and (budget := _spent_budget(card, run, tokens_left)):
+    if orders and (budget := _spent_budget(card, run, left)):
         return _out_of_budget(transition, *budget)
     events = (
         StepStarted(run_id=run.run_id, step_id=order.step_id, attempt=order.attempt, role=role_of(run, order))
@@ -225,13 +236,15 @@ def _go_on(card: Card, transition: Transition, now: datetime, tokens_left: int |
     return Transition(begun, orders, (*transition.events, *events))
 
 
-def _spent_budget(card: Card, run: Run, tokens_left: int | None) -> tuple[str, str] | None:
+def _spent_budget(card: Card, run: Run, left: TokensLeft) -> tuple[str, str] | None:
     """The budget that is spent, if one is, with what lets the run go on."""
     used = run.spent.tokens - run.budget_from
     if card.budget_tokens and used >= card.budget_tokens:
         reason = f"its models have used {used} tokens, of a budget of {card.budget_tokens}"
         return reason, "Resume it to let it use as many again."
-    if tokens_left is not None and tokens_left <= 0 and not run.is_budget_free:
+    if left.of_fleet is not None and left.of_fleet <= 0:
+        return "the tokens of the fleet for today are used up", "Resume it tomorrow (UTC), or once its quota is raised."
+    if left.of_starter is not None and left.of_starter <= 0 and not run.is_budget_free:
         reason = f"the tokens of {run.started_by} for today are used up"
         return reason, "An operator may resume it now, its starter tomorrow (UTC)."
     return None

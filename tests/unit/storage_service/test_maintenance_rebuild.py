@@ -248,7 +248,8 @@ async def test_a_rebuild_comes_in_pages(keeper: Keeper) -> None:
             break
 
     assert (restored, page.done) == (4, page.total)
-    assert pages > 4
+    # The last of them ends the listing where nothing sorts behind it.
+    assert pages >= 4
 
 
 @pytest.mark.parametrize("cursor", ["x", "manifests/zz", "../etc", "manifests/0"])

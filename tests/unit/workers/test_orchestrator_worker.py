@@ -12,7 +12,9 @@ from agents.processes.cards import parse_card
 from bus_schema.artifacts import AIContext
 from bus_schema.data import ClearData, DeleteUser
 from bus_schema.envelope import Kind
+from bus_schema.ids import mint
 from bus_schema.messages import Command, Event
+from bus_schema.model_calls import CallUsage, ModelCalled
 from bus_schema.notification import NotificationGenerated
 from bus_schema.process import (
     ArtifactMissing,
@@ -123,14 +125,17 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path, database_of: DatabaseOf) -> AsyncIterator[Desk]:
+def rules() -> OrchestratorRules:
+    return OrchestratorRules(timedelta(0))
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, database_of: DatabaseOf, rules: OrchestratorRules) -> AsyncIterator[Desk]:
     settings: FleetSettings = settings_for(f"memory://{secrets.token_hex(4)}", tmp_path)
     clock = Clock()
     async with fleet_of(ScriptedStorage, settings=settings) as fleet:
         database = Database(database_of("orchestrator"), "orchestrator")
-        worker = OrchestratorWorker(
-            database, fleet.bus.acting_as("svc.orchestrator"), ROLES, clock, OrchestratorRules(timedelta(0))
-        )
+        worker = OrchestratorWorker(database, fleet.bus.acting_as("svc.orchestrator"), ROLES, clock, rules)
         await worker.start()
         yield Desk(worker, clock, fleet)
         await worker.stop()
@@ -378,6 +383,26 @@ async def test_a_paused_run_is_left_alone_by_the_clock(desk: Desk) -> None:
     assert (await desk.hear(ResumeProcess(run_id=start.run_id))).status is RunStatus.RUNNING
     await desk.tick("check_deadlines")
     assert desk.told == [StepFailed]
+
+
+@pytest.mark.parametrize("rules", [OrchestratorRules(timedelta(0), quota_tokens_per_day=100)])
+async def test_runs_wait_for_tomorrow_once_the_tokens_of_the_fleet_are_spent(desk: Desk) -> None:
+    start = await desk.begun(a_step("a"), a_step("b", "a"))
+    (first,) = desk.orders
+    cost = CallUsage(model_name="small", prompt_tokens=60)
+    for user_id in ("boris", None):
+        called = ModelCalled(call_id=mint("art"), user_id=user_id, caller="svc.critic", cost=cost, is_kept=False)
+        await desk.hear(called, by="svc.storage")
+
+    await desk.hear(completed(first))
+    waiting = await desk.run(start.run_id)
+    assert (waiting.status, waiting.reason) == (RunStatus.PAUSED, "the tokens of the fleet for today are used up")
+    again = await desk.hear(ResumeProcess(run_id=start.run_id), by="user.local")
+    assert again.status is RunStatus.PAUSED, "for operators as well"
+
+    desk.clock.advance(seconds=86_400)
+    assert (await desk.hear(ResumeProcess(run_id=start.run_id))).status is RunStatus.RUNNING
+    assert [order.step_id for order in desk.orders] == ["b"]
 
 
 async def test_a_retry_makes_a_new_version_and_the_row_says_so(desk: Desk) -> None:
