@@ -94,13 +94,13 @@ async def test_a_role_is_killed_while_a_model_call_is_under_way(fleet: WholeFlee
     async with fleet.run(BRIEF_FILE) as run:
         await run.call("draft", "self-critique", "asked")
         fleet.strike("pushkin", signal.SIGKILL)
-        under_way, answered = run.calls("asked")[-1], {call.digest for call in run.calls("answered")}
+        under_way = run.calls("asked")[-1]
         await completed_once(run)
 
     # The draft itself was finished, so it was not written again. On a busy machine the answer may be faster than the
-    # signal: then it had reached a checkpoint or not.
+    # signal: then it had reached a checkpoint or not. One that nobody was there to take does not count as answered.
     assert paid_again(run) <= {under_way}
-    assert paid_again(run) or under_way.digest in answered
+    assert paid_again(run) or under_way.digest in {call.digest for call in run.calls("answered")}
 
 
 @pytest.mark.proof
