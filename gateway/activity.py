@@ -13,6 +13,7 @@ from bus_schema.fleet import AgentResult, State
 from bus_schema.process import StepCompleted
 from gateway.backend import DEAD_SUFFIX, Backend
 from gateway.event_feed import MissedEvents, WorkerInstance, latest
+from mindbus.bus.connection import NoBroker
 from mindbus.management import ManagementUnavailable, QueueState
 
 _SECONDS: Final = 60
@@ -138,7 +139,7 @@ class ActivityMonitor:
     async def _sample_queues(self) -> None:
         try:
             self.queues = await self._backend.queues()
-        except ManagementUnavailable:
+        except (ManagementUnavailable, NoBroker):
             self.queues = None
         for queue in self.queues or ():
             self.depths.setdefault(queue.name, deque(maxlen=60)).append(queue.depth)

@@ -28,7 +28,7 @@ class TokensByDayRow(StorageBase):
 class ByteQuota:
     """Bounds what artifacts weigh together; of two writers at once each may go over it by what it writes within 10 s.
 
-    Equal contents are stored once, and count once.
+    Equal contents are stored once, and count once as of the next sum.
     """
 
     def __init__(self, database: Database, most_bytes: int) -> None:

@@ -69,12 +69,12 @@ class PriorityEviction:
 
     async def _write_found(self) -> None:
         """Write down when units were found; those that are gone have nothing to write."""
-        found, self._found = self._found, {}
-        if not found:
-            return
-        session = self._database.session
-        left = (await session.scalars(select(KemRow.id).where(KemRow.id.in_(found)))).all()
-        await session.execute(delete(FoundRow).where(FoundRow.kem_id.in_(left)))
-        rows: list[dict[str, Any]] = [{"kem_id": kem_id, "found_at": found[kem_id]} for kem_id in left]
-        if rows:
-            await session.execute(insert(FoundRow), rows)
+        (found, self._found), session = (self._found, {}), self._database.session
+        kem_ids = [*found]
+        # In portions: a statement has room for so many ids.
+        for portion in (kem_ids[at : at + _AT_ONCE] for at in range(0, len(kem_ids), _AT_ONCE)):
+            left = (await session.scalars(select(KemRow.id).where(KemRow.id.in_(portion)))).all()
+            await session.execute(delete(FoundRow).where(FoundRow.kem_id.in_(left)))
+            rows: list[dict[str, Any]] = [{"kem_id": kem_id, "found_at": found[kem_id]} for kem_id in left]
+            if rows:
+                await session.execute(insert(FoundRow), rows)
