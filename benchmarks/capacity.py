@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import count, cycle, islice
 from pathlib import Path
 from statistics import median
 
@@ -45,11 +46,10 @@ _SEED = 20261127
 _ANSWER_WITHIN_S = 120.0
 AMONG_FEW, AMONG_MANY = 4, 20
 # Measured after the prediction of them is in the history: other mixes, another concurrency.
-CHECKS: Mapping[str, tuple[Load, ...]] = {
-    "8 users talk, 4 runs at once": (Load("answer", users=8), Load("run", users=4)),
-    "15 users talk, 2 runs at once": (Load("answer", users=15), Load("run", users=2)),
-    "4 users talk, 9 runs at once": (Load("answer", users=4), Load("run", users=9)),
-    "32 users talk": (Load("answer", users=32),),
+CHECKS: Mapping[str, Load] = {
+    "40 users talk": Load(("answer",), users=40),
+    "24 users start a run after every 8 answers": Load(("answer",) * 8 + ("run",), users=24),
+    "12 users start a run after every 2 answers": Load(("answer",) * 2 + ("run",), users=12),
 }
 # What a user does a day, and how much of that falls into the busiest hour.
 _ANSWERS_A_DAY, _RUNS_A_DAY, _BUSIEST_HOUR = 20, 0.5, 0.15
@@ -64,8 +64,8 @@ class Calibration(BaseModel):
     loop_s: float
     costs: dict[str, CostCurve]
 
-    def predicted(self, *loads: Load) -> dict[str, Outcome]:
-        return Machine(self.costs, self.cores, _SEED).run(loads, _SIMULATED_S)
+    def predicted(self, load: Load) -> dict[str, Outcome]:
+        return Machine(self.costs, self.cores, _SEED).run([load], _SIMULATED_S)
 
 
 @dataclass
@@ -87,27 +87,28 @@ class Fleet:
         asked = Invoke(user_id=user, message=f"{number}: {TEXTS[number % len(TEXTS)]}")
         await self.bus.request(asked, trace=conversation_trace(user), timeout_s=_ANSWER_WITHIN_S)
 
-    async def load(self, *loads: Load, seconds: float, tag: str) -> dict[str, Outcome]:
-        """Outcomes of loads side by side, once they have warmed up."""
-        took: dict[str, list[tuple[float, float]]] = {load.kind: [] for load in loads}
+    async def load(self, load: Load, seconds: float, tag: str) -> dict[str, Outcome]:
+        """Outcome of each kind, once the load has warmed up."""
+        took: dict[str, list[tuple[float, float]]] = {kind: [] for kind in load.kinds}
         ends = time.perf_counter() + _WARM_UP_S + seconds
 
-        async def user(kind: str, name: str) -> None:
-            number = 0
-            while (began := time.perf_counter()) < ends:
-                await (self.answer(name, number) if kind == "answer" else self.runs.one())
-                number += 1
+        async def user(each: int) -> None:
+            first, said = each * len(load.kinds) // load.users, count()
+            for kind in islice(cycle(load.kinds), first, None):
+                began = time.perf_counter()
+                if began >= ends:
+                    return
+                await (self.answer(f"{tag}-{each}", next(said)) if kind == "answer" else self.runs.one())
                 took[kind].append((time.perf_counter(), time.perf_counter() - began))
 
-        users = [user(load.kind, f"{tag}-{load.kind}-{each}") for load in loads for each in range(load.users)]
-        await asyncio.gather(*users)
+        await asyncio.gather(*map(user, range(load.users)))
         await self.runs.check()
         return {kind: _outcome(found, ends - seconds, ends) for kind, found in took.items()}
 
     async def cost(self, kind: str, among: int) -> Cost:
         """Of an operation among so many, by process: until it is answered, and what follows until all are idle."""
         before, sent, began = self.cpu_s(), await self._published(), time.perf_counter()
-        found = (await self.load(Load(kind, users=among), seconds=_SECONDS, tag=f"cost-{among}"))[kind]
+        found = (await self.load(Load((kind,), users=among), seconds=_SECONDS, tag=f"cost-{among}"))[kind]
         done = found.per_s * (time.perf_counter() - began)
         answered, messages = self.cpu_s(), await self._published() - sent
         idle_s = await self.settle()
@@ -165,7 +166,7 @@ async def fleet() -> AsyncIterator[Fleet]:
         pids = {name: workers.pid_of(name) for name in (*names, ROLE)}
         management = Management(with_login(node.address.management_url, node.address.username, node.address.password))
         made = Fleet(bus, runs, {**pids, BROKER: node.pid}, management)
-        await made.load(Load("answer", users=2), Load("run", users=2), seconds=_LOOK_S, tag="warm-up")
+        await made.load(Load(("answer", "run"), users=4), seconds=_LOOK_S, tag="warm-up")
         await asyncio.sleep(_WARM_UP_S)
         made.idle = await made.look()
         yield made
@@ -189,31 +190,44 @@ def _loop_s() -> float:
     return round(time.perf_counter() - began, 3)
 
 
-async def check(calibration: Calibration) -> None:
-    """Print what is measured beside what was predicted."""
+async def check(calibration: Calibration, rounds: int) -> None:
+    """Print what is measured beside what was predicted, and medians of so many rounds, each of them with all loads."""
+    found: dict[tuple[str, str], list[float]] = {}
     async with fleet() as measured:
-        for name, loads in CHECKS.items():
-            await measured.settle()
-            before_s = _loop_s()
-            found = await measured.load(*loads, seconds=_SECONDS, tag=name.replace(" ", "-").replace(",", ""))
-            # What has been put off is a part of what the machine carries for long.
-            put_off = 1 + (await measured.settle() - _LOOK_S) / (_WARM_UP_S + _SECONDS)
-            # Of a machine that is half as fast half as much is to be expected.
-            slower = (before_s + _loop_s()) / 2 / calibration.loop_s
-            predicted = calibration.predicted(*loads)
-            for kind, outcome in found.items():
-                expected, lasting = predicted[kind].per_s / slower, outcome.per_s / put_off
-                print(
-                    f"{name}: {_as_text(kind, outcome)}, with what was put off {lasting:.2f}/s; predicted "
-                    f"{_as_text(kind, predicted[kind])}, machine {slower:.2f} times as slow, so {expected:.2f}/s, "
-                    f"{expected / lasting - 1:+.0%}"
-                )
+        for number in range(rounds):
+            for name, load in CHECKS.items():
+                for kind, off in (await _checked(measured, calibration, load, f"{name} {number}")).items():
+                    found.setdefault((name, kind), []).append(off)
+    for (name, kind), offs in found.items():
+        print(f"{name}: {kind}s predicted {median(offs):+.0%} ({', '.join(f'{off:+.0%}' for off in offs)})")
+
+
+async def _checked(measured: Fleet, calibration: Calibration, load: Load, name: str) -> dict[str, float]:
+    """By how much of what was measured the prediction is above it, by kind."""
+    await measured.settle()
+    before_s = _loop_s()
+    found = await measured.load(load, seconds=_SECONDS, tag=name.replace(" ", "-"))
+    # What has been put off is a part of what the machine carries for long.
+    put_off = 1 + (await measured.settle() - _LOOK_S) / (_WARM_UP_S + _SECONDS)
+    # Of a machine that is half as fast half as much is to be expected.
+    slower = (before_s + _loop_s()) / 2 / calibration.loop_s
+    predicted, off = calibration.predicted(load), {}
+    for kind, outcome in found.items():
+        expected, lasting = predicted[kind].per_s / slower, outcome.per_s / put_off
+        off[kind] = expected / lasting - 1
+        print(
+            f"{name}: {_as_text(kind, outcome)}, with what was put off {lasting:.2f}/s; predicted "
+            f"{_as_text(kind, predicted[kind])}, machine {slower:.2f} times as slow, so {expected:.2f}/s, "
+            f"{off[kind]:+.0%}",
+            flush=True,
+        )
+    return off
 
 
 def predict(calibration: Calibration) -> None:
     """Print what the model says."""
-    for name, loads in CHECKS.items():
-        for kind, outcome in calibration.predicted(*loads).items():
+    for name, load in CHECKS.items():
+        for kind, outcome in calibration.predicted(load).items():
             print(f"{name}: {_as_text(kind, outcome)}")
     for users in _USERS:
         per_s = {
@@ -247,6 +261,7 @@ def main() -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     for name in ("calibrate", "predict", "check"):
         what.add_argument(f"--{name}", type=Path, metavar="FILE")
+    parser.add_argument("--rounds", type=int, default=3, help="of --check; their medians count (3)")
     given = parser.parse_args()
     configure_logs("ERROR", "console")
     if given.calibrate:
@@ -258,7 +273,7 @@ def main() -> None:
     if given.predict:
         predict(calibration)
     else:
-        asyncio.run(check(calibration))
+        asyncio.run(check(calibration, given.rounds))
 
 
 if __name__ == "__main__":

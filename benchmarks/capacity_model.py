@@ -72,9 +72,12 @@ class CostCurve(BaseModel):
 
 @dataclass(frozen=True)
 class Load:
-    """Users who each begin an operation, wait for its end, pause for `think_s`; or so many operations a second."""
+    """Users who do one thing after another, for ever, and pause for `think_s` after each; or so many a second who go.
 
-    kind: str
+    A user who says eight things, starts a run, and says something again has `("answer",) * 8 + ("run",)`.
+    """
+
+    kinds: tuple[str, ...]
     users: int = 0
     think_s: float = 0.0
     per_s: float = 0.0
@@ -150,9 +153,11 @@ class Machine:
     def run(self, loads: Sequence[Load], seconds: float) -> dict[str, Outcome]:
         """Outcome of each kind."""
         for load in loads:
-            self._took.setdefault(load.kind, [])
-            for _ in range(load.users):
-                self._at(self._chance.random(), lambda load=load: self._user(load))  # type: ignore[misc]
+            self._took |= {kind: [] for kind in load.kinds}
+            for each in range(load.users):
+                # Not all of them do the same thing first.
+                first = each * len(load.kinds) // load.users
+                self._at(self._chance.random(), lambda load=load, first=first: self._user(load, first))  # type: ignore[misc]
             if load.per_s:
                 self._at(self._chance.expovariate(load.per_s), lambda load=load: self._arrival(load))  # type: ignore[misc]
         while self._now <= seconds:
@@ -172,12 +177,19 @@ class Machine:
             _, _, then = heapq.heappop(self._events)
         then()
 
-    def _user(self, load: Load) -> None:
-        self._begin(load.kind, lambda: self._at(load.think_s, lambda: self._user(load)))
+    def _user(self, load: Load, first: int = 0) -> None:
+        self._do(load, first, lambda: self._user(load))
 
     def _arrival(self, load: Load) -> None:
-        self._begin(load.kind, lambda: None)
+        self._do(load, 0, lambda: None)
         self._at(self._chance.expovariate(load.per_s), lambda: self._arrival(load))
+
+    def _do(self, load: Load, number: int, then: Callable[[], None]) -> None:
+        """What a user does from there on, one thing after another."""
+        if number == len(load.kinds):
+            then()
+            return
+        self._begin(load.kinds[number], lambda: self._at(load.think_s, lambda: self._do(load, number + 1, then)))
 
     def _begin(self, kind: str, then: Callable[[], None]) -> None:
         self._under_way[kind] += 1
