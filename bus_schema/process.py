@@ -140,10 +140,11 @@ class StepCompleted(StepEvent, topic="process", name="step_completed"):
 
 
 class StepFailed(StepEvent, topic="process", name="step_failed"):
-    """An attempt has ended without an artifact."""
+    """An attempt has ended without an artifact; `quota_spent` where only a quota of the installation was in its way."""
 
     retryable: bool
     reason: str
+    quota_spent: bool = False
 
 
 class StepPendingStorage(StepEvent, topic="process", name="step_pending_storage"):

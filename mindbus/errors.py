@@ -93,6 +93,12 @@ class PermanentFailure(MindBusError, code=Code.INTERNAL):
         super().__init__(message, code=code)
 
 
+class QuotaSpent(MindBusError, code=Code.UNAVAILABLE):
+    """A quota of the installation is used up for now; a run that meets this pauses, others are refused."""
+
+    ending = Ending.REFUSE
+
+
 class HandlerTooSlow(TemporaryFailure):
     """The handler did not end within its time limit and was cancelled; the message is tried again within its budget."""
 

@@ -28,6 +28,7 @@ from agents.processes.steps import (
     as_not_sent,
     at_work,
     timeout_failure,
+    to_be_made,
     with_artifact,
     with_cancellation,
     with_clock_held,
@@ -101,6 +102,7 @@ class TokensLeft:
 
 
 _UNBOUNDED = TokensLeft()
+_FLEET_SPENT = "the tokens of the fleet for today are used up", "Resume it tomorrow (UTC), or once its quota is raised."
 
 
 def advance(card: Card, run: Run, event: RunEvent, now: datetime, left: TokensLeft = _UNBOUNDED) -> Transition:
@@ -152,7 +154,7 @@ def _take_in(card: Card, run: Run, event: RunEvent, now: datetime) -> Transition
         case StepBegun() | ModelMisbehaved():
             return Transition(_in_attempt(card, run, event, now))
         case StepCompleted() | StepFailed() | StepPendingStorage():
-            return Transition(_with_ending(card, run, event, now))
+            return _with_ending(card, run, event, now)
         case _:
             return Transition(run)
 
@@ -166,14 +168,18 @@ def _with_steps(card: Card, run: Run, event: ClockHeld | OrdersLost) -> Run:
     return run.model_copy(update={"steps": steps})
 
 
-def _with_ending(card: Card, run: Run, ending: StepEnding, now: datetime) -> Run:
+def _with_ending(card: Card, run: Run, ending: StepEnding, now: datetime) -> Transition:
     step = next((step for step in run.steps if step.step_id == ending.step_id), None)
     if step is None or ending.run_id != run.run_id:
-        return run
-    if isinstance(ending, StepFailed):
-        return with_step(run, with_failed_attempt(step, plan_of(card, step), ending, now))
-    missing_after = timedelta(seconds=card.artifact_deadline_s)
-    return with_step(run, with_artifact(step, ending, now, missing_after))
+        return Transition(run)
+    if not isinstance(ending, StepFailed):
+        missing_after = timedelta(seconds=card.artifact_deadline_s)
+        return Transition(with_step(run, with_artifact(step, ending, now, missing_after)))
+    ended = with_failed_attempt(step, plan_of(card, step), ending, now)
+    if ended is step or not ending.quota_spent:
+        return Transition(with_step(run, ended))
+    waiting = Transition(with_step(run, to_be_made(step, is_anew=False)))
+    return waiting if run.status is RunStatus.PAUSED else _out_of_budget(waiting, *_FLEET_SPENT)
 
 
 def _in_attempt(card: Card, run: Run, event: StepBegun | ModelMisbehaved, now: datetime) -> Run:
@@ -243,7 +249,7 @@ def _spent_budget(card: Card, run: Run, left: TokensLeft) -> tuple[str, str] | N
         reason = f"its models have used {used} tokens, of a budget of {card.budget_tokens}"
         return reason, "Resume it to let it use as many again."
     if left.of_fleet is not None and left.of_fleet <= 0:
-        return "the tokens of the fleet for today are used up", "Resume it tomorrow (UTC), or once its quota is raised."
+        return _FLEET_SPENT
     if left.of_starter is not None and left.of_starter <= 0 and not run.is_budget_free:
         reason = f"the tokens of {run.started_by} for today are used up"
         return reason, "An operator may resume it now, its starter tomorrow (UTC)."

@@ -29,6 +29,7 @@ from mindbus.errors import (
     Ending,
     MindBusError,
     PermanentFailure,
+    QuotaSpent,
     Rejected,
     ReplyError,
     TemporaryFailure,
@@ -166,7 +167,8 @@ class RoleWorker(Worker, ABC):
         except MindBusError as error:
             if error.ending is Ending.RETRY:
                 raise
-            return _failed(order, str(error), retryable=error.retryable and not isinstance(error, PermanentFailure))
+            retryable = error.retryable and not isinstance(error, PermanentFailure)
+            return _failed(order, str(error), retryable=retryable, quota_spent=isinstance(error, QuotaSpent))
 
     async def complete(self, hands: StepArtifacts, limit_s: float) -> StepCompleted | StepPendingStorage:
         """Make the attempt's artifact, unless it has been made."""
@@ -218,9 +220,14 @@ class RoleWorker(Worker, ABC):
         return hands.kept() or _failed(hands.order, str(error), retryable=True)
 
 
-def _failed(order: ExecuteStep, reason: str, *, retryable: bool) -> StepFailed:
+def _failed(order: ExecuteStep, reason: str, *, retryable: bool, quota_spent: bool = False) -> StepFailed:
     return StepFailed(
-        run_id=order.run_id, step_id=order.step_id, attempt=order.attempt, retryable=retryable, reason=reason
+        run_id=order.run_id,
+        step_id=order.step_id,
+        attempt=order.attempt,
+        retryable=retryable,
+        reason=reason,
+        quota_spent=quota_spent,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.models.errors import TokensSpent
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.messages import Nothing
 from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed
@@ -121,7 +122,14 @@ async def test_what_it_refuses_fails_the_step_with_its_words(stage: Stage, error
     _, ended = await stage.ended(raising(error))
 
     (failed,) = ended.events(StepFailed)
-    assert (failed.reason, failed.retryable) == (str(error), False)
+    assert (failed.reason, failed.retryable, failed.quota_spent) == (str(error), False, False)
+
+
+async def test_the_end_of_the_tokens_is_no_failure_of_the_step(stage: Stage) -> None:
+    _, ended = await stage.ended(raising(TokensSpent("60 of 50")))
+
+    (failed,) = ended.events(StepFailed)
+    assert failed.quota_spent
 
 
 async def test_what_is_missing_for_the_moment_is_waited_for(stage: Stage) -> None:

@@ -41,6 +41,7 @@ from bus_schema.run_control import (
     GetCosts,
     OutputReplaced,
     PauseProcess,
+    ProcessPaused,
     ReplaceOutput,
     RerunProcess,
     ResumeProcess,
@@ -403,6 +404,22 @@ async def test_runs_wait_for_tomorrow_once_the_tokens_of_the_fleet_are_spent(des
     desk.clock.advance(seconds=86_400)
     assert (await desk.hear(ResumeProcess(run_id=start.run_id))).status is RunStatus.RUNNING
     assert [order.step_id for order in desk.orders] == ["b"]
+
+
+async def test_a_step_that_meets_the_end_of_the_tokens_is_made_once_there_are_some_again(desk: Desk) -> None:
+    start, told = await desk.begun(a_step("a"), a_step("b")), []
+    for order in desk.orders:
+        refused = failed(order).model_copy(update={"retryable": False, "quota_spent": True})
+        for _ in range(2):
+            await desk.hear(refused)
+            told += desk.told
+    waiting = await desk.run(start.run_id)
+    assert (waiting.status, waiting.reason) == (RunStatus.PAUSED, "the tokens of the fleet for today are used up")
+    assert [step.status for step in waiting.steps] == [StepStatus.PENDING] * 2
+    assert told.count(ProcessPaused) == 1
+
+    await desk.hear(ResumeProcess(run_id=start.run_id))
+    assert [(order.step_id, order.attempt) for order in desk.orders] == [("a", 2), ("b", 2)]
 
 
 async def test_a_retry_makes_a_new_version_and_the_row_says_so(desk: Desk) -> None:
