@@ -27,7 +27,7 @@ from tests.llm_server import LlmServer, Stalls
 from workers.dialogue.worker import DialogueWorker
 
 pytestmark = pytest.mark.rabbit
-WORKERS = ("storage", "history", "glm", "lsm", "swm", "orchestrator", "task_manager", "researcher")
+WORKERS = ("storage", "history", "glm", "lsm", "swm", "orchestrator", "task_manager", "context_manager", "researcher")
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "mcp.md"
 CARD = """\
 name: look-up
@@ -122,7 +122,9 @@ async def _use_memory(use: Any) -> None:
 
 async def _use_conversations(use: Any) -> None:
     said = {"role": "user", "content": "The code of the door is 4711.", "time": "2026-03-09T08:00:00Z", "id": "msg_d"}
-    assert (await use("conversation_add", messages=[said])).startswith("1 of 1")
+    added = await use("conversation_add", messages=[said])
+    assert added.startswith("1 of 1")
+    assert "Facts in them:\n- The code of the door is 4711" in added
     assert (await use("conversation_add", messages=[said])).startswith("0 of 1")
     found = await use("conversation_search", query="code of the door")
     assert found["passages"][0]["turns"][0]["text"] == said["content"]

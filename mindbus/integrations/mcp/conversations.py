@@ -12,12 +12,12 @@ from pydantic import AwareDatetime, BaseModel, Field
 from bus_schema.dialogue import Answered, CancelAnswer, Invoke, conversation_trace
 from bus_schema.episodes import EpisodeHead, RawTurn
 from bus_schema.ids import mint
-from bus_schema.lsm import ListEpisodes, RecordExchange, SaidMessage, SetAnchor, UnpackEpisode
+from bus_schema.lsm import ListEpisodes, SetAnchor, UnpackEpisode
 from bus_schema.lsm_search import SearchEpisodes
 from bus_schema.replies import restarts
-from mindbus.bus.worker import utc_now
 from mindbus.errors import MindBusError
 from mindbus.integrations.mcp.participant import Participant, ParticipantOf
+from mindbus.sdk.memory import Memory
 
 _CANCEL_WITHIN_S = 1.0
 
@@ -127,14 +127,13 @@ class ConversationTools:
         context: Context[Any, Any],
         messages: Annotated[list[AddedMessage], Field(min_length=1, max_length=200, description="In order of time.")],
     ) -> str:
-        """Add a conversation that was held elsewhere, such as this one, to your long-term memory."""
+        """Add a conversation that was held elsewhere, such as this one, to your long-term memory, with its facts."""
         participant = self._of(context)
-        said = tuple(
-            SaidMessage(message_id=each.id, role=each.role, content=each.content, time=each.time or utc_now())
-            for each in messages
-        )
-        recorded = await participant.bus.request(RecordExchange(chat_id=participant.user_id, messages=said))
-        return f"{recorded.new} of {len(said)} messages are new; they are in {recorded.episode_id}"
+        said = [each.model_dump(exclude_none=True) for each in messages]
+        added = await Memory(participant.bus).add(said, user=participant.user_id)
+        told = f"{added.new} of {len(said)} messages are new; they are in {added.episode_id}"
+        facts = [f"\n- {update.fact.text}" for update in added.facts if update.change == "found"]
+        return f"{told}. Facts in them:{''.join(facts)}" if facts else told
 
     async def episode_list(
         self,
