@@ -32,13 +32,12 @@ from storage_service.blobs import (
     copy_declared,
 )
 from storage_service.errors import NotAPlainFile, StagedFileMissing
-from storage_service.local_folders import NEW, PLAIN, Folders, move_file
+from storage_service.local_folders import NEW, PLAIN, Folders, move_file, require_single_name
 from storage_service.packs import PackFolder
 
 _PAGE = 500
 _NOT_PLAIN = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR)
 _READ_ONLY = 0o440
-_OWNERSHIP_CHECKS = 6
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -238,7 +237,7 @@ class LocalBlobs:
             with self.folders.holding(upload) as (folders, name):
                 staged = os.fdopen(os.open(name, PLAIN, dir_fd=folders[-1]), "rb", buffering=0)
                 try:
-                    _require_single_name(staged.fileno(), name, folders[-1])
+                    require_single_name(staged.fileno(), name, folders[-1])
                 except BaseException:
                     staged.close()
                     raise
@@ -270,18 +269,6 @@ def _publish(temporary: int, part: str, folder: int, name: str) -> None:
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if not stat.S_ISREG(status.st_mode) or status.st_size != expected.st_size:
         raise ObjectDamaged(name)
-
-
-def _require_single_name(staged: int, name: str, folder: int) -> None:
-    """Check that the file has this name alone. Raises NotAPlainFile, FileNotFoundError."""
-    # A second name may be a hard link to a file that its creator could not read. An attacker who removes the first
-    # name for the moment in which names are counted has to restore it for the next check, again and again.
-    for _ in range(_OWNERSHIP_CHECKS):
-        opened = os.fstat(staged)
-        if not stat.S_ISREG(opened.st_mode) or opened.st_nlink > 1:
-            raise NotAPlainFile
-        if not os.path.samestat(opened, os.stat(name, dir_fd=folder, follow_symlinks=False)):
-            raise FileNotFoundError(errno.ENOENT, "it has been replaced", name)
 
 
 def _is_in(folder: int, name: str) -> bool:

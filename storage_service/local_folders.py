@@ -1,4 +1,4 @@
-"""Folders of a store on disk, opened without following a link; moves between disks."""
+"""Folders of a store on disk, opened without following a link; files with one name alone; moves between disks."""
 
 import errno
 import os
@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from storage_service.blobs import CHUNK_BYTES, ORPHANS, StoredFile
+from storage_service.errors import NotAPlainFile
 
 # Without O_NONBLOCK, opening a pipe without a writer would hang for ever.
 PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -50,7 +51,31 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_@=-][A-Za-z0-9_.@=-]{0,127}")
 # Deeper than any key; nested folders in staging could otherwise use up all descriptors.
 _MAX_DEPTH = 8
 _DIGEST_CHARS = 64
+_OWNERSHIP_CHECKS = 8
 _GONE_OR_SHUT = (FileNotFoundError, NotADirectoryError, PermissionError)
+
+
+def require_single_name(staged: int, name: str, folder: int) -> None:
+    """Check that the file has this name alone. Raises NotAPlainFile, FileNotFoundError."""
+    # A second name may be a hard link to a file that its creator could not read. An attacker who removes the first
+    # name for the moment in which names are counted has to restore it for the next check, again and again.
+    for _ in range(_OWNERSHIP_CHECKS):
+        opened = os.fstat(staged)
+        if not stat.S_ISREG(opened.st_mode) or opened.st_nlink > 1:
+            raise NotAPlainFile
+        _await_changes(folder)
+        if not os.path.samestat(opened, os.stat(name, dir_fd=folder, follow_symlinks=False)):
+            raise FileNotFoundError(errno.ENOENT, "it has been replaced", name)
+
+
+def _await_changes(folder: int) -> None:
+    """Return once no name is being made or removed in a folder.
+
+    While the journal of the disk keeps an unlink(2) waiting, the name is still found though no link counts it; reading
+    the folder waits for the lock that unlink(2) holds.
+    """
+    with os.scandir(folder) as entries:
+        next(entries, None)
 
 
 class Folders:

@@ -37,7 +37,7 @@ def reading(message_id: str, quote: str, text: str) -> Says:
     ("said", "quote", "text", "question"),
     [
         ("Смета Ирине опять на мне, тоска зелёная.", "Смета Ирине опять на мне", "Смета Ирине", "Кто сегодня дежурит?"),
-        ("So the estimate is mine again, ugh.", "the estimate is mine again", "The estimate", "Who is on duty?"),
+        ("Writing the estimate is on me again, ugh.", "Writing the estimate", "The estimate", "Who is on duty?"),
     ],
 )
 async def test_a_question_interrupts_the_reading_of_a_fragment_which_is_made_again(
