@@ -1,8 +1,10 @@
 """Requests to the assistant about the user's tasks, in so many words: list, add, complete, move, cancel."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Literal
 
 from agents.due import dues_in, split_due
@@ -102,6 +104,12 @@ def _day_in(said: str, now: datetime) -> str:
 
 def find_requests(said: str, now: datetime) -> list[TaskRequest]:
     """The requests that a message makes: one, or several reminders; `now` is on the user's clock."""
+    return list(_requests(said, now))
+
+
+# The dialogue's explicit requests and the offline model both ask, in the same minute.
+@lru_cache(maxsize=128)
+def _requests(said: str, now: datetime) -> Sequence[TaskRequest]:
     if _ASKS_TASKS.search(said):
         due = next((due for due, pattern in _WHEN if re.search(pattern, said, re.IGNORECASE)), _day_in(said, now))
         return [TaskRequest("list", due=due, is_certain=due != "all" or not _ASKS_ADVICE.search(said))]

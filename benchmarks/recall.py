@@ -117,7 +117,7 @@ class Prompts:
             content=question,
             time=utc_now(),
         )
-        budget = self._agent.prompt_budget(talk)
+        _, budget = self._agent.window(talk)
         memory = await self._lookup.about(message, (), budget.memory)
         prompt = self._agent.prompt(talk, memory.snippets)
         return prompt[-1].content, prompt[-1].content.count("<material "), budget.memory

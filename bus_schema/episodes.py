@@ -1,6 +1,7 @@
 """Episodes of long-term memory and the content of each layer (spec 002 §4.3)."""
 
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -23,6 +24,8 @@ RawLogIds = tuple[RawLogId, ...]
 Speaker = Literal["user", "assistant"]
 
 
+# Those of a talk are asked for with each of its answers.
+@lru_cache(maxsize=8192)
 def raw_log_id_of(chat_id: str, message_id: str) -> str:
     """Id in the raw log of a message of a dialogue."""
     return f"raw_{derived(chat_id, message_id)}"

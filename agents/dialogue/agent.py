@@ -176,21 +176,22 @@ class DialogueAgent:
         tools: Sequence[Tool] = (),
     ) -> tuple[ModelMessage, ...]:
         """Messages for the model: the conversation's window with the snippets that fit."""
-        budget = self.prompt_budget(said, present, tools)
+        window, budget = self.window(said, present, tools)
         materials = [Material(each.id, each.type, each.text) for each in fitting_memory(memory, budget)]
         language = _language(said, present)
-        asked = chat_prompt(self._guide(language).system, fit_window(said, budget.window), materials)
+        asked = chat_prompt(self._guide(language).system, window, materials)
         return with_present(asked, present, language)
 
-    def prompt_budget(
+    def window(
         self, said: Sequence[ModelMessage], present: Present | None = None, tools: Sequence[Tool] = ()
-    ) -> PromptBudget:
-        """Budget of the prompt that answers the last of these messages; memory has what the window leaves."""
+    ) -> tuple[Sequence[ModelMessage], PromptBudget]:
+        """What the prompt that answers the last of these messages shows of them; its budget: memory has the rest."""
         language = _language(said, present)
         guide = self._guide(language)
         fixed = guide.system + (present.block(language) if present else "")
         budget = PromptBudget.of(self.context_tokens, fixed, tools, guide.model.max_tokens)
-        return budget.with_spare(budget.window - message_tokens(fit_window(said, budget.window)))
+        shown = fit_window(said, budget.window)
+        return shown, budget.with_spare(budget.window - message_tokens(shown))
 
     def _guide(self, language: Language) -> Guide:
         return self._guides[language]

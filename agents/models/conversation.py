@@ -14,7 +14,8 @@ words. Users cannot write such blocks: in their words the tags are taken apart.
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from typing import Literal
 
@@ -58,8 +59,16 @@ class Conversation:
     instruction: str | None = None
     memory: tuple[Material, ...] = ()
     results: tuple[ModelMessage, ...] = ()
-    earlier: tuple[ChatTurn, ...] = field(default=())
+    before: Sequence[ModelMessage] = ()
     present: Present | None = None
+
+    @cached_property
+    def earlier(self) -> tuple[ChatTurn, ...]:
+        """What was said before the last message, without instructions."""
+        return tuple(
+            ChatTurn("assistant" if turn.role == "assistant" else "user", _INSTRUCTION.sub("", turn.content).strip())
+            for turn in self.before
+        )
 
 
 def chat_prompt(system: str, said: Iterable[ModelMessage], memory: Iterable[Material] = ()) -> tuple[ModelMessage, ...]:
@@ -93,10 +102,7 @@ def parse_conversation(messages: Sequence[ModelMessage]) -> Conversation:
         instruction=instructions[-1] if instructions and is_last else None,
         memory=asked.materials,
         results=tuple(message for message in since if message.role == "tool"),
-        earlier=tuple(
-            ChatTurn("assistant" if turn.role == "assistant" else "user", _INSTRUCTION.sub("", turn.content).strip())
-            for turn in turns[:-1]
-        ),
+        before=turns[:-1],
         present=parse_present(last),
     )
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import takewhile
 
 from config.shipped import subagent_names
@@ -53,11 +54,17 @@ def delegations(text: str, names: Sequence[str]) -> list[tuple[str, str]]:
     A sub-agent is addressed by its name, in either alphabet and inflected («аналитику» is `analytic`), or as sub-agent.
     A bare `ask it` asks about the content before.
     """
+    return list(_delegations(text, tuple(names)))
+
+
+# The dialogue's explicit requests and the offline model both ask.
+@lru_cache(maxsize=128)
+def _delegations(text: str, names: tuple[str, ...]) -> Sequence[tuple[str, str]]:
     tasks: list[tuple[str, str]] = []
     for part in _THEN.split(text):
         task = _delegation(part, names, tasks[-1] if tasks else None)
         if task is None and not tasks:
-            return []
+            return ()
         if task is not None:
             tasks.append(task)
     return tasks

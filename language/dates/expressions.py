@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
+from functools import lru_cache
 
 from language.dates import colloquial, grammar
 from language.dates.grammar import Rule
@@ -59,10 +60,11 @@ class _Piece:
 
 def dates_in(text: str, said_at: datetime) -> list[SpokenDate]:
     """Every date in a text, in order, reckoned from when it was said, in that moment's time zone."""
-    days = list(_pieces((*colloquial.DAYS, *grammar.DAYS), text, said_at, ()))
+    of_days, of_times = _known_rules(text) if len(text) <= _KNOWN_CHARS else _matching_rules(text)
+    days = list(_pieces(of_days, text, said_at, ()))
     # "Tonight" is both a day and a time.
     taken = [piece for piece in days if text[piece.start : piece.end].lower() != "tonight"]
-    times = _pieces((*colloquial.TIMES, *grammar.TIMES), text, said_at, taken)
+    times = _pieces(of_times, text, said_at, taken)
     joined = _joined(text, sorted([*days, *times], key=lambda piece: (piece.start, -piece.end)))
     found: list[SpokenDate] = []
     for each in (_resolved(text, piece, said_at) for piece in joined):
@@ -95,6 +97,18 @@ def date_text(at: datetime, now: datetime, language: Language) -> str:
     if at.time().replace(microsecond=0) != END_OF_DAY:
         parts.append(f"{at:%H:%M}")
     return ", ".join(parts)
+
+
+def _matching_rules(text: str) -> tuple[Sequence[Rule], Sequence[Rule]]:
+    """Rules of days and of times that have a match."""
+    both = (*colloquial.DAYS, *grammar.DAYS), (*colloquial.TIMES, *grammar.TIMES)
+    days, times = (tuple(each for each in rules if each.pattern.search(text)) for rules in both)
+    return days, times
+
+
+# Of each message many ask which dates it has.
+_KNOWN_CHARS = 1000
+_known_rules = lru_cache(maxsize=1024)(_matching_rules)
 
 
 def _pieces(rules: Sequence[Rule], text: str, said_at: datetime, taken: Sequence[_Piece]) -> Iterator[_Piece]:

@@ -8,7 +8,6 @@ from typing import cast
 
 from agents.dialogue.agent import Delegator, DialogueAgent, MemorySnippet, fitting_memory
 from agents.dialogue.generation import is_cut_off
-from agents.models.conversation import fit_window
 from agents.models.errors import ModelUnavailable
 from agents.models.language_model import TokenMeter
 from agents.models.offline.model import OfflineModel
@@ -178,8 +177,7 @@ class ExchangeProcessor:
     ) -> tuple[RetrievedMemory, Sequence[MemorySnippet]]:
         """Memory on the message but for what the window shows, with the snippets of it that fit."""
         spoken = record.talk
-        budget = self.agent.prompt_budget(spoken, present, self.subagents.tools)
-        window = fit_window(spoken, budget.window)
+        window, budget = self.agent.window(spoken, present, self.subagents.tools)
         memory, attached = await asyncio.gather(
             self.memory.about(record.said, record.last_ids(len(window)), budget.memory, talk.picture),
             attached_snippets(self.conversations, record.said, talk.recent, budget.memory),

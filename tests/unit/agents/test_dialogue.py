@@ -168,7 +168,7 @@ def test_memory_has_what_a_short_talk_leaves_of_the_window() -> None:
     question = ModelMessage(role="user", content="What is the door code?")
     long_talk = [ModelMessage(role="user", content="word " * 100)] * 40
 
-    short, long = agent.prompt_budget([question]), agent.prompt_budget([*long_talk, question])
+    (_, short), (_, long) = agent.window([question]), agent.window([*long_talk, question])
 
     assert short.window == long.window
     assert long.memory < short.memory <= long.memory + long.window
