@@ -93,8 +93,8 @@ class PermanentFailure(MindBusError, code=Code.INTERNAL):
         super().__init__(message, code=code)
 
 
-class QuotaSpent(MindBusError, code=Code.UNAVAILABLE):
-    """A quota of the installation is used up for now; a run that meets this pauses, others are refused."""
+class OutOfTokens(MindBusError, code=Code.UNAVAILABLE):
+    """The models of the installation may use no more tokens for now; a run that meets this pauses."""
 
     ending = Ending.REFUSE
 

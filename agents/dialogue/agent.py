@@ -185,7 +185,7 @@ class DialogueAgent:
     def window(
         self, said: Sequence[ModelMessage], present: Present | None = None, tools: Sequence[Tool] = ()
     ) -> tuple[Sequence[ModelMessage], PromptBudget]:
-        """What the prompt that answers the last of these messages shows of them; its budget: memory has the rest."""
+        """Messages that the prompt shows which answers the last of these; its budget, memory having the rest."""
         language = _language(said, present)
         guide = self._guide(language)
         fixed = guide.system + (present.block(language) if present else "")

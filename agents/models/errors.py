@@ -4,7 +4,7 @@ from datetime import timedelta
 from inspect import cleandoc
 
 from bus_schema.replies import Code
-from mindbus.errors import Ending, MindBusError, QuotaSpent, TemporaryFailure
+from mindbus.errors import Ending, MindBusError, OutOfTokens, TemporaryFailure
 from mindbus.redaction import without_secrets
 
 
@@ -47,7 +47,7 @@ class ModelInterrupted(ModelUnavailable):
     """A chat has taken the place of this call at the model's endpoint; try again."""
 
 
-class TokensSpent(ModelFailure, QuotaSpent, code=Code.UNAVAILABLE):
+class TokensSpent(ModelFailure, OutOfTokens, code=Code.UNAVAILABLE):
     """All tokens of models for today are spent: go on after midnight (UTC), or raise MINDBUS_QUOTA_TOKENS_PER_DAY."""
 
     ending = Ending.REFUSE

@@ -28,8 +28,8 @@ from mindbus.errors import (
     BusUnavailable,
     Ending,
     MindBusError,
+    OutOfTokens,
     PermanentFailure,
-    QuotaSpent,
     Rejected,
     ReplyError,
     TemporaryFailure,
@@ -168,7 +168,7 @@ class RoleWorker(Worker, ABC):
             if error.ending is Ending.RETRY:
                 raise
             retryable = error.retryable and not isinstance(error, PermanentFailure)
-            return _failed(order, str(error), retryable=retryable, quota_spent=isinstance(error, QuotaSpent))
+            return _failed(order, str(error), retryable=retryable, quota_spent=isinstance(error, OutOfTokens))
 
     async def complete(self, hands: StepArtifacts, limit_s: float) -> StepCompleted | StepPendingStorage:
         """Make the attempt's artifact, unless it has been made."""
