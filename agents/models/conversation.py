@@ -64,7 +64,7 @@ class Conversation:
 
     @cached_property
     def earlier(self) -> tuple[ChatTurn, ...]:
-        """What was said before the last message, without instructions."""
+        """Turns before the last message, without instructions."""
         return tuple(
             ChatTurn("assistant" if turn.role == "assistant" else "user", _INSTRUCTION.sub("", turn.content).strip())
             for turn in self.before
