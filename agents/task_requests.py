@@ -104,11 +104,9 @@ def _day_in(said: str, now: datetime) -> str:
 
 def find_requests(said: str, now: datetime) -> list[TaskRequest]:
     """The requests that a message makes: one, or several reminders; `now` is on the user's clock."""
-    return list(_requests(said, now))
+    return list(_known_requests(said, now) if len(said) <= _KNOWN_CHARS else _requests(said, now))
 
 
-# The dialogue's explicit requests and the offline model both ask, in the same minute.
-@lru_cache(maxsize=128)
 def _requests(said: str, now: datetime) -> Sequence[TaskRequest]:
     if _ASKS_TASKS.search(said):
         due = next((due for due, pattern in _WHEN if re.search(pattern, said, re.IGNORECASE)), _day_in(said, now))
@@ -122,6 +120,11 @@ def _requests(said: str, now: datetime) -> Sequence[TaskRequest]:
     added = _ADD.match(said)
     task = _task_to_add(added["verb"].lower(), added["rest"]) if added else ""
     return [_new_task(task, now)] if task else []
+
+
+# The dialogue's explicit requests and the offline model both ask, in the same minute.
+_KNOWN_CHARS = 4096
+_known_requests = lru_cache(maxsize=128)(_requests)
 
 
 def find_reported_changes(said: str, now: datetime) -> list[TaskRequest]:

@@ -54,11 +54,9 @@ def delegations(text: str, names: Sequence[str]) -> list[tuple[str, str]]:
     A sub-agent is addressed by its name, in either alphabet and inflected («аналитику» is `analytic`), or as sub-agent.
     A bare `ask it` asks about the content before.
     """
-    return list(_delegations(text, tuple(names)))
+    return list((_known_delegations if len(text) <= _KNOWN_CHARS else _delegations)(text, tuple(names)))
 
 
-# The dialogue's explicit requests and the offline model both ask.
-@lru_cache(maxsize=128)
 def _delegations(text: str, names: tuple[str, ...]) -> Sequence[tuple[str, str]]:
     tasks: list[tuple[str, str]] = []
     for part in _THEN.split(text):
@@ -68,6 +66,11 @@ def _delegations(text: str, names: tuple[str, ...]) -> Sequence[tuple[str, str]]
         if task is not None:
             tasks.append(task)
     return tasks
+
+
+# The dialogue's explicit requests and the offline model both ask.
+_KNOWN_CHARS = 4096
+_known_delegations = lru_cache(maxsize=128)(_delegations)
 
 
 def is_delegation(text: str) -> bool:
