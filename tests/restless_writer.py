@@ -83,7 +83,8 @@ def linking(path: Path, right: bytes) -> Stroke:
         path.hardlink_to(secret)
 
     stroke(right)
-    Thread(target=_keep_journal_busy, args=(path.with_name("journal"),), daemon=True).start()
+    for number in range(4):
+        Thread(target=_keep_journal_busy, args=(path.with_name(f"journal_{number}"),), daemon=True).start()
     return stroke
 
 

@@ -18,6 +18,7 @@ from mindbus.files.keys import object_key
 from storage_service.blobs import Blobs, Declared, Labels
 from storage_service.errors import ContentMismatch, NotAPlainFile, StagedFileMissing
 from storage_service.local_blobs import LocalBlobs
+from storage_service.local_folders import PLAIN, Folders, require_single_name
 from storage_service.object_store import NO_LABELS
 from storage_service.s3_blobs import S3Blobs
 from storage_service.s3_objects import S3Objects
@@ -90,10 +91,23 @@ async def test_a_link_that_comes_and_goes_is_never_taken_for_a_file(
     path.parent.mkdir(parents=True)
 
     with writing("linking", path, secret, secret):
-        outcomes = await outcomes_of(LocalBlobs(tmp_path), secret, 10 * TRIES)
+        outcomes = await outcomes_of(LocalBlobs(tmp_path), secret, TRIES)
+        with Folders(tmp_path).holding(UPLOAD) as (folders, name):
+            passed = sum(is_single(name, folders[-1]) for _ in range(400 * TRIES))
 
     report(f"linking: {dict(outcomes)}")
     assert not outcomes["published"]
+    assert not passed
+
+
+def is_single(name: str, folder: int) -> bool:
+    """Whether a name passes for the only one of its file."""
+    try:
+        with os.fdopen(os.open(name, PLAIN, dir_fd=folder)) as staged:
+            require_single_name(staged.fileno(), name, folder)
+    except (FileNotFoundError, NotAPlainFile):
+        return False
+    return True
 
 
 STORES = {
