@@ -7,6 +7,7 @@ from pydantic import AwareDatetime, Field
 from bus_schema.dialogue import DialogueFragment, DialogueMessage, DialogueMessageId, DialogueState, FragmentId
 from bus_schema.identities import UserId
 from bus_schema.messages import Command, Event, Page, Query, Value
+from bus_schema.replies import ReplyBatch
 
 
 class Saved(Value):
@@ -24,6 +25,15 @@ class Saved(Value):
 
 class SaveMessage(DialogueMessage, Command[Saved], domain="storage", action="save_message"):
     """Store a message; repeating the id is a no-op with the same words, a conflict with others."""
+
+
+MAX_SAVED = 100
+
+
+class SaveMessages(Command[ReplyBatch], domain="storage", action="save_messages"):
+    """Store messages of any dialogues, each as `save_message` does; one that is refused keeps no other from it."""
+
+    messages: tuple[DialogueMessage, ...] = Field(min_length=1, max_length=MAX_SAVED)
 
 
 class MessagePage(Page[DialogueMessage]):

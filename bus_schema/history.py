@@ -8,8 +8,10 @@ from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, Stri
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.identities import UserId
 from bus_schema.messages import Command, Nothing, Page, Query, Value
+from bus_schema.replies import ReplyBatch
 
 MAX_APPENDED = 200
+MAX_ADDITIONS = 100
 MAX_CONTENT_CHARS = 64_000
 MAX_WINDOW = 1000
 MAX_CONTEXT_TOKENS = 2_000_000
@@ -128,11 +130,21 @@ class Appended(Value):
     preceding: HistoryVersion | None = None
 
 
-class AppendHistory(Command[Appended], domain="history", action="append"):
-    """Append messages atomically; ids that are already there are skipped."""
+class HistoryAddition(Value):
+    """Messages to be appended to one history."""
 
     key: HistoryKey
     messages: tuple[HistoryMessage, ...] = Field(min_length=1, max_length=MAX_APPENDED)
+
+
+class AppendHistory(HistoryAddition, Command[Appended], domain="history", action="append"):
+    """Append messages atomically; ids that are already there are skipped."""
+
+
+class AppendHistories(Command[ReplyBatch], domain="history", action="append_many"):
+    """Append to several histories, to each as `append` does; one that fails keeps no other from it."""
+
+    additions: tuple[HistoryAddition, ...] = Field(min_length=1, max_length=MAX_ADDITIONS)
 
 
 class ChatHistory(Value):

@@ -1,4 +1,4 @@
-"""Replies to commands: a result, or an error with a code."""
+"""ReplyBatch to commands: a result, or an error with a code."""
 
 from typing import Any, Literal, Self
 
@@ -21,6 +21,23 @@ class Reply(BaseModel):
     message: str = ""
     details: dict[str, Any] = {}
     result: dict[str, Any] | None = None
+
+    @classmethod
+    def done(cls, result: BaseModel) -> Self:
+        """The reply with a result."""
+        return cls(status="ok", result=result.model_dump(mode="json"))
+
+    @classmethod
+    def failed(cls, code: Code, message: str, details: dict[str, Any]) -> Self:
+        """The reply with an error, which says whether trying again may help."""
+        return cls(status="error", code=code, retryable=code.retryable, message=message, details=details)
+
+
+class ReplyBatch(BaseModel):
+    """Result of a command that stands for several: the reply to each, in their order."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+    items: tuple[Reply, ...]
 
 
 class TextPart(str):

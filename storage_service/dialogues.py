@@ -45,6 +45,14 @@ class Dialogues:
         """Store a message within the current transaction. Raises MessageIdTaken."""
         return await self.database.run(lambda connection: _save(connection, message))
 
+    async def save_messages(self, messages: Sequence[DialogueMessage]) -> list[Saved | MessageIdTaken]:
+        """Store messages within the current transaction: what became of each."""
+
+        def save(connection: Connection) -> list[Saved | MessageIdTaken]:
+            return [_saved_or_not(connection, message) for message in messages]
+
+        return await self.database.run(save)
+
     async def message(self, request: GetMessage) -> DialogueMessage:
         """Raises NoSuchMessage."""
         query = select(DialogueMessageRow).where(
@@ -156,6 +164,14 @@ def _save(connection: Connection, message: DialogueMessage) -> Saved:
     if inserting(DialogueMessageRow).first(connection, row) is None:
         raise TemporaryFailure(f"{message.message_id} is being stored by another transaction")
     return _saved(message, dialogue, dialogue.last_position, is_new=True)
+
+
+def _saved_or_not(connection: Connection, message: DialogueMessage) -> Saved | MessageIdTaken:
+    try:
+        return _save(connection, message)
+    except MessageIdTaken as error:
+        # Nothing had been written.
+        return error
 
 
 def _advancing(dialect: str) -> Any:

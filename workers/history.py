@@ -1,5 +1,6 @@
 """The histories: one worker that keeps what models are to be reminded of."""
 
+import asyncio
 from datetime import timedelta
 
 from bus_schema.data import ClearData, DeleteUser, Removed
@@ -7,10 +8,12 @@ from bus_schema.dialogue import MessageReceived
 from bus_schema.envelope import Envelope
 from bus_schema.history import (
     Appended,
+    AppendHistories,
     AppendHistory,
     ChatHistory,
     ClearHistory,
     GetHistory,
+    HistoryAddition,
     HistoryPage,
     ListHistories,
     ShowHistory,
@@ -19,6 +22,7 @@ from bus_schema.history import (
     is_history_key,
 )
 from bus_schema.messages import Message
+from bus_schema.replies import ReplyBatch
 from config.settings import FleetSettings
 from memory.history.histories import HistoryLimits, HistoryRepository, as_shown
 from memory.history.session_log import SessionFiles, SessionLog
@@ -26,8 +30,9 @@ from memory.history.sql_store import SqlStore
 from memory.history.store import HistoriesAway, HistoryStore
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command, on_event
+from mindbus.bus.outcomes import reply_of
 from mindbus.bus.worker import Worker, WorkerContext
-from mindbus.errors import TemporaryFailure
+from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.middleware import RetryOn
 from mindbus.sdk.conversations import refresh_dialogue
 from mindbus.sql.database import Database
@@ -72,9 +77,12 @@ class HistoryWorker(Worker):
 
     @on_command
     async def append(self, command: AppendHistory, context: MessageContext) -> Appended:
-        added = await self.histories.append(command.key, command.messages)
-        self._log.log_messages(command.key, added.messages)
-        return Appended(length=added.length, version=added.version, preceding=added.preceding)
+        return await self._append(command)
+
+    @on_command
+    async def append_many(self, command: AppendHistories, context: MessageContext) -> ReplyBatch:
+        outcomes = await asyncio.gather(*map(self._appended_or_not, command.additions))
+        return ReplyBatch(items=tuple(map(reply_of, outcomes)))
 
     @on_command
     async def get(self, query: GetHistory, context: MessageContext) -> ChatHistory:
@@ -130,6 +138,17 @@ class HistoryWorker(Worker):
         except OSError as error:
             raise TemporaryFailure(f"session logs: {error}", _AGAIN) from error
         return Removed.of(counts | {"session_logs": files})
+
+    async def _appended_or_not(self, addition: HistoryAddition) -> Appended | Rejected:
+        try:
+            return await self._append(addition)
+        except Rejected as error:
+            return error
+
+    async def _append(self, addition: HistoryAddition) -> Appended:
+        added = await self.histories.append(addition.key, addition.messages)
+        self._log.log_messages(addition.key, added.messages)
+        return Appended(length=added.length, version=added.version, preceding=added.preceding)
 
     def _store_of(self, context: WorkerContext) -> HistoryStore:
         """In Redis where there is one to be used."""

@@ -140,7 +140,7 @@ class Client:
     ) -> ResultT:
         """Send a command and wait for its result. Raises ReplyError on an error reply, NoReply at the deadline."""
         reply = await self.ask(command, to=to, timeout_s=timeout_s, **where)
-        return _result_of(command, reply)
+        return cast("ResultT", result_of(reply, command.wire.result))
 
     async def ask(
         self,
@@ -173,7 +173,7 @@ class Client:
         async with contextlib.aclosing(self._replies_to(command, to, timeout_s, where)) as replies:
             async for reply in replies:
                 if reply.status != "partial":
-                    yield _result_of(command, reply)
+                    yield cast("ResultT", result_of(reply, command.wire.result))
                     return
                 result = reply.result or {}
                 text = str(result.get("text", ""))
@@ -270,10 +270,11 @@ class Client:
         series(PUBLISHED, outgoing.envelope.type).inc()
 
 
-def _result_of(command: Command[ResultT], reply: Reply) -> ResultT:
+def result_of(reply: Reply, expected: type[ResultT]) -> ResultT:
+    """The result in a reply. Raises ReplyError on an error reply, or where it holds something else."""
     if reply.status == "error":
         raise ReplyError(reply.code or Code.INTERNAL, reply.message, reply.details)
     try:
-        return cast("ResultT", command.wire.result.model_validate(reply.result or {}))
+        return expected.model_validate(reply.result or {})
     except ValidationError as invalid:
         raise ReplyError(Code.INTERNAL, f"unreadable result: {explain(invalid)}") from invalid

@@ -17,7 +17,8 @@ from mindbus.bus.routes import PUBLISHABLE
 from mindbus.bus.sender import Sender
 from mindbus.bus.topology import DEAD_LETTERS, REPLIES, REQUEUE, Rung
 from mindbus.bus.transport import USER, Incoming, Outgoing, RawCopy
-from mindbus.errors import ReplyError, TemporaryFailure
+from mindbus.errors import MindBusError, ReplyError, TemporaryFailure
+from mindbus.redaction import without_secrets
 
 REASON = "mb-reason"
 CODE = "mb-code"
@@ -63,9 +64,15 @@ async def address_results(returned: object, sender: Sender, cause: Envelope | No
         if result is None and expected is not Nothing:
             raise TypeError(f"the handler of {command.type} returned no {expected.__name__}")
         if command.mbreplyto is not None:
-            dumped = (result or Nothing()).model_dump(mode="json")
-            outgoing += await answer(sender, command, Reply(status="ok", result=dumped))
+            outgoing += await answer(sender, command, Reply.done(result or Nothing()))
     return outgoing
+
+
+def reply_of(outcome: BaseModel | MindBusError) -> Reply:
+    """The reply that says a result or an error."""
+    if isinstance(outcome, BaseModel):
+        return Reply.done(outcome)
+    return Reply.failed(outcome.code, without_secrets(str(outcome)), outcome.details)
 
 
 def _unpublishable(item: object, cause: Envelope | None, *, is_alone: bool) -> str:

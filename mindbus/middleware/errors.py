@@ -8,7 +8,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.replies import Code, Reply
 from mindbus.bus.context import ClockOffsets
 from mindbus.bus.decode import Decoded
-from mindbus.bus.outcomes import Outcome, answer, dead_copy, is_bug, may_try_again, retry_copy, rung_for
+from mindbus.bus.outcomes import Outcome, answer, dead_copy, is_bug, may_try_again, reply_of, retry_copy, rung_for
 from mindbus.bus.sender import Sender
 from mindbus.bus.topology import Rung
 from mindbus.bus.transport import Incoming, Outgoing
@@ -59,7 +59,7 @@ class ErrorMapping:
         """A copy in the service's dead queue, and an error reply if a reply is expected."""
         self.deaths.log({"id": incoming.properties.message_id}, queue=self.queue, code=code, reason=reason)
         copy = dead_copy(incoming, self.worker.name, self.queue, code, reason)
-        replies = await answer(self.sender, envelope, _error(code, reason, {})) if envelope else ()
+        replies = await answer(self.sender, envelope, Reply.failed(code, reason, {})) if envelope else ()
         return Outcome("dead", replies, copy)
 
     async def _refuse(self, error: MindBusError, incoming: Incoming, message: Decoded) -> Outcome:
@@ -77,7 +77,7 @@ class ErrorMapping:
         return Outcome(error.code.value, replies)
 
     async def _error_reply(self, error: MindBusError, envelope: Envelope) -> Sequence[Outgoing]:
-        return await answer(self.sender, envelope, _error(error.code, _text_of(error), error.details))
+        return await answer(self.sender, envelope, reply_of(error))
 
     def _log(self, error: MindBusError, message: Decoded) -> None:
         envelope = message.envelope
@@ -102,7 +102,3 @@ class ErrorMapping:
 def _text_of(error: Exception) -> str:
     # Others read it.
     return without_secrets(str(error))
-
-
-def _error(code: Code, message: str, details: dict[str, object]) -> Reply:
-    return Reply(status="error", code=code, retryable=code.retryable, message=message, details=details)

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.conversations import (
+    MAX_SAVED,
     GetAllActiveDialogues,
     GetDialogueFragment,
     GetMessage,
@@ -18,6 +19,7 @@ from bus_schema.conversations import (
     Saved,
     SaveDialogueFragment,
     SaveMessage,
+    SaveMessages,
 )
 from bus_schema.dialogue import (
     MAX_MESSAGE_CHARS,
@@ -28,12 +30,15 @@ from bus_schema.dialogue import (
     conversation_trace,
 )
 from bus_schema.history import (
+    MAX_ADDITIONS,
     MAX_APPENDED,
     Appended,
+    AppendHistories,
     AppendHistory,
     ChatHistory,
     ChatMessage,
     GetHistory,
+    HistoryAddition,
     HistoryMessage,
     RefreshDialogue,
     ShowHistory,
@@ -46,7 +51,7 @@ from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure, Unrouta
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.errors import ArtifactError
 from mindbus.sdk.preview import as_text
-from mindbus.sdk.requests import in_id_scope, items_of, request_in_scope
+from mindbus.sdk.requests import RequestGroup, in_id_scope, items_of, request_in_scope
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
@@ -59,13 +64,15 @@ class Conversations:
 
     def __init__(self, bus: Client, artifacts: Artifacts, *, largest_inline_bytes: int) -> None:
         self._bus, self._artifacts, self._largest_inline_bytes = bus, artifacts, largest_inline_bytes
+        self._saves = RequestGroup(bus, _save_all, Saved, MAX_SAVED)
 
     async def keep(self, message: DialogueMessage) -> Saved:
         """Store a message; with other words under the same id it is rejected as a conflict."""
         fields = message.model_dump(include=set(DialogueMessage.model_fields))
         digest = sha256(message.model_dump_json(exclude={"time"}).encode()).hexdigest()
         command = SaveMessage.model_validate(fields)
-        return await request_in_scope(self._bus, command, f"{message.message_id}/{digest}", trace=message.trace_id)
+        scope, trace = f"{message.message_id}/{digest}", message.trace_id
+        return await self._saves.request(message, lambda: request_in_scope(self._bus, command, scope, trace=trace))
 
     async def recent(self, user_id: str, limit: int) -> list[DialogueMessage]:
         """The last messages, oldest first, with their text."""
@@ -190,6 +197,7 @@ class HistoryClient:
 
     def __init__(self, bus: Client) -> None:
         self._bus = bus
+        self._appends = RequestGroup(bus, _append_all, Appended, MAX_ADDITIONS)
 
     async def window(self, key: str, messages: int | None = None) -> list[ChatMessage]:
         """The last messages, as a model is shown them; without a number as many as the service decides."""
@@ -208,7 +216,17 @@ class HistoryClient:
         Of several portions the outcome of the last one has the version before the first.
         """
         portions = [messages[start : start + MAX_APPENDED] for start in range(0, len(messages), MAX_APPENDED)]
-        outcomes = [
-            await request_in_scope(self._bus, AppendHistory(key=key, messages=tuple(portion))) for portion in portions
-        ]
+        outcomes = [await self._append(HistoryAddition(key=key, messages=tuple(portion))) for portion in portions]
         return outcomes[-1].model_copy(update={"preceding": outcomes[0].preceding})
+
+    async def _append(self, addition: HistoryAddition) -> Appended:
+        command = AppendHistory(key=addition.key, messages=addition.messages)
+        return await self._appends.request(addition, lambda: request_in_scope(self._bus, command))
+
+
+def _save_all(messages: Sequence[DialogueMessage]) -> SaveMessages:
+    return SaveMessages(messages=tuple(messages))
+
+
+def _append_all(additions: Sequence[HistoryAddition]) -> AppendHistories:
+    return AppendHistories(additions=tuple(additions))

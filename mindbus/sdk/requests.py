@@ -4,11 +4,12 @@ import asyncio
 import math
 import secrets
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import Context
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 from tenacity import (
@@ -20,7 +21,8 @@ from tenacity import (
 )
 
 from bus_schema.messages import Command, Page, Query
-from mindbus.bus.client import Client
+from bus_schema.replies import Reply, ReplyBatch
+from mindbus.bus.client import Client, result_of
 from mindbus.bus.context import MessageContext, current_message
 from mindbus.errors import Rejected, ReplyError, TemporaryFailure
 from mindbus.sdk.errors import CircuitOpen, MemoryFailed
@@ -28,6 +30,7 @@ from mindbus.sdk.errors import CircuitOpen, MemoryFailed
 T = TypeVar("T")
 ResultT = TypeVar("ResultT", bound=BaseModel)
 ItemT = TypeVar("ItemT", bound=BaseModel)
+PartT = TypeVar("PartT")
 
 
 async def in_id_scope(scope: str | None, work: Callable[[], Awaitable[T]]) -> T:
@@ -47,12 +50,8 @@ async def in_id_scope(scope: str | None, work: Callable[[], Awaitable[T]]) -> T:
 
 async def request(bus: Client, command: Command[ResultT], **where: Any) -> ResultT:
     """Result of a command; an error reply is passed on. Raises Rejected, TemporaryFailure, BusUnavailable."""
-    try:
+    with _translated_errors(command.wire.type):
         return await bus.request(command, **where)
-    except ReplyError as error:
-        if error.retryable:
-            raise TemporaryFailure(f"{command.wire.type}: {error}") from error
-        raise Rejected(error.code, error.message, error.details) from error
 
 
 async def request_in_scope(bus: Client, command: Command[ResultT], scope: str | None = None, **where: Any) -> ResultT:
@@ -69,6 +68,77 @@ async def items_of(bus: Client, query: Query[Page[ItemT]], **where: Any) -> Asyn
         if page.next_cursor is None:
             return
         query = query.model_copy(update={"cursor": page.next_cursor})
+
+
+class RequestGroup(Generic[PartT, ResultT]):
+    """Requests of many callers to one service: what comes while one is under way goes in one message after it.
+
+    So many callers need few messages, and one alone waits for nobody.
+    """
+
+    def __init__(
+        self,
+        bus: Client,
+        message_of: Callable[[Sequence[PartT]], Command[ReplyBatch]],
+        expected: type[ResultT],
+        most: int,
+    ) -> None:
+        self._bus, self._message_of, self._expected, self._most = bus, message_of, expected, most
+        self._waiting: deque[tuple[PartT, asyncio.Future[ResultT]]] = deque()
+        self._is_busy = False
+        self._sending: asyncio.Task[None] | None = None
+
+    async def request(self, part: PartT, alone: Callable[[], Awaitable[ResultT]]) -> ResultT:
+        """Result of `alone` where nobody else's is under way, else of this part of a message. Raises as `request`."""
+        if self._is_busy:
+            answered: asyncio.Future[ResultT] = asyncio.get_running_loop().create_future()
+            self._waiting.append((part, answered))
+            return await answered
+        self._is_busy = True
+        try:
+            return await alone()
+        finally:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self._is_busy = bool(self._waiting)
+        if self._is_busy:
+            # It is nobody's alone: without the message that its first caller handles, and not cancelled with it.
+            self._sending = asyncio.create_task(self._send_waiting(), context=Context())
+
+    async def _send_waiting(self) -> None:
+        parts = [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
+        try:
+            command = self._message_of([part for part, _answered in parts])
+            replies = await request(self._bus, command)
+            for (_part, answered), reply in zip(parts, replies.items, strict=True):
+                self._answer(answered, reply)
+        except Exception as error:  # noqa: BLE001  # whoever waits hears it
+            for _part, answered in parts:
+                if not answered.done():
+                    answered.set_exception(error)
+        finally:
+            self._go_on()
+
+    def _answer(self, answered: "asyncio.Future[ResultT]", reply: Reply) -> None:
+        if answered.done():
+            return
+        try:
+            with _translated_errors(self._expected.__name__):
+                answered.set_result(result_of(reply, self._expected))
+        except (Rejected, TemporaryFailure) as error:
+            answered.set_exception(error)
+
+
+@contextmanager
+def _translated_errors(asked: str) -> Iterator[None]:
+    """Raises TemporaryFailure or Rejected in place of ReplyError."""
+    try:
+        yield
+    except ReplyError as error:
+        if error.retryable:
+            raise TemporaryFailure(f"{asked}: {error}") from error
+        raise Rejected(error.code, error.message, error.details) from error
 
 
 async def _run_in_scope(context: MessageContext, work: Callable[[], Awaitable[T]]) -> T:

@@ -13,9 +13,12 @@ from redis.asyncio import Redis
 from bus_schema.data import ClearData, DeleteUser
 from bus_schema.dialogue import MessageKind, MessageReceived
 from bus_schema.history import (
+    Appended,
+    AppendHistories,
     AppendHistory,
     ClearHistory,
     GetHistory,
+    HistoryAddition,
     HistoryMessage,
     ListHistories,
     ShowHistory,
@@ -73,6 +76,16 @@ async def typed(settings: FleetSettings, *arguments: str) -> Ended:
     return await asyncio.to_thread(shell.run, *arguments)
 
 
+async def break_value(settings: FleetSettings, key: str) -> None:
+    """Another program writes something else under a key that has been written to."""
+    if settings.redis_url is not None:
+        async with Redis.from_url(settings.redis_url) as redis:
+            await redis.set(key, "[1]")
+        return
+    with sqlite3.connect(settings.data_dir / "history.db") as database:
+        database.execute("UPDATE histories SET messages = '[1]', digest = 'another' WHERE key = ?", (key,))
+
+
 async def value_of(settings: FleetSettings, key: str) -> str:
     """What `redis-cli GET` prints, or sqlite3 of the row."""
     if settings.redis_url is not None:
@@ -120,6 +133,22 @@ async def test_windows_are_as_wide_as_the_spec_has_them(bus: Client) -> None:
     assert [(len(found.messages), found.length) for found in (chat, subagent, few)] == [(10, 100), (50, 100), (6, 100)]
     assert [message.role for message in few.messages] == ["assistant", "user", "assistant", "tool", "tool", "assistant"]
     assert GetHistory.model_validate({"key": 1}).key == chat_key("1") == "chat_history:1"
+
+
+async def test_of_many_additions_each_is_answered_on_its_own(bus: Client, settings: FleetSettings) -> None:
+    keys = [chat_key(number) for number in (1, 2, 3)]
+    await append(bus, keys[0], said("0"))
+    await append(bus, keys[1], said("0"))
+    await break_value(settings, keys[1])
+
+    command = AppendHistories(additions=tuple(HistoryAddition(key=key, messages=(said("1"),)) for key in keys))
+    replies = (await bus.request(command)).items
+    repeated = (await bus.request(command)).items
+
+    assert [(each.status, each.code) for each in replies] == [("ok", None), ("error", Code.CONFLICT), ("ok", None)]
+    assert [Appended.model_validate(each.result).length for each in (replies[0], replies[2])] == [2, 1]
+    assert [await kept(bus, key) for key in (keys[0], keys[2])] == [["0", "1"], ["1"]]
+    assert [each.result and each.result["length"] for each in repeated] == [2, None, 1]
 
 
 async def test_whoever_reads_finds_what_was_written_just_before(bus: Client) -> None:

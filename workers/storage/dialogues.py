@@ -15,8 +15,10 @@ from bus_schema.conversations import (
     Saved,
     SaveDialogueFragment,
     SaveMessage,
+    SaveMessages,
 )
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
+from bus_schema.replies import ReplyBatch
 from bus_schema.timeline import (
     EventsSaved,
     GetTimeline,
@@ -26,6 +28,7 @@ from bus_schema.timeline import (
     TimelinePage,
 )
 from mindbus.bus.handlers import Publish, on_command
+from mindbus.bus.outcomes import reply_of
 from storage_service.service import StorageService
 
 
@@ -40,7 +43,17 @@ class DialogueHandlers:
         saved = await self._storage.dialogues.save_message(command)
         if not saved.is_new:
             return saved
-        return saved, Publish(MessageStored.model_validate(command.model_dump()), trace=command.trace_id)
+        return saved, _stored(command)
+
+    @on_command
+    async def save_messages(self, command: SaveMessages) -> tuple[ReplyBatch | Publish, ...]:
+        outcomes = await self._storage.dialogues.save_messages(command.messages)
+        new = [
+            message
+            for message, outcome in zip(command.messages, outcomes, strict=True)
+            if isinstance(outcome, Saved) and outcome.is_new
+        ]
+        return ReplyBatch(items=tuple(map(reply_of, outcomes))), *map(_stored, new)
 
     @on_command
     async def message(self, query: GetMessage) -> DialogueMessage:
@@ -86,3 +99,7 @@ class DialogueHandlers:
     @on_command
     async def get_agent_data(self, query: GetAgentData) -> AgentDataPage:
         return await self._storage.agent_data.page(query)
+
+
+def _stored(message: DialogueMessage) -> Publish:
+    return Publish(MessageStored.model_validate(message.model_dump()), trace=message.trace_id)

@@ -7,7 +7,14 @@ from typing import Any, TypeVar
 
 import pytest
 
-from bus_schema.conversations import GetAllActiveDialogues, GetDialogueFragment, GetMessage, GetMessages, ListDialogues
+from bus_schema.conversations import (
+    GetAllActiveDialogues,
+    GetDialogueFragment,
+    GetMessage,
+    GetMessages,
+    ListDialogues,
+    Saved,
+)
 from bus_schema.dialogue import DialogueFragment, DialogueMessage, MessageKind
 from mindbus.sql.database import Database
 from retrieval.cursors import InvalidCursor
@@ -57,6 +64,25 @@ async def test_an_answer_is_kept_with_what_it_was_made_with(book: Book) -> None:
 
     stored = await book.dialogues.message(GetMessage(user_id="anna", message_id=a_message("anna", 1).message_id))
     assert stored.kem_ids == ("kem_1", "kem_2")
+
+
+async def test_of_many_messages_one_with_other_words_keeps_no_other_from_it(book: Book) -> None:
+    await book.say("anna", 1)
+    other_words = a_message("anna", 1, content="Другое")
+    messages = [a_message("anna", 2), other_words, a_message("ivan", 1), a_message("anna", 3), a_message("anna", 1)]
+
+    outcomes = await book.at_hand(lambda: book.dialogues.save_messages(messages))
+
+    assert isinstance(outcomes[1], MessageIdTaken)
+    saved = [each for each in outcomes if isinstance(each, Saved)]
+    assert [(each.message_id, each.position, each.is_new) for each in saved] == [
+        ("msg_anna-2", 2, True),
+        ("msg_ivan-1", 1, True),
+        ("msg_anna-3", 3, True),
+        ("msg_anna-1", 1, False),
+    ]
+    assert await book.numbers("anna") == [1, 2, 3]
+    assert await book.numbers("ivan") == [1]
 
 
 def a_message(user: str, number: int, **changes: Any) -> DialogueMessage:
