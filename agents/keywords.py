@@ -1,11 +1,13 @@
-"""Lexical weight of texts and terms: centrality, inverse document frequency, weighted overlap, relevance."""
+"""Lexical weight of texts and terms: centrality, document frequency, overlap, relevance; closest statements."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
+from language.sentences import sentences
 from language.words import query_stems, stems, terms
 from retrieval.bm25 import lexical_scores
 
@@ -13,6 +15,11 @@ ItemT = TypeVar("ItemT")
 
 # Fewer terms count as this many: short sentences would win on density alone.
 _SHORTEST_COUNTED_TERMS = 7
+_MOST_STATEMENTS = 2
+_WANTS_FIGURE = re.compile(
+    r"\b(?:when|how (?:much|many|long)|what time|когда|сколько|во сколько|какого числа)\b", re.IGNORECASE
+)
+_FIGURE = re.compile(r"\d")
 
 
 def centrality(texts: Sequence[str]) -> list[float]:
@@ -58,3 +65,21 @@ def most_relevant(
 @lru_cache(maxsize=8192)
 def _stemmed(text: str) -> str:
     return " ".join(stems(text))
+
+
+def statements_of(texts: Iterable[str]) -> list[str]:
+    """Sentences that are no questions, each once, the latest first."""
+    told = [each for text in texts for each in sentences(text)]
+    return [each for each in dict.fromkeys(told) if not each.endswith("?")][::-1]
+
+
+def closest_statements(question: str, statements: Sequence[str], least: float) -> list[str]:
+    """The two statements that share most of its terms, a figure first where one is asked for."""
+    wanted = terms(question)
+    weights = inverse_document_frequency([question, *statements])
+    wants_figure = bool(_WANTS_FIGURE.search(question))
+    scored = [
+        (weighted_overlap(wanted, terms(each), weights), wants_figure and bool(_FIGURE.search(each)), -place, each)
+        for place, each in enumerate(statements)
+    ]
+    return [each for score, _, _, each in sorted(scored, reverse=True) if wanted and score >= least][:_MOST_STATEMENTS]

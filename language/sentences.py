@@ -25,6 +25,11 @@ _CLAUSE_END = re.compile(
     r"и|но|а|или|что|чтобы|когда|если|потому|пока|хотя|как)\s"
 )
 _SPOKEN_BY_PRONOUN = re.compile(r"[»”\"],?\s+(?:[—–-]\s+)?(?:\w+\s+)?(?:she|he|they|он|она|они)\b")
+_QUESTION = re.compile(
+    r"^\W*(?:(?:а|и|так|and|so|but)\s+)?(?:who|what|when|where|why|how|which|whose|do|does|did|is|are|can|could|should|"
+    r"кто|что|когда|где|куда|почему|зачем|как|какой|какая|какие|каком|сколько|чей|чья|напомни)\b",
+    re.IGNORECASE,
+)
 _PAIRS = (("(", ")"), ("[", "]"), ("«", "»"), ("“", "”"))
 _TOGGLES = ("**", "*", "`", '"')
 _LONGEST_MERGE_CHARS = 600
@@ -69,6 +74,12 @@ def parts_of_at_most(limit: int, sentence: str) -> Iterator[str]:
         tokens = tokens[cut:]
     if tokens:
         yield " ".join(tokens)
+
+
+def is_question(text: str) -> bool:
+    """Check whether the last sentence asks something."""
+    last = sentences(text)[-1:] or [""]
+    return last[0].rstrip(')»" ').endswith("?") or bool(_QUESTION.match(last[0]) and len(words(last[0])) > 1)
 
 
 def leans_back(sentence: str) -> bool:

@@ -6,16 +6,20 @@ from typing import Protocol
 
 from agents.configuration.prompts import Guide, shipped_guide
 from agents.dialogue.generation import AnswerGeneration, RetryBudget
+from agents.keywords import closest_statements, statements_of
 from agents.models.conversation import chat_prompt, fit_window, message_tokens, normalise_calls
 from agents.models.errors import EmptyAnswer
 from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
-from agents.models.prompt import ATTACHED, MEMORY, UNCERTAIN, Material, PromptBudget, with_present
+from agents.models.prompt import ATTACHED, EARLIER, MEMORY, UNCERTAIN, Material, PromptBudget, with_present
 from agents.present import Present
 from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
 from bus_schema.history import DEFAULT_CONTEXT_TOKENS
+from language.sentences import is_question
 from language.words import Language, estimated_tokens, language_of
 
 _LONGEST_TEXT = 300
+# Weighted share of a question's terms that a statement has which may answer it.
+_ANSWERS = 0.3
 # The labels around a piece of memory.
 _LABEL_TOKENS = 25
 _NO_END = {
@@ -120,8 +124,13 @@ class DialogueAgent:
         *,
         context_tokens: int = DEFAULT_CONTEXT_TOKENS,
         budget: Callable[[], RetryBudget] = RetryBudget,
+        quotes: bool = True,
     ) -> None:
-        self._model, self._budget = model, budget
+        """With `quotes`, what the user has said that may answer a question is repeated before it.
+
+        A small model looks back at a few words better than at the whole conversation.
+        """
+        self._model, self._budget, self._quotes = model, budget, quotes
         # A broken file is known at the start; where the files lie is not looked up for every answer.
         self._guides = {language: guide or shipped_guide(AGENT, language) for language in Language}
         self.context_tokens = context_tokens
@@ -178,6 +187,8 @@ class DialogueAgent:
         """Messages for the model: the conversation's window with the snippets that fit."""
         window, budget = self.window(said, present, tools)
         materials = [Material(each.id, each.type, each.text) for each in fitting_memory(memory, budget)]
+        if self._quotes:
+            materials += _earlier_statements(window)
         language = _language(said, present)
         asked = chat_prompt(self._guide(language).system, window, materials)
         return with_present(asked, present, language)
@@ -205,6 +216,15 @@ def fitting_memory(memory: Sequence[MemorySnippet], budget: PromptBudget) -> Seq
         if room < 0:
             return memory[:number]
     return memory
+
+
+def _earlier_statements(window: Sequence[ModelMessage]) -> list[Material]:
+    question = window[-1].content if window else ""
+    if not is_question(question):
+        return []
+    told = statements_of(message.content for message in window[:-1] if message.role == "user")
+    found = closest_statements(question, [each for each in told if len(each) <= _LONGEST_TEXT], _ANSWERS)
+    return [Material(f"earlier_{number}", EARLIER, text) for number, text in enumerate(found, 1)]
 
 
 def _language(said: Sequence[ModelMessage], present: Present | None) -> Language:

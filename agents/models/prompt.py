@@ -39,6 +39,8 @@ MEMORY = "memory"
 UNCERTAIN = "uncertain memory"
 # A file that the user has sent; the id is its name.
 ATTACHED = "attached file"
+# A statement of the user's from the conversation itself that may answer the question.
+EARLIER = "said earlier"
 _LONGEST_WORDS = 120
 
 

@@ -29,7 +29,7 @@ from workers.dialogue.open_talks import OpenTalk, OpenTalks
 from workers.dialogue.running_answers import ModelAway, RunningAnswers
 from workers.dialogue.transcript import ExchangeRecord, with_unanswered_question
 
-_OFFLINE = DialogueAgent(OfflineModel())
+_OFFLINE = DialogueAgent(OfflineModel(), quotes=False)
 OnPiece = Callable[[str], Awaitable[None]]
 
 

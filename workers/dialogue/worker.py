@@ -88,18 +88,18 @@ class DialogueWorker(Worker):
         self._model = model or model_of(settings, self.name, recorder, is_chat=True, retries=0)
         self._artifacts = open_artifacts(context.bus, settings, context.clock)
         self._talks = Conversations(context.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
-        self._running = RunningAnswers()
+        self._running, is_offline = RunningAnswers(), isinstance(self._model, OfflineModel)
         self._mcp = McpTools(servers_of_dialogue())
         histories, within_s = HistoryClient(context.bus), settings.recall_timeout_s
         self._open_talks = OpenTalks(
             self._talks, histories, UserContexts(context.bus), settings.llm_context_tokens, settings.max_history
         )
-        speaking = ExplicitRequestModel(MeteredModel(self._model), reads_rules=isinstance(self._model, OfflineModel))
+        speaking = ExplicitRequestModel(MeteredModel(self._model), reads_rules=is_offline)
         self._exchanges = ExchangeProcessor(
             self._talks,
             histories,
             self._open_talks,
-            DialogueAgent(speaking, context_tokens=settings.llm_context_tokens),
+            DialogueAgent(speaking, context_tokens=settings.llm_context_tokens, quotes=not is_offline),
             MemoryLookup(KemRecall(context.bus, within_s), EpisodeRecall(context.bus, within_s)),
             UserDirectory(context.bus, open_preferences(settings.habits).zone_of),
             Subagents(known_subagents or {}, context.bus, context.clock, settings.subagent_timeout_s, self._mcp),

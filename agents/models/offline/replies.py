@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from agents.keywords import inverse_document_frequency, weighted_overlap
+from agents.keywords import closest_statements, statements_of
 from agents.models.conversation import TALK, Conversation
 from agents.models.explicit_calls import NAMES as TASK_TOOL_NAMES
 from agents.models.explicit_calls import SEARCH, is_about_nothing, without_ids
@@ -12,22 +12,14 @@ from agents.models.explicit_delegation import DELEGATE
 from agents.models.language_model import ModelMessage
 from agents.models.offline.phrases import phrase
 from agents.models.present_answers import answer_from_present
-from agents.models.prompt import UNCERTAIN
+from agents.models.prompt import EARLIER, UNCERTAIN
 from agents.reminder_requests import reminder_flaw
 from agents.tone import analyse_tone
 from language.dates.expressions import dates_in
 from language.markdown import BlockKind, parse, plain
-from language.sentences import sentences
+from language.sentences import is_question, sentences
 from language.words import Language, first_words, language_of, terms, words
 
-_QUESTION = re.compile(
-    r"^\W*(?:(?:а|и|так|and|so|but)\s+)?(?:who|what|when|where|why|how|which|whose|do|does|did|is|are|can|could|should|"
-    r"кто|что|когда|где|куда|почему|зачем|как|какой|какая|какие|каком|сколько|чей|чья|напомни)\b",
-    re.IGNORECASE,
-)
-_WANTS_FIGURE = re.compile(
-    r"\b(?:when|how (?:much|many|long)|what time|когда|сколько|во сколько|какого числа)\b", re.IGNORECASE
-)
 _FIGURE = re.compile(r"\d")
 _QUOTABLE = (BlockKind.PROSE, BlockKind.ITEM, BlockKind.QUOTE)
 _INSTRUCTED = re.compile(
@@ -63,7 +55,6 @@ _NO_NAMES = frozenset({"как", "не", "так", "кто", "что", "what", "
 _QUOTED_WORDS = 24
 _ANSWERS, _RELATES = 0.5, 0.4
 _FELT = 0.35
-_MOST_QUOTED = 2
 _REPORTED_WORDS = 200
 
 
@@ -83,7 +74,7 @@ def reply_to(conversation: Conversation) -> str:
         return f"{name} {current}".strip()
     if courtesy := _about_name(said, conversation, language) or _small_talk(said, language):
         return courtesy
-    return _answer(said, conversation, language) if _is_question(said) else _acknowledged(said, conversation, language)
+    return _answer(said, conversation, language) if is_question(said) else _acknowledged(said, conversation, language)
 
 
 def knows_answer(conversation: Conversation) -> bool:
@@ -93,7 +84,7 @@ def knows_answer(conversation: Conversation) -> bool:
         return True
     if asks_name(conversation.words):
         return (introduced_name(told) or _name_on_record(conversation)) is not None
-    return bool(_best(conversation.words, [*_remembered(conversation), *told], _ANSWERS))
+    return bool(closest_statements(conversation.words, [*_remembered(conversation), *told], _ANSWERS))
 
 
 def _reported(results: Sequence[ModelMessage], language: Language) -> str:
@@ -153,16 +144,14 @@ def _small_talk(said: str, language: Language) -> str:
 
 
 def _earlier_statements(conversation: Conversation) -> list[str]:
-    """Statements of the user before, the latest first."""
-    told = [each for turn in conversation.earlier if turn.role == "user" for each in sentences(turn.text)]
-    return [each for each in dict.fromkeys(told) if not each.endswith("?")][::-1]
+    return statements_of(turn.text for turn in conversation.earlier if turn.role == "user")
 
 
 def _remembered(conversation: Conversation) -> list[str]:
     """Sentences of what memory gave, where it is certain, and of what was looked up."""
     looked_up = [result.content for result in conversation.results if result.name == SEARCH]
     return _sentences_of(
-        [*(piece.text for piece in conversation.memory if piece.type not in (TALK, UNCERTAIN)), *looked_up]
+        [*(piece.text for piece in conversation.memory if piece.type not in (TALK, EARLIER, UNCERTAIN)), *looked_up]
     )
 
 
@@ -182,11 +171,6 @@ def _language(said: str, conversation: Conversation) -> Language:
     return language_of(" ".join([*(turn.text for turn in conversation.earlier if turn.role == "user"), said]))
 
 
-def _is_question(said: str) -> bool:
-    last = sentences(said)[-1:] or [""]
-    return last[0].rstrip(')»" ').endswith("?") or bool(_QUESTION.match(last[0]) and len(words(last[0])) > 1)
-
-
 def _answer(question: str, conversation: Conversation, language: Language) -> str:
     sources = {
         "known": _remembered(conversation),
@@ -194,7 +178,7 @@ def _answer(question: str, conversation: Conversation, language: Language) -> st
         "not_sure": _uncertain(conversation),
     }
     for key, candidates in sources.items():
-        if found := _best(question, candidates, _ANSWERS):
+        if found := closest_statements(question, candidates, _ANSWERS):
             return phrase(language, key, question, said=" ".join(map(_quoted, found)))
     return phrase(language, "unknown", question)
 
@@ -207,7 +191,7 @@ def _acknowledged(said: str, conversation: Conversation, language: Language) -> 
     matter = sorted(sentences(said), key=lambda each: (not _is_definite(each), -len(set(terms(each)))))
     if matter and terms(matter[0]):
         parts.append(phrase(language, "understood", said, said=_quoted(matter[0])))
-    related = [each for each in _best(said, _remembered(conversation), _RELATES) if each not in said]
+    related = [each for each in closest_statements(said, _remembered(conversation), _RELATES) if each not in said]
     if related:
         parts.append(phrase(language, "related", said, said=_quoted(related[0])))
     return " ".join(parts) or phrase(language, "listening", said)
@@ -215,18 +199,6 @@ def _acknowledged(said: str, conversation: Conversation, language: Language) -> 
 
 def _is_definite(sentence: str) -> bool:
     return bool(_FIGURE.search(sentence) or dates_in(sentence, datetime(2000, 1, 1, tzinfo=UTC)))
-
-
-def _best(said: str, candidates: Sequence[str], least: float) -> list[str]:
-    """The two candidates that share most of its terms, a figure first where one is asked for."""
-    wanted = terms(said)
-    weights = inverse_document_frequency([said, *candidates])
-    wants_figure = bool(_WANTS_FIGURE.search(said))
-    scored = [
-        (weighted_overlap(wanted, terms(each), weights), wants_figure and bool(_FIGURE.search(each)), -place, each)
-        for place, each in enumerate(candidates)
-    ]
-    return [each for score, _, _, each in sorted(scored, reverse=True) if wanted and score >= least][:_MOST_QUOTED]
 
 
 def _quoted(text: str) -> str:

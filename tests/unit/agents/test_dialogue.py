@@ -129,6 +129,35 @@ def test_what_may_not_bear_on_the_matter_is_shown_marked_as_uncertain() -> None:
     assert '<material id="raw_2" type="uncertain memory">' in last.content
 
 
+TALK = (
+    "Код боковой двери 4711.",
+    by_assistant("Запомнил."),
+    "Листовки печатаем на зелёной бумаге.",
+    by_assistant("Да."),
+)
+
+
+def test_what_the_user_has_said_earlier_stands_before_a_question_that_it_may_answer() -> None:
+    *_, last = shown(*TALK, "А какой код у боковой двери?")
+
+    material = '<material id="earlier_1" type="said earlier">\nКод боковой двери 4711.\n</material>'
+    assert last.content.startswith(material)
+    assert "зелёной" not in last.content
+
+
+@pytest.mark.parametrize("said", ["Код боковой двери теперь другой.", "Когда приедет Олег?"])
+def test_nothing_is_repeated_before_a_statement_or_another_question(said: str) -> None:
+    *_, last = shown(*TALK, said)
+
+    assert last.content == said
+
+
+def test_a_model_that_finds_it_by_itself_is_shown_the_talk_alone() -> None:
+    *_, last = DialogueAgent(OfflineModel(), quotes=False).prompt(talk(*TALK, "Какой код у боковой двери?"))
+
+    assert last.content == "Какой код у боковой двери?"
+
+
 def test_an_attached_file_is_shown_under_its_name() -> None:
     *_, last = shown("Что в файле?", memory=[MemorySnippet("план.md", "Релиз 20 мая.", is_attached=True)])
 
