@@ -164,8 +164,9 @@ def test_an_event_shows_its_envelope_and_what_it_led_to(app: App, browser: Brows
         page.locator(".mb-event-row", has_text="dialogue_fragment").first.click()
         drawer = page.locator(".mb-drawer")
         expect(drawer.locator(".mb-json").first).to_contain_text("mb.evt.raw.dialogue_fragment.v1")
-        chosen = page.url
         expect(drawer.locator(".mb-node")).not_to_have_count(1)
+        page.wait_for_url(re.compile("event="))
+        chosen = page.url
         page.keyboard.press("]")
         page.wait_for_url(lambda url: url != chosen)
         page.keyboard.press("Escape")

@@ -136,9 +136,13 @@ class EpisodesScreen:
         self._show()
 
     async def _explain(self) -> None:
-        if self._chosen is not None:
-            explained = await self.session.backend.query(ExplainEpisode(episode_id=self._chosen))
-            self.detail.show(explained, await self._links(explained.episode))
+        if (chosen := self._chosen) is None:
+            return
+        explained = await self.session.backend.query(ExplainEpisode(episode_id=chosen))
+        links = await self._links(explained.episode)
+        # Another may have been chosen meanwhile.
+        if self._chosen == chosen:
+            self.detail.show(explained, links)
 
     async def _links(self, episode: EpisodeHead) -> Graph:
         """The links among the episodes of a chat: the last of them, and those that this one names."""

@@ -54,6 +54,7 @@ class MemoryScreen:
         self.found = SearchResults()
         self._shows_weak = False
         self._chosen: KemItem | None = None
+        self._wanted: str | None = None
         self._controls(question)
         with box("mb-memory"):
             self._facets = box("mb-facets mb-scroll", "aside")
@@ -115,7 +116,7 @@ class MemoryScreen:
 
     async def choose(self, kem_id: str | None) -> None:
         self.session.remember(kem=kem_id)
-        self._chosen = None
+        self._chosen, self._wanted = None, kem_id
         if kem_id is None:
             self.detail.close()
         elif (item := self.found.hits.get(kem_id)) is not None:
@@ -160,10 +161,16 @@ class MemoryScreen:
 
     async def _fetch(self, kem_id: str) -> None:
         try:
-            self._chosen = KemItem(FoundKem(kem=await self.memory.kem(kem_id)))
+            kem = await self.memory.kem(kem_id)
         except KemNotFound:
+            kem = None
+        # Another may have been chosen meanwhile, or none.
+        if self._wanted != kem_id:
+            return
+        if kem is None:
             self.detail.show_empty()
             return
+        self._chosen = KemItem(FoundKem(kem=kem))
         self.detail.show(self._chosen)
 
     def _show_answer(self) -> None:

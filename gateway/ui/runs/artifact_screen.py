@@ -39,23 +39,28 @@ class ArtifactPanel:
 
     def __init__(self, session: PageSession, place: Element, source: ArtifactSource) -> None:
         self.session, self.place, self.source = session, place, source
-        self._shown = ""
+        self._wanted = ""
 
     async def show(self, artifact_id: str, trace: str | None) -> None:
-        if self._shown == artifact_id:
+        """Show an artifact; of several that are being read the one that was asked for last."""
+        if self._wanted == artifact_id:
             return
+        self._wanted = artifact_id
         self.place.clear()
         try:
             found = await self.source.artifact(artifact_id, trace)
             # A long document is laid out, and kept, aside: nobody else waits for it.
             await asyncio.to_thread(as_html, found.preview.text)
         except EXPECTED_ERRORS as error:
-            with self.place:
-                show_error(self.session.i18n, error, lambda: self.show(artifact_id, trace), trace or "")
+            if self._wanted == artifact_id:
+                self._wanted = ""
+                with self.place:
+                    show_error(self.session.i18n, error, lambda: self.show(artifact_id, trace), trace or "")
             return
-        self._shown = artifact_id
-        with self.place:
-            self._draw(found)
+        if self._wanted == artifact_id:
+            self.place.clear()
+            with self.place:
+                self._draw(found)
 
     def _draw(self, found: ShownArtifact) -> None:
         i18n, manifest = self.session.i18n, found.manifest

@@ -29,6 +29,7 @@ class TimelineScreen:
     def __init__(self, session: PageSession, events: TimelineEvents) -> None:
         self.session, self.events, self.filters, self.range = session, events, events.filters, events.range
         self._links: list[tuple[str, str]] = []
+        self._wanted: str | None = None
         self.chain: list[str] = []
         self._controls()
         with box("mb-timeline"):
@@ -98,7 +99,12 @@ class TimelineScreen:
         self.events.forget()
 
     async def choose(self, event_id: str | None) -> None:
+        """Open an event, or close what is open; of several at once the last."""
+        self._wanted = event_id
         mark = await self.events.find(event_id) if event_id else None
+        related = await self.events.related(mark.event) if mark else []
+        if self._wanted != event_id:
+            return
         chain: list[TimelineEvent] = []
         self._links = []
         if mark is None:
@@ -106,7 +112,7 @@ class TimelineScreen:
         else:
             if self.live.is_on:
                 self.toggle_live()
-            roots = causation_roots(mark.event, await self.events.related(mark.event))
+            roots = causation_roots(mark.event, related)
             chain, self._links = chain_of(roots, mark.event.event_id)
             self.drawer.show(mark, [root for root in roots if root.leads_to(mark.event.event_id)])
         self.session.remember(event=self.drawer.selected)
