@@ -5,12 +5,14 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
+from functools import cached_property
 from typing import Any, Literal, Protocol, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.models.errors import AnswerCutOff, ModelFailure, NeedsLanguageModel, SchemaMismatch
 from agents.models.json_answers import parse_answer
+from language.words import estimated_tokens
 from mindbus.logs import logger
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -46,6 +48,11 @@ class Tool(_Value):
     name: str
     description: str
     parameters: dict[str, Any]
+
+    @cached_property
+    def tokens(self) -> int:
+        """Estimated tokens of its declaration."""
+        return estimated_tokens(f"{self.name} {self.description} {json.dumps(self.parameters, ensure_ascii=False)}")
 
     @classmethod
     def of(cls, name: str, description: str, arguments: type[BaseModel]) -> "Tool":

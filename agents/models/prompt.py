@@ -12,7 +12,6 @@ In the steps after `write` the writer's own attempt is the block with the id `at
 the remarks to act on are a block of the type `remarks`, one list item each.
 """
 
-import json
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -181,7 +180,7 @@ class PromptBudget:
     ) -> "PromptBudget":
         """Budget of a context with this system message and these tools; each share has at least 100 tokens."""
         answer = min(answer_tokens or _USUAL_ANSWER, int(_LARGEST_ANSWER * context_tokens))
-        fixed = _fixed_tokens(system) + sum(_fixed_tokens(_declaration(tool)) for tool in tools) + MESSAGE_TOKENS
+        fixed = _fixed_tokens(system) + sum(tool.tokens for tool in tools) + MESSAGE_TOKENS
         rest = int((1 - _MARGIN) * context_tokens) - answer - fixed
         memory = max(_LEAST, min(int(_MEMORY_SHARE * rest), _LARGEST_MEMORY))
         return cls(max(_LEAST, rest - memory), memory)
@@ -194,10 +193,6 @@ class PromptBudget:
 @lru_cache(maxsize=128)
 def _fixed_tokens(text: str) -> int:
     return estimated_tokens(text)
-
-
-def _declaration(tool: Tool) -> str:
-    return f"{tool.name} {tool.description} {json.dumps(tool.parameters, ensure_ascii=False)}"
 
 
 def with_present(
