@@ -46,7 +46,7 @@ class TimelineEvents:
         self.complete_since = EPOCH
         self.window_span: tuple[datetime, datetime] | None = None
         self._looks = 0
-        self.is_read = False
+        self.is_read = self._has_failures = False
 
     @classmethod
     async def begin(cls, session: PageSession) -> Self:
@@ -56,6 +56,7 @@ class TimelineEvents:
         events = cls(session, TimelineFilters(session), shown)
         with suppress(*EXPECTED_ERRORS):
             await events.read()
+            await events.read_failures()
         return events
 
     async def read(self) -> None:
@@ -72,7 +73,7 @@ class TimelineEvents:
         self.complete_since = EPOCH if is_all else events[0].time
         if self.filters.hidden:
             await self.read_topics()
-        self.is_read = True
+        self.is_read, self._has_failures = True, False
 
     async def read_topics(self) -> None:
         """Read the newest events of the shown topics, where those of others may have displaced them.
@@ -87,12 +88,18 @@ class TimelineEvents:
         self.complete_since = EPOCH if is_all else events[0].time
 
     async def read_failures(self) -> bool:
-        """Read the latest failures, where the newest events leave some out; True if there are some."""
+        """Read the latest failures once, where the newest events leave some out; True if there are some.
+
+        Raises ReplyError, BusUnavailable.
+        """
+        if self._has_failures:
+            return False
         known = sum(mark.is_failure for mark in self.newest.marks.values())
         if self.complete_since == EPOCH or self.counts.failures <= known:
             return False
         query = self._range_query().model_copy(update={"failures_only": True, "limit": _MOST_FAILURES})
         events, _ = await self._read(query, 1)
+        self._has_failures = True
         return bool(self.failures.read(events))
 
     async def look(self, since: datetime, until: datetime) -> bool:
