@@ -77,6 +77,12 @@ def without_present(text: str) -> str:
     return _BLOCK.sub("", text)
 
 
+def present_lines(text: str) -> frozenset[str]:
+    """The lines of such a block in a text."""
+    block = _BLOCK.search(text)
+    return frozenset(block[0].split("\n")) - {""} if block else frozenset()
+
+
 def parse_present(text: str) -> Present | None:
     """The present of a text that has such a block."""
     block = _BLOCK.search(text)

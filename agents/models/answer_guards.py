@@ -1,6 +1,6 @@
 """Answers of small models held back until it is known that they are answers, and speak of what they should."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 
 from agents.models.conversation import is_written_call
 from agents.models.language_model import Chunk
@@ -71,3 +71,24 @@ async def spoken(chunks: AsyncIterator[Chunk]) -> AsyncIterator[Chunk]:
         raise WrittenCall(text)
     for each in held:
         yield each
+
+
+async def without_echo(chunks: AsyncIterator[Chunk], lines: Collection[str]) -> AsyncIterator[Chunk]:
+    """The chunks of an answer without the lines of its prompt that it begins with, unless it says nothing else."""
+    start, is_held = "", bool(lines)
+    async for chunk in chunks:
+        if not is_held:
+            yield chunk
+            continue
+        start = _without_first(start + chunk.text, lines)
+        is_held = not chunk.completion and any(line.startswith(start) for line in lines)
+        if not is_held:
+            yield chunk.model_copy(update={"text": start})
+
+
+def _without_first(text: str, lines: Collection[str]) -> str:
+    while True:
+        first, end, rest = text.partition("\n")
+        if not end or first.strip() not in {"", *lines}:
+            return text
+        text = rest

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from pydantic import BaseModel
 
-from agents.models.answer_guards import Ungrounded, WrittenCall, grounded, spoken
+from agents.models.answer_guards import Ungrounded, WrittenCall, grounded, spoken, without_echo
 from agents.models.conversation import is_written_call, parse_conversation, since_user, written_call
 from agents.models.errors import AnswerCutOff
 from agents.models.explicit_calls import (
@@ -35,6 +35,7 @@ from agents.models.language_model import (
     ToolCall,
 )
 from agents.models.present_answers import answer_from_clock
+from agents.present import present_lines
 from language.words import language_of, words
 
 _NONE = timedelta(0)
@@ -72,7 +73,12 @@ class ExplicitRequestModel:
                 yield chunk
             return
         told = _told_by_clock(messages)
-        async for chunk in self._saying(told) if told else self._answer(messages, tools, params):
+        if told:
+            async for chunk in self._saying(told):
+                yield chunk
+            return
+        asked = "".join(message.content for message in since_user(messages)[0][-1:])
+        async for chunk in without_echo(self._answer(messages, tools, params), present_lines(asked)):
             yield chunk
 
     def _answer(

@@ -135,8 +135,8 @@ async def test_other_questions_are_not_about_the_present() -> None:
     assert "01:05" not in await answer("What time is it in Atlantis?")
 
 
-async def answer_of_model(question: str) -> str:
-    agent = DialogueAgent(ExplicitRequestModel(ScriptedModel("The model's own words.")))
+async def answer_of_model(question: str, words: str = "The model's own words.") -> str:
+    agent = DialogueAgent(ExplicitRequestModel(ScriptedModel(words)))
     return "".join([piece async for piece in agent.answer(asked(question), (), None, PRESENT)]).strip()
 
 
@@ -170,3 +170,17 @@ async def test_agents_that_read_are_told_the_present_too() -> None:
     await PresentModel(model, PRESENT).complete(build_prompt("tasks", "write", "Read.", "Report.", ()))
 
     assert "Сейчас: понедельник" in model.asked[0][1].content
+
+
+@pytest.mark.parametrize(
+    ("echo", "said"),
+    [
+        ("Пользователь: Анна Петрова (id anna)\n\n", "Код двери 4711."),
+        ("<present>\nРоль: дизайнер\n</present>\n", "Код двери 4711."),
+        ("", "Пользователь: Анна, код двери 4711."),
+        ("", "Роль: дизайнер"),
+        ("", "<present>"),
+    ],
+)
+async def test_a_model_that_repeats_the_present_before_its_answer_is_not_heard_to_do_so(echo: str, said: str) -> None:
+    assert await answer_of_model("Какой код двери?", echo + said) == said
