@@ -107,8 +107,12 @@ class RequestGroup(Generic[PartT, ResultT]):
             self._sending = asyncio.create_task(self._send_waiting(), context=Context())
 
     async def _send_waiting(self) -> None:
-        parts = [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
+        several = [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
+        # Who has given up meanwhile is asked for no more.
+        parts = [each for each in several if not each[1].done()]
         try:
+            if not parts:
+                return
             command = self._message_of([part for part, _answered in parts])
             replies = await request(self._bus, command)
             for (_part, answered), reply in zip(parts, replies.items, strict=True):

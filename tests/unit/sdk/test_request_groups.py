@@ -136,6 +136,7 @@ async def test_the_others_go_on_when_one_gives_up(speakers: Speakers) -> None:
     speakers.storage.opened.set()
 
     assert (await staying).message_id == "msg_1"
+    assert speakers.storage.came == [["msg_0"], ["msg_1"]]
     await asyncio.gather(first, leaving, return_exceptions=True)
     assert first.cancelled()
     assert leaving.cancelled()
