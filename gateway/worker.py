@@ -21,6 +21,8 @@ from mindbus.tasks import running
 
 _DRAIN_S = 3
 _MAX_CONNECTIONS = 1000
+# Longer than reverse proxies usually keep a connection that nobody uses (60 s): a request must not meet its end.
+_IDLE_S = 75
 
 
 class ServerNotStarted(MindBusError):
@@ -81,6 +83,7 @@ async def _serving(app: ASGIApp, bound: socket.socket, settings: FleetSettings) 
         ssl_certfile=settings.gateway_tls_cert,
         ssl_keyfile=settings.gateway_tls_key_file,
         limit_concurrency=_MAX_CONNECTIONS,
+        timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=_DRAIN_S,
     )
     server = _EmbeddedServer(config)

@@ -109,7 +109,7 @@ class Request:
 class Call:
     """A line of the count file."""
 
-    event: Literal["asked", "answered"]
+    event: Literal["asked", "answering", "answered"]
     task: str
     step: str
     digest: str
@@ -185,11 +185,13 @@ class LlmServer:
         await asyncio.sleep(self._delay.total_seconds())
         if reader.at_eof():
             return
+        # Whoever is gone the moment after has the answer or not: it is not counted as answered then.
+        self._count("answering", request)
         exchange = _Exchange(writer, self._stopped)
         await (exchange.stream(reply) if request.streams else exchange.answer(reply))
         self._count("answered", request)
 
-    def _count(self, event: Literal["asked", "answered"], request: Request) -> None:
+    def _count(self, event: Literal["asked", "answering", "answered"], request: Request) -> None:
         if self._count_file:
             call = Call(event, request.prompt.task, request.prompt.step, request.digest)
             with self._count_file.open("a", encoding="utf-8") as lines:

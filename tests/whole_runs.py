@@ -179,7 +179,7 @@ class WholeRun:
         self._earlier_calls = len(self.fleet.calls())
 
     def calls(self, event: str) -> list[Call]:
-        """The model calls of this run that were asked, or answered."""
+        """The model calls of this run that were asked, were going to be answered, or were answered."""
         return [call for call in self.fleet.calls()[self._earlier_calls :] if call.event == event]
 
     async def call(self, task: str, step: str, event: str) -> Call:

@@ -58,7 +58,7 @@ async def test_a_call_is_asked_before_it_is_answered(tmp_path: Path) -> None:
         await model.aclose()
 
     assert completion.took > timedelta(seconds=0.2)
-    assert [call.event for call in read_calls(count_file)] == ["asked", "answered"]
+    assert [call.event for call in read_calls(count_file)] == ["asked", "answering", "answered"]
 
 
 def test_a_count_file_that_nobody_has_written_yet_has_no_calls(tmp_path: Path) -> None:
