@@ -1,4 +1,4 @@
-"""Errors and empty states: of sections, which fail independently of each other, and of whole screens."""
+"""Sections of screens: errors, of which each has its own, empty states, and which of several readings counts."""
 
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -72,6 +72,19 @@ class ScreenSection:
         self._notice.clear()
         show_if(self._notice, is_shown)
         toggle(self.place, "mb-failed", is_on=is_shown)
+
+
+class LatestReading:
+    """Of readings that overlap, the one that was begun last counts, whichever ends first."""
+
+    def __init__(self) -> None:
+        self._begun = 0
+
+    def begin(self) -> Callable[[], bool]:
+        """Begin a reading; what is returned tells whether it is still the latest."""
+        self._begun += 1
+        own = self._begun
+        return lambda: self._begun == own
 
 
 class EmptyState:

@@ -27,7 +27,7 @@ from gateway.ui.memory.results import (
 )
 from gateway.ui.memory.search_form import FacetPanel, MemorySearch, SearchForm
 from gateway.ui.page_session import PageSession
-from gateway.ui.sections import EmptyState, ScreenSection
+from gateway.ui.sections import EmptyState, LatestReading, ScreenSection
 
 _COMMAND = 'mindbus memory add --text "The release was moved to Friday." --meta project_id=apollo'
 _PAGE = 50
@@ -54,7 +54,7 @@ class MemoryScreen:
         self.found = SearchResults()
         self._shows_weak = False
         self._chosen: KemItem | None = None
-        self._wanted: str | None = None
+        self._choices = LatestReading()
         self._controls(question)
         with box("mb-memory"):
             self._facets = box("mb-facets mb-scroll", "aside")
@@ -116,14 +116,14 @@ class MemoryScreen:
 
     async def choose(self, kem_id: str | None) -> None:
         self.session.remember(kem=kem_id)
-        self._chosen, self._wanted = None, kem_id
+        self._chosen, is_latest = None, self._choices.begin()
         if kem_id is None:
             self.detail.close()
         elif (item := self.found.hits.get(kem_id)) is not None:
             self._chosen = item
             self.detail.show(item)
         else:
-            await self.session.attempt(self._fetch(kem_id))
+            await self.session.attempt(self._fetch(kem_id, is_latest))
         self._show()
 
     async def receive(self, items: list[KemChange | MissedEvents]) -> None:
@@ -159,13 +159,12 @@ class MemoryScreen:
         self.found.add(await self.memory.search(query, self.found.next_cursor, _PAGE, explain=query.is_ranked))
         self._show_answer()
 
-    async def _fetch(self, kem_id: str) -> None:
+    async def _fetch(self, kem_id: str, is_latest: Callable[[], bool]) -> None:
         try:
             kem = await self.memory.kem(kem_id)
         except KemNotFound:
             kem = None
-        # Another may have been chosen meanwhile, or none.
-        if self._wanted != kem_id:
+        if not is_latest():
             return
         if kem is None:
             self.detail.show_empty()

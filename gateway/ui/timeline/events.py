@@ -9,7 +9,7 @@ from typing import Any, Self
 from bus_schema.timeline import GetTimeline, GetTimelineBuckets, TimelineEvent
 from gateway.timeline_tail import sequence_of
 from gateway.ui.page_session import PageSession
-from gateway.ui.sections import EXPECTED_ERRORS
+from gateway.ui.sections import EXPECTED_ERRORS, LatestReading
 from gateway.ui.timeline.counts import EPOCH, TimelineCounts
 from gateway.ui.timeline.filters import TimelineFilters
 from gateway.ui.timeline.marks import EventMark, TimelineMarks, lane_order
@@ -45,7 +45,7 @@ class TimelineEvents:
         # The times of which every shown event is a mark: `newest` from then on, `window` between these.
         self.complete_since = EPOCH
         self.window_span: tuple[datetime, datetime] | None = None
-        self._looks = 0
+        self._looks = LatestReading()
         self.is_read = self._has_failures = False
 
     @classmethod
@@ -104,8 +104,7 @@ class TimelineEvents:
 
     async def look(self, since: datetime, until: datetime) -> bool:
         """Read the events of a window, or their numbers where they are many; False if nothing new is known."""
-        self._looks += 1
-        look, number = self._looks, self.counts.between(since, until, self.filters.hidden)
+        is_latest, number = self._looks.begin(), self.counts.between(since, until, self.filters.hidden)
         is_shown = (
             until - since >= self.range.span * _NEARLY_ALL if number > MOST_MARKS else self._is_complete(since, until)
         )
@@ -114,7 +113,7 @@ class TimelineEvents:
         if number <= MOST_MARKS:
             query = self._range_query().model_copy(update={"since": since, "until": until})
             events, is_all = await self._read(query, MOST_MARKS // _PAGE)
-            if look == self._looks:
+            if is_latest():
                 self.window, self.window_span = (
                     TimelineMarks(self.filters.group),
                     (since if is_all else events[0].time, until),
@@ -123,9 +122,9 @@ class TimelineEvents:
         else:
             detail = TimelineCounts(since, until, _CELLS)
             await self._count(detail)
-            if look == self._looks:
+            if is_latest():
                 self.detail = detail
-        return look == self._looks
+        return is_latest()
 
     async def find(self, event_id: str) -> EventMark | None:
         """The mark of an event, read if need be."""

@@ -12,7 +12,7 @@ from gateway.ui.components import SegmentedControl, anchor, attributes, box, ico
 from gateway.ui.dialogs import ask_for_range
 from gateway.ui.page_session import PageSession
 from gateway.ui.runs.run_screen import recorded_link
-from gateway.ui.sections import EmptyState, ScreenSection
+from gateway.ui.sections import EmptyState, LatestReading, ScreenSection
 from gateway.ui.timeline.chart import ShownWindow, TimelineView
 from gateway.ui.timeline.event_drawer import EventDrawer, causation_roots, chain_of
 from gateway.ui.timeline.events import TimelineEvents
@@ -29,7 +29,7 @@ class TimelineScreen:
     def __init__(self, session: PageSession, events: TimelineEvents) -> None:
         self.session, self.events, self.filters, self.range = session, events, events.filters, events.range
         self._links: list[tuple[str, str]] = []
-        self._wanted: str | None = None
+        self._choices = LatestReading()
         self.chain: list[str] = []
         self._controls()
         with box("mb-timeline"):
@@ -100,10 +100,10 @@ class TimelineScreen:
 
     async def choose(self, event_id: str | None) -> None:
         """Open an event, or close what is open; of several at once the last."""
-        self._wanted = event_id
+        is_latest = self._choices.begin()
         mark = await self.events.find(event_id) if event_id else None
         related = await self.events.related(mark.event) if mark else []
-        if self._wanted != event_id:
+        if not is_latest():
             return
         chain: list[TimelineEvent] = []
         self._links = []

@@ -1,17 +1,14 @@
 """Events as marks; what led to what."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock
 
 from bus_schema.envelope import Envelope, Kind
 from bus_schema.timeline import TimelineEvent, TimelineSeries
+from gateway.ui.sections import LatestReading
 from gateway.ui.timeline.counts import TimelineCounts
 from gateway.ui.timeline.event_drawer import causation_roots, chain_of
 from gateway.ui.timeline.marks import ASK, DOT, FAILURE, WORK, TimelineMarks
-from gateway.ui.timeline.screen import TimelineScreen
 
 BEGIN = datetime(2026, 11, 21, 9, 9, tzinfo=UTC)
 
@@ -129,28 +126,9 @@ def test_only_the_latest_marks_are_kept() -> None:
     assert list(reading.marks) == ["e3", "e4"]
 
 
-async def test_of_two_choices_the_last_holds_whichever_is_read_first() -> None:
-    (mark,) = TimelineMarks().read([event("a", "raw.dialogue_fragment")])
-    is_read, asked = asyncio.Event(), asyncio.Event()
-
-    async def find(_event_id: str) -> Any:
-        return mark
-
-    async def related(_event: TimelineEvent) -> list[TimelineEvent]:
-        asked.set()
-        await is_read.wait()
-        return [mark.event]
-
-    screen = TimelineScreen.__new__(TimelineScreen)
-    screen.events = SimpleNamespace(find=find, related=related)  # type: ignore[assignment]
-    screen.session, screen.filters, screen.view = MagicMock(), MagicMock(), MagicMock()
-    screen.live, screen.drawer = MagicMock(is_on=False), MagicMock(selected=None)
-
-    choosing = asyncio.create_task(screen.choose("a"))
-    await asked.wait()
-    await screen.choose(None)
-    is_read.set()
-    await choosing
-
-    screen.drawer.close.assert_called_once()
-    screen.drawer.show.assert_not_called()
+def test_of_readings_that_overlap_the_one_begun_last_counts() -> None:
+    readings = LatestReading()
+    first = readings.begin()
+    assert first()
+    second = readings.begin()
+    assert (first(), second()) == (False, True)
