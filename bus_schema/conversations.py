@@ -1,12 +1,12 @@
 """Commands for storage: messages, fragments and dialogues."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, model_validator
 
 from bus_schema.dialogue import DialogueFragment, DialogueMessage, DialogueMessageId, DialogueState, FragmentId
 from bus_schema.identities import UserId
-from bus_schema.messages import Command, Event, Page, Query, Value
+from bus_schema.messages import Cause, Command, Event, Page, Query, Value
 from bus_schema.replies import ReplyBatch
 
 
@@ -31,9 +31,19 @@ MAX_SAVED = 100
 
 
 class SaveMessages(Command[ReplyBatch], domain="storage", action="save_messages"):
-    """Store messages of any dialogues, each as `save_message` does; one that is refused keeps no other from it."""
+    """Store messages of any dialogues, each as `save_message` does; one that is refused keeps no other from it.
+
+    `causes` are those of the messages, in their order, where they have any.
+    """
 
     messages: tuple[DialogueMessage, ...] = Field(min_length=1, max_length=MAX_SAVED)
+    causes: tuple[Cause | None, ...] = Field(min_length=1, max_length=MAX_SAVED)
+
+    @model_validator(mode="after")
+    def _has_a_cause_for_each(self) -> Self:
+        if len(self.causes) != len(self.messages):
+            raise ValueError("causes has an entry for each message, null where there is none")
+        return self
 
 
 class MessagePage(Page[DialogueMessage]):

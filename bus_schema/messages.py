@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from bus_schema.identities import SERVICE_NAME
 
@@ -42,6 +42,13 @@ class Link(Value):
 
     kind: Literal["message", "fragment", "task", "fact", "artifact", "notification"]
     id: Annotated[str, StringConstraints(pattern=r"^[a-z]+_[A-Za-z0-9_-]{1,64}$")]
+
+
+class Cause(Value):
+    """The message on whose account a part of a command is sent, by its story; `hops` are those of what it leads to."""
+
+    correlation_id: str
+    hops: int = Field(ge=0)
 
 
 class StrictValue(Value):

@@ -10,7 +10,7 @@ from typing import Protocol
 from bus_schema.envelope import Envelope, Kind
 from bus_schema.identities import owner_of, user_of
 from bus_schema.ids import derived
-from bus_schema.messages import Message
+from bus_schema.messages import Cause, Message
 
 _GRACE = timedelta(hours=2)
 _TOLERATED = timedelta(minutes=1)
@@ -55,6 +55,11 @@ class MessageContext:
     def __post_init__(self) -> None:
         """Set the hop count of messages sent from here: one more than that of the message."""
         self.hops = self.envelope.mbhops + 1
+
+    @property
+    def cause(self) -> Cause:
+        """The message as the cause of what a part of another command leads to."""
+        return Cause(correlation_id=self.envelope.correlationid, hops=self.hops + 1)
 
     def acts_for(self, user_id: str | None) -> str | None:
         """Whom the message is about: the person who asks, or whom an operator or a worker names; None: everybody."""

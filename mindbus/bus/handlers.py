@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from pydantic import BaseModel
 
-from bus_schema.messages import Command, Event
+from bus_schema.messages import Cause, Command, Event
 from mindbus.bus.context import MessageContext
 
 
@@ -23,11 +23,15 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """An event that a handler returns, published in another trace than that of the handled message."""
+    """An event that a handler returns, published in another trace than that of the handled message.
+
+    With a `cause` it belongs to the story of that instead of the handled message's.
+    """
 
     event: Event
     trace: str | None = None
     step: str | None = None
+    cause: Cause | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,8 +139,8 @@ async def _address(item: Command[Any] | Event | Send | Publish | PublishTo, send
     match item:
         case Send(command, service, trace, step, attempt):
             return await sender.command(command, to=service, trace=trace, step=step, attempt=attempt)
-        case Publish(event, trace, step):
-            return await sender.event(event, trace=trace, step=step)
+        case Publish(event, trace, step, cause):
+            return await sender.event(event, trace=trace, step=step, cause=cause)
         case PublishTo(event, subscriber):
             return await sender.event_for(subscriber, event)
         case Event():

@@ -11,7 +11,7 @@ from bus_schema.delegation import CLIENTS, may_act_for
 from bus_schema.envelope import MAX_HOPS, Envelope, Kind
 from bus_schema.identities import owner_of, worker_of
 from bus_schema.ids import derived, uuid7
-from bus_schema.messages import Command, Event
+from bus_schema.messages import Cause, Command, Event
 from bus_schema.replies import Code, Reply, restarts
 from mindbus.bus.claims import Claims
 from mindbus.bus.context import current_message
@@ -34,13 +34,14 @@ class NotDelegated(Rejected, code=Code.UNAUTHORIZED):
 class Coordinates(TypedDict, total=False):
     """Coordinates of a message; those left out are taken from the message being handled.
 
-    A message sent again under an explicit `message_id` has effect once.
+    A message sent again under an explicit `message_id` has effect once. `cause` gives the story and the hops.
     """
 
     trace: str | None
     step: str | None
     attempt: int | None
     message_id: str | None
+    cause: Cause | None
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class Sender:
         cause = context.envelope if context else None
         if context is not None and context.hops > MAX_HOPS:
             raise PermanentFailure(f"{MAX_HOPS} hops from its beginning: the flow runs in a circle", Code.INVALID)
-        parent = current_parent(cause)
+        parent, account = current_parent(cause), where.get("cause")
         message_id = where.get("message_id") or (context.next_id(wire_type) if context else str(uuid7()))
         return Envelope(
             id=message_id,
@@ -153,7 +154,7 @@ class Sender:
             time=datetime.now(UTC),
             traceparent=parent.traceparent,
             tracestate=parent.tracestate,
-            correlationid=cause.correlationid if cause else message_id,
+            correlationid=account.correlation_id if account else cause.correlationid if cause else message_id,
             causationid=cause.id if cause else None,
             mbkind=kind,
             mbrequester=self.principal or self.identity,
@@ -162,7 +163,7 @@ class Sender:
             mbtraceid=where.get("trace") or (cause.mbtraceid if cause else None),
             mbstepid=where.get("step") or (cause.mbstepid if cause else None),
             mbattempt=where.get("attempt") or (cause.mbattempt if cause else None),
-            mbhops=context.hops if context else 0,
+            mbhops=min(account.hops, MAX_HOPS) if account else context.hops if context else 0,
             **attributes,
         )
 

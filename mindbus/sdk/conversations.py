@@ -44,9 +44,10 @@ from bus_schema.history import (
     ShowHistory,
 )
 from bus_schema.identities import is_user_id
-from bus_schema.messages import Command
+from bus_schema.messages import Cause, Command
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
+from mindbus.bus.context import current_message
 from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure, Unroutable
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.errors import ArtifactError
@@ -72,7 +73,8 @@ class Conversations:
         digest = sha256(message.model_dump_json(exclude={"time"}).encode()).hexdigest()
         command = SaveMessage.model_validate(fields)
         scope, trace = f"{message.message_id}/{digest}", message.trace_id
-        return await self._saves.request(message, lambda: request_in_scope(self._bus, command, scope, trace=trace))
+        part = message, context.cause if (context := current_message()) else None
+        return await self._saves.request(part, lambda: request_in_scope(self._bus, command, scope, trace=trace))
 
     async def recent(self, user_id: str, limit: int) -> list[DialogueMessage]:
         """The last messages, oldest first, with their text."""
@@ -224,8 +226,9 @@ class HistoryClient:
         return await self._appends.request(addition, lambda: request_in_scope(self._bus, command))
 
 
-def _save_all(messages: Sequence[DialogueMessage]) -> SaveMessages:
-    return SaveMessages(messages=tuple(messages))
+def _save_all(parts: Sequence[tuple[DialogueMessage, Cause | None]]) -> SaveMessages:
+    messages, causes = zip(*parts, strict=True)
+    return SaveMessages(messages=messages, causes=causes)
 
 
 def _append_all(additions: Sequence[HistoryAddition]) -> AppendHistories:

@@ -1,5 +1,7 @@
 """The assistant keeps the talks that it leads in memory; what others change of them counts from the next message."""
 
+import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from bus_schema.conversations import SaveMessage
+from bus_schema.conversations import MessageStored, SaveMessage
 from bus_schema.data import DeleteUser
 from bus_schema.dialogue import conversation_trace
+from bus_schema.envelope import Envelope
 from bus_schema.history import ClearHistory, ShowHistory, chat_key
 from bus_schema.ids import derived
 from mindbus import WorkerContext
@@ -77,6 +80,28 @@ async def test_the_second_answer_writes_and_reads_nothing(talk: Talk) -> None:
     asked = [each for each in talk.handled if each.startswith("mb.cmd.")]
     assert sorted(asked) == ["mb.cmd.history.append.v1", *["mb.cmd.storage.save_message.v1"] * 2]
     assert talk.said == ["My name is Anna.", "I see.", "What is my name?"]
+
+
+async def test_messages_that_are_stored_together_belong_each_to_its_own_story(talk: Talk) -> None:
+    users = [f"user{number}" for number in range(12)]
+    await asyncio.gather(*(talk.say(user, "My name is Anna.") for user in users))
+    talk.handled.clear()
+
+    heard: list[Envelope] = []
+    async with talk.bus.subscribe("dialogue.*") as events:
+        await asyncio.gather(*(talk.say(user, "What is my name?") for user in users))
+        async with asyncio.timeout(20):
+            # Of each exchange: received, sent, and both of its messages stored.
+            while len(heard) < 4 * len(users):
+                heard.append(await anext(aiter(events)))
+
+    assert "mb.cmd.storage.save_messages.v1" in talk.handled
+    assert "mb.cmd.history.append_many.v1" in talk.handled
+    assert Counter(each.type for each in heard)[MessageStored.wire.type] == 2 * len(users)
+    stories = {((each.data or {})["user_id"], each.correlationid, each.mbtraceid) for each in heard}
+    assert sorted(user for user, _, _ in stories) == sorted(users)
+    assert len({story for _, story, _ in stories}) == len(users)
+    assert {trace for _, _, trace in stories} == {conversation_trace(user) for user in users}
 
 
 async def test_a_history_that_was_cleared_is_not_shown_with_the_next_message(talk: Talk) -> None:

@@ -18,6 +18,7 @@ from bus_schema.conversations import (
     SaveMessages,
 )
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
+from bus_schema.messages import Cause
 from bus_schema.replies import ReplyBatch
 from bus_schema.timeline import (
     EventsSaved,
@@ -48,12 +49,12 @@ class DialogueHandlers:
     @on_command
     async def save_messages(self, command: SaveMessages) -> tuple[ReplyBatch | Publish, ...]:
         outcomes = await self._storage.dialogues.save_messages(command.messages)
-        new = [
-            message
-            for message, outcome in zip(command.messages, outcomes, strict=True)
+        told = [
+            _stored(message, cause)
+            for message, cause, outcome in zip(command.messages, command.causes, outcomes, strict=True)
             if isinstance(outcome, Saved) and outcome.is_new
         ]
-        return ReplyBatch(items=tuple(map(reply_of, outcomes))), *map(_stored, new)
+        return ReplyBatch(items=tuple(map(reply_of, outcomes))), *told
 
     @on_command
     async def message(self, query: GetMessage) -> DialogueMessage:
@@ -101,5 +102,5 @@ class DialogueHandlers:
         return await self._storage.agent_data.page(query)
 
 
-def _stored(message: DialogueMessage) -> Publish:
-    return Publish(MessageStored.model_validate(message.model_dump()), trace=message.trace_id)
+def _stored(message: DialogueMessage, cause: Cause | None = None) -> Publish:
+    return Publish(MessageStored.model_validate(message.model_dump()), trace=message.trace_id, cause=cause)
