@@ -1,7 +1,7 @@
 """Dialogue agent: the next turn from what was said, what is remembered, and sub-agents that can help."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from agents.configuration.prompts import Guide, shipped_guide
@@ -187,8 +187,7 @@ class DialogueAgent:
         """Messages for the model: the conversation's window with the snippets that fit."""
         window, budget = self.window(said, present, tools)
         materials = [Material(each.id, each.type, each.text) for each in fitting_memory(memory, budget)]
-        if self._quotes:
-            materials += _earlier_statements(window)
+        materials += self._earlier_statements(window)
         language = _language(said, present)
         asked = chat_prompt(self._guide(language).system, window, materials)
         return with_present(asked, present, language)
@@ -202,7 +201,18 @@ class DialogueAgent:
         fixed = guide.system + (present.block(language) if present else "")
         budget = PromptBudget.of(self.context_tokens, fixed, tools, guide.model.max_tokens)
         shown = fit_window(said, budget.window)
-        return shown, budget.with_spare(budget.window - message_tokens(shown))
+        budget = budget.with_spare(budget.window - message_tokens(shown))
+        earlier = sum(_LABEL_TOKENS + estimated_tokens(each.text) for each in self._earlier_statements(shown))
+        return shown, replace(budget, memory=max(0, budget.memory - earlier))
+
+    def _earlier_statements(self, window: Sequence[ModelMessage]) -> list[Material]:
+        """Statements of the user that may answer the question with which the window ends, if it ends with one."""
+        question = window[-1].content if window else ""
+        if not (self._quotes and is_question(question)):
+            return []
+        told = statements_of(message.content for message in window[:-1] if message.role == "user")
+        found = closest_statements(question, [each for each in told if len(each) <= _LONGEST_TEXT], _ANSWERS)
+        return [Material(f"earlier_{number}", EARLIER, text) for number, text in enumerate(found, 1)]
 
     def _guide(self, language: Language) -> Guide:
         return self._guides[language]
@@ -216,15 +226,6 @@ def fitting_memory(memory: Sequence[MemorySnippet], budget: PromptBudget) -> Seq
         if room < 0:
             return memory[:number]
     return memory
-
-
-def _earlier_statements(window: Sequence[ModelMessage]) -> list[Material]:
-    question = window[-1].content if window else ""
-    if not is_question(question):
-        return []
-    told = statements_of(message.content for message in window[:-1] if message.role == "user")
-    found = closest_statements(question, [each for each in told if len(each) <= _LONGEST_TEXT], _ANSWERS)
-    return [Material(f"earlier_{number}", EARLIER, text) for number, text in enumerate(found, 1)]
 
 
 def _language(said: Sequence[ModelMessage], present: Present | None) -> Language:

@@ -152,6 +152,15 @@ def test_nothing_is_repeated_before_a_statement_or_another_question(said: str) -
     assert last.content == said
 
 
+def test_what_is_repeated_takes_its_tokens_from_memory() -> None:
+    agent, plain = DialogueAgent(OfflineModel()), DialogueAgent(OfflineModel(), quotes=False)
+
+    question = talk(*TALK, "А какой код у боковой двери?")
+
+    assert agent.window(question)[1].memory < plain.window(question)[1].memory
+    assert agent.window(talk(*TALK))[1] == plain.window(talk(*TALK))[1]
+
+
 def test_a_model_that_finds_it_by_itself_is_shown_the_talk_alone() -> None:
     *_, last = DialogueAgent(OfflineModel(), quotes=False).prompt(talk(*TALK, "Какой код у боковой двери?"))
 
