@@ -19,7 +19,7 @@ from memory.glm.lexical import LexicalSearch
 from memory.glm.queries import MAX_RANK, KemQueries, cursor_at, matching_apart_from_metadata, rank_of, readable_by
 from memory.glm.tables import KemRow
 from memory.glm.twins import folded
-from memory.vectors.index import IndexAway
+from memory.vectors.index import IndexAway, IndexRefused
 from mindbus.logs import logger
 from retrieval.bm25 import LexicalScore
 from retrieval.embedding.e5 import MODEL
@@ -96,7 +96,7 @@ class KemSearch:
     async def page(self, request: RetrieveKems, principal: Principal) -> KemPage:
         """One page; a ranked one waits briefly until the index has all that was stored before it.
 
-        Raises InvalidCursor, WrongVector, DatabaseAway, and IndexAway if the query has no text.
+        Raises InvalidCursor, WrongVector, DatabaseAway, and IndexAway or IndexRefused if the query has no text.
         """
         query = request.query
         if not query.is_ranked:
@@ -112,7 +112,10 @@ class KemSearch:
         return KemPage(items=tuple(items), next_cursor=next_cursor, is_degraded=ranked.is_degraded)
 
     async def rank(self, query: KemQuery, principal: Principal, limit: int) -> RankedKems:
-        """Up to `limit` results. Raises WrongVector, DatabaseAway, and IndexAway if the query has no text."""
+        """Up to `limit` results.
+
+        Raises WrongVector, DatabaseAway, and IndexAway or IndexRefused if the query has no text.
+        """
         self.index.space.require(query.embedding_query)
         # A query with an order of its own sorts the results that would have come first.
         count = limit if query.order_by is None else max(limit, _NEAREST)
@@ -133,7 +136,7 @@ class KemSearch:
     async def nearest(self, vector: Embedding, query: KemQuery, principal: Principal, limit: int) -> list[FoundKem]:
         """Up to `limit` units, the nearest first: the index proposes, rows decide, since the index may lag behind.
 
-        Raises WrongVector, IndexAway.
+        Raises WrongVector, IndexAway, IndexRefused.
         """
         self.index.space.require(vector)
         count = limit
@@ -204,7 +207,7 @@ class KemSearch:
             nearest = await self.index.nearest(vector.raw, query, principal, _NEAREST)
             candidates = {candidate.kem_id for candidate in nearest} | lexical_scores.keys()
             return centred_cosines(vector.raw, await self._vectors(candidates, query, principal))
-        except (EmbedderFailure, IndexAway, TimeoutError) as error:
+        except (EmbedderFailure, IndexAway, IndexRefused, TimeoutError) as error:
             logger().warning("searched by words alone", reason=str(error) or "the embedder took too long")
             return None
 

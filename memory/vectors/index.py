@@ -13,7 +13,7 @@ from bus_schema.identities import Principal
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
-from mindbus.errors import MindBusError, TemporaryFailure
+from mindbus.errors import MindBusError, Rejected, TemporaryFailure
 from retrieval.embedding.embedder import EmbeddingSpace
 
 PREFIX = "md_"
@@ -82,6 +82,10 @@ class IndexAway(TemporaryFailure):
         super().__init__(message, timedelta(seconds=1))
 
 
+class IndexRefused(Rejected, code=Code.CONFLICT):
+    """The server of the vectors refuses the request, and would again; its words say why."""
+
+
 class IndexOfAnotherSpace(MindBusError, code=Code.CONFLICT):
     """The index holds vectors of another model; set that model again, or make another index: mindbus glm rebuild."""
 
@@ -89,29 +93,30 @@ class IndexOfAnotherSpace(MindBusError, code=Code.CONFLICT):
 class VectorIndex(Protocol):
     """Proposes the nearest units; it may lag behind or find too much, since rows decide.
 
-    One that `is_shared` is the same for every machine; any other lies in the folder of one process.
+    One that `is_shared` is the same for every machine; any other lies in the folder of one process. All but `close`
+    raise IndexAway, and IndexRefused where a server refuses for good.
     """
 
     space: EmbeddingSpace
     is_shared: bool
 
     async def exists(self) -> bool:
-        """True if the index has been created, even if it is empty. Raises IndexAway."""
+        """True if the index has been created, even if it is empty."""
 
     async def open(self) -> None:
-        """Open or create the index. Raises IndexAway, IndexOfAnotherSpace."""
+        """Open or create the index. Raises IndexOfAnotherSpace."""
 
     async def write(self, points: Sequence[VectorPoint], deleted_ids: Sequence[str]) -> None:
-        """Add or replace points, remove those of the units `deleted_ids`. Raises IndexAway."""
+        """Add or replace points, remove those of the units `deleted_ids`."""
 
     async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[NearKem]:
-        """Up to `limit` readable units that match the query, nearest first. Raises IndexAway."""
+        """Up to `limit` readable units that match the query, nearest first."""
 
     async def versions(self) -> dict[str, int]:
-        """Indexed version of each unit. Raises IndexAway."""
+        """Indexed version of each unit."""
 
     async def clear(self) -> None:
-        """Replace the index, if there is one, by an empty one of this space. Raises IndexAway."""
+        """Replace the index, if there is one, by an empty one of this space."""
 
     async def close(self) -> None:
         """Close files and connections."""

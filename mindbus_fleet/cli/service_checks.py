@@ -21,7 +21,7 @@ from agents.sim.scenarios import SimLibrary
 from config.settings import FleetSettings
 from config.shipped import shipped_names
 from memory.glm.service import database_of, open_vector_index, space_in_use
-from memory.vectors.index import IndexAway
+from memory.vectors.index import IndexAway, IndexRefused
 from mindbus.bus.topology import backbone, commands_queue, events_queue
 from mindbus.errors import TemporaryFailure
 from mindbus.management import QueueState
@@ -137,15 +137,8 @@ async def vectors_of_glm(settings: FleetSettings) -> CheckResult:
         return CheckResult(_CHECK, "warning", f"not looked for: {trouble}")
     if space is None:
         return CheckResult(_CHECK, "ok", "made at the first start")
-    if not await _is_there(space, settings):
-        if settings.qdrant_url is None:
-            return CheckResult(
-                _CHECK, "warning", "not in this data folder: the next start of glm makes them from the rows"
-            )
-        detail = (
-            "Qdrant does not answer, or has none: bring its data back, or make them anew with `mindbus glm rebuild`"
-        )
-        return CheckResult(_CHECK, "failed", detail)
+    if lacking := await _lacking(space, settings):
+        return lacking
     if space.model != settings.embedding_model:
         detail = f"of {space.model}, not of {settings.embedding_model}: `mindbus glm reindex` goes over to it"
         return CheckResult(_CHECK, "warning", detail)
@@ -162,11 +155,18 @@ async def _space(settings: FleetSettings) -> EmbeddingSpace | None:
         await database.dispose()
 
 
-async def _is_there(space: EmbeddingSpace, settings: FleetSettings) -> bool:
+async def _lacking(space: EmbeddingSpace, settings: FleetSettings) -> CheckResult | None:
     index = open_vector_index(settings, "glm", space)
     try:
-        return await index.exists()
+        if await index.exists():
+            return None
+    except IndexRefused as refusal:
+        return CheckResult(_CHECK, "failed", str(refusal))
     except IndexAway:
-        return False
+        pass
     finally:
         await index.close()
+    if settings.qdrant_url is None:
+        return CheckResult(_CHECK, "warning", "not in this data folder: the next start of glm makes them from the rows")
+    detail = "Qdrant does not answer, or has none: bring its data back, or make them anew with `mindbus glm rebuild`"
+    return CheckResult(_CHECK, "failed", detail)

@@ -14,7 +14,7 @@ from memory.glm.index_sync import VectorRelay
 from memory.glm.lexical import LexicalSearch
 from memory.glm.search import KemSearch, RankedKems
 from memory.vectors.embedded import EmbeddedIndex
-from memory.vectors.index import IndexAway, NearKem
+from memory.vectors.index import IndexAway, IndexRefused, NearKem
 from retrieval.embedding.embedder import WrongVector
 from retrieval.embedding.selection import open_embedder
 from tests.hashing_embedder import HashingEmbedder
@@ -30,13 +30,13 @@ TEXTS = {
 
 
 class FailingIndex(EmbeddedIndex):
-    """Does not answer while it is `away`."""
+    """Fails with its `trouble`, while it has one."""
 
-    away = False
+    trouble: Exception | None = None
 
     async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[NearKem]:
-        if self.away:
-            raise IndexAway("out for lunch")
+        if self.trouble is not None:
+            raise self.trouble
         return await super().nearest(vector, query, principal, limit)
 
 
@@ -103,11 +103,14 @@ async def test_russian_is_found_in_any_of_its_forms(search: Searcher) -> None:
     assert found.items[0].explain.words == ("релиза", "понедельники")
 
 
-@pytest.mark.parametrize("what", ["embedder", "index", "none"])
+TROUBLES = {"index": IndexAway("out for lunch"), "refusal": IndexRefused(message="not by this field")}
+
+
+@pytest.mark.parametrize("what", ["embedder", "none", *TROUBLES])
 async def test_whatever_is_away_words_still_find(search: Searcher, what: str) -> None:
     if what == "none":
         search.ranking.embedder = None
-    search.embedder.away, search.index.away = what == "embedder", what == "index"
+    search.embedder.away, search.index.trouble = what == "embedder", TROUBLES.get(what)
 
     found = await search.ranked("Friday's release")
 

@@ -24,6 +24,7 @@ from retrieval.embedding.embedder import EmbeddingSpace
 from tests import qdrants
 from tests.clocks import NOON
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, SPACE
+from tests.qdrant_server import QdrantServer
 from tests.unit.memory.test_retrieval import METADATA, a_tree
 
 EAST = (1.0, 0.0, 0.0, 0.0)
@@ -33,8 +34,8 @@ SWM = Principal("svc.swm", is_trusted=True)
 OpenIndex = Callable[[EmbeddingSpace], VectorIndex]
 
 
-# A server wherever one is named for the tests.
-KINDS = ("embedded", "qdrant", *(["server"] if qdrants.URL else []))
+# A real server wherever one is named for the tests.
+KINDS = ("embedded", "double", *(["server"] if qdrants.URL else []))
 
 
 @pytest.fixture(params=KINDS)
@@ -42,13 +43,15 @@ async def open_index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
     async with AsyncExitStack() as stack:
         name = await stack.enter_async_context(qdrants.own_name()) if request.param == "server" else ""
 
+        double = stack.enter_context(QdrantServer()) if request.param == "double" else None
+
         def opening(space: EmbeddingSpace) -> VectorIndex:
             if request.param == "embedded":
                 index: VectorIndex = EmbeddedIndex(tmp_path / "glm.vectors", space)
-            elif request.param == "server":
+            elif double is None:
                 index = QdrantIndex(qdrants.client(), space, name=name)
             else:
-                index = QdrantIndex(AsyncQdrantClient(path=str(tmp_path / "qdrant")), space, is_server=False)
+                index = QdrantIndex(AsyncQdrantClient(url=double.url, check_compatibility=False), space)
             stack.push_async_callback(index.close)
             return index
 

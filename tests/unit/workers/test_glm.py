@@ -35,7 +35,7 @@ from bus_schema.messages import Command, Event
 from bus_schema.replies import Code
 from config.settings import FleetSettings
 from memory.glm.service import database_of, open_memory
-from memory.vectors.index import IndexAway
+from memory.vectors.index import IndexAway, IndexRefused
 from mindbus import Rejected
 from mindbus.bus.connection import open_transport
 from mindbus.bus.worker import utc_now
@@ -43,11 +43,13 @@ from mindbus.runtime.service import build
 from mindbus.tasks import end
 from mindbus.testing import deliver, run_task
 from mindbus.testing.wait import until
+from mindbus_fleet.cli.service_checks import vectors_of_glm
 from retrieval.embedding.e5 import MODEL
 from tests.fleets import settings_for
 from tests.installed import FLEET
 from tests.memory_kit import SPACE, a_draft, a_vector
 from tests.postgres import DatabaseOf
+from tests.qdrant_server import QdrantServer
 from workers.glm.worker import GlmWorker
 from workers.kem_drafts import drafts_of
 
@@ -367,6 +369,24 @@ async def test_vectors_that_are_lost_are_made_anew_from_the_rows(desk: Desk, set
     await desk.worker.start()
     assert (await desk.report()).is_clean
     assert await desk.found(embedding_query=EAST.model_dump()) == [kem.id]
+
+
+@pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
+async def test_a_qdrant_that_refuses_the_key_is_said_at_the_start_and_by_doctor(settings: FleetSettings) -> None:
+    with QdrantServer(key="secret") as server:
+        right = settings.model_copy(update={"qdrant_url": server.url, "qdrant_api_key": "secret"})
+        wrong = right.model_copy(update={"qdrant_api_key": "wrong"})
+        database = database_of(right)
+        memory = await open_memory(database, right, utc_now)
+        await memory.close()
+
+        with pytest.raises(IndexRefused, match="set MINDBUS_QDRANT_API_KEY"):
+            await open_memory(database, wrong, utc_now)
+        assert (await vectors_of_glm(right)).status == "ok"
+        told = await vectors_of_glm(wrong)
+        assert told.status == "failed"
+        assert "set MINDBUS_QDRANT_API_KEY" in told.detail
+        await database.dispose()
 
 
 async def test_a_qdrant_that_does_not_answer_is_said_at_the_start(settings: FleetSettings) -> None:
