@@ -1,9 +1,9 @@
 """Settings of the whole fleet: the library's, and those of its services and agents."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from bus_schema.artifacts import retention_policy
 from bus_schema.history import DEFAULT_CONTEXT_TOKENS, MAX_CONTEXT_TOKENS
@@ -30,8 +30,12 @@ class FleetSettings(GatewaySettings):
         description="Qdrant server that keeps the vectors of memory; default: an index in the data folder.",
     )
     qdrant_api_key: str | None = Field(default=None, repr=False, description="Key of that Qdrant server.")
+    pgvector: bool = Field(
+        default=False,
+        description="Keep the vectors of memory in its PostgreSQL, beside the rows, by pgvector 0.8 or later.",
+    )
     vectors_dir: Path | None = Field(
-        default=None, description="Folder of the vectors where there is no Qdrant; default: one in the data folder."
+        default=None, description="Folder of the vectors where no server keeps them; default: one in the data folder."
     )
     embedding_model: str = Field(
         default="multilingual-e5-small",
@@ -263,6 +267,14 @@ class FleetSettings(GatewaySettings):
         retention_policy(retention)
         return retention
 
+    @model_validator(mode="after")
+    def _has_one_place_for_vectors(self) -> Self:
+        if self.pgvector and self.qdrant_url:
+            raise ValueError("MINDBUS_PGVECTOR and MINDBUS_QDRANT_URL name two places for the same vectors: unset one")
+        if self.pgvector and not self.database_of("glm").startswith("postgresql"):
+            raise ValueError("MINDBUS_PGVECTOR needs MINDBUS_DATABASE_URL=postgresql+psycopg://…")
+        return self
+
     @property
     def orphans_dir(self) -> Path | None:
         """The folder of orphans, beside the artifacts of the data folder; None: they lie in the store."""
@@ -270,7 +282,7 @@ class FleetSettings(GatewaySettings):
 
     @property
     def vectors_folder(self) -> Path:
-        """The folder of vectors that no Qdrant keeps."""
+        """The folder of vectors that no server keeps."""
         return self.vectors_dir or self.data_dir / "vectors"
 
     @property

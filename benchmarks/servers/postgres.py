@@ -43,11 +43,15 @@ class PostgresDidNotStart(Exception):
 
 
 class PrivatePostgres:
-    """Started as often as it is killed; what was committed stays until `remove`."""
+    """Started as often as it is killed; what was committed stays until `remove`.
 
-    def __init__(self) -> None:
-        self.binaries = _find_binaries()
+    `binaries` are where the caller puts them within `folder`; without it, those of the system are taken.
+    """
+
+    def __init__(self, binaries: str | None = None) -> None:
+        found = _find_binaries() if binaries is None else Path(binaries)
         self.folder = Path(tempfile.mkdtemp(prefix="mindbus-postgres-"))
+        self.binaries = self.folder / found
         self.port = 0
         self._password = secrets.token_hex(12)
         self._log = self.folder / "server.log"

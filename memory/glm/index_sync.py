@@ -19,7 +19,7 @@ _BATCH = 500
 
 
 class IndexGone(MindBusError, code=Code.FILE_NOT_FOUND):
-    """Units have vectors but Qdrant has none; bring its data back, or make them anew: mindbus glm rebuild."""
+    """Units have vectors but their server has none; bring its data back, or make them anew: mindbus glm rebuild."""
 
 
 class VectorRelay:

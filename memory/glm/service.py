@@ -97,11 +97,15 @@ async def rebuild_vectors(database: Database, settings: FleetSettings) -> int:
 
 
 def open_vector_index(settings: FleetSettings, service: str, space: EmbeddingSpace) -> VectorIndex:
-    """Qdrant if there is a URL, else a file; not opened yet.
+    """Qdrant or PostgreSQL where they are set, else a file; not opened yet.
 
     Each model has an index of its own, so that memory can migrate to another model while it goes on answering.
     """
     # Imported here: only one is used, and each takes time to import.
+    if settings.pgvector:
+        from memory.vectors.pgvector import PgVectorIndex
+
+        return PgVectorIndex(Database(settings.database_of(service), service), space)
     if settings.qdrant_url is None:
         from memory.vectors.embedded import EmbeddedIndex
 

@@ -25,6 +25,12 @@ _BUCKET = "mindbus"
 _REDIS_KEYS = {"swm": "~swm_*", "history": "~chat_history:* ~subagent:* ~history_gone:*"}
 _REDIS_COMMANDS = "&* +@all -@admin -@dangerous +config|get +info"
 _REDIS_REPLICA = "~mindbus:promoted -@all +psync +replconf +ping +role +replicaof +get +incr"
+# Only an administrator may make it, where PostgreSQL has it.
+_VECTORS = """
+SELECT 'CREATE EXTENSION vector' FROM pg_available_extensions
+WHERE name = 'vector' AND installed_version IS NULL \\gexec
+SELECT 'GRANT USAGE ON SCHEMA public TO "glm"' FROM pg_extension WHERE extname = 'vector' \\gexec
+"""
 _MAY_ENTER, _MAY_READ = 0o755, 0o444
 
 Owner = Annotated[int, typer.Option("--owner", help="Number of the user of the workers' containers.")]
@@ -41,6 +47,9 @@ def credentials(
         str, typer.Option("--postgres", metavar="HOST,…/DATABASE", help="The primary and its standbys, in any order.")
     ] = "postgres/mindbus",
     redis: Annotated[str, typer.Option("--redis", metavar="HOST/NUMBER")] = "redis/0",
+    cache_redis: Annotated[
+        str, typer.Option("--cache-redis", metavar="HOST/NUMBER", help="For units at hand alone; it may evict.")
+    ] = "",
     owner: Owner = 10001,
 ) -> None:
     """Make the passwords of a stack of containers: a folder for each, which holds its own alone.
@@ -48,8 +57,8 @@ def credentials(
     Root gives each folder to the user of the containers.
 
     FOLDER/NAME/keys is for a worker's MINDBUS_SECRETS_DIR, FOLDER/cli/keys for an administrator's command line;
-    FOLDER/rabbitmq, postgres, redis, seaweedfs, prometheus and grafana are what these servers read. Passwords that are
-    there stay.
+    FOLDER/rabbitmq, postgres, redis, qdrant, seaweedfs, prometheus and grafana are what these servers read. Passwords
+    that are there stay.
 
     [bold]Example[/bold]
 
@@ -62,7 +71,7 @@ def credentials(
         raise UsageError("a stack's servers are its host's: unset MINDBUS_TENANT, and see the guide to tenants")
     workers = sorted(installed_workers().checked().entries)
     ui = management or rabbitmq.partition(",")[0]
-    stack = _Stack(folder, workers, rabbitmq=rabbitmq, management=ui, postgres=postgres, redis=redis)
+    stack = _Stack(folder, workers, rabbitmq=rabbitmq, management=ui, postgres=postgres, redis=(redis, cache_redis))
     for name in (*workers, "cli"):
         keys = folder / name / "keys"
         for setting, value in stack.settings_of(name):
@@ -82,10 +91,11 @@ class _Stack:
     """A stack of containers: who logs in where, with which password."""
 
     def __init__(
-        self, folder: Path, workers: list[str], *, rabbitmq: str, management: str, postgres: str, redis: str
+        self, folder: Path, workers: list[str], *, rabbitmq: str, management: str, postgres: str, redis: tuple[str, str]
     ) -> None:
         self._folder, self._workers = folder / "credentials", workers
-        self._rabbitmq, self._management, self._redis = rabbitmq, management, redis
+        self._rabbitmq, self._management = rabbitmq, management
+        self._redis, self._cache_redis = redis
         self._postgres, _, self._database = postgres.partition("/")
 
     def settings_of(self, name: str) -> Iterator[tuple[str, str]]:
@@ -96,7 +106,12 @@ class _Stack:
             return
         yield "database_url", self._database_url(name)
         if name in _REDIS_KEYS:
-            yield "redis_url", f"redis://{name}:{self._password('redis', name)}@{self._redis}"
+            login = f"redis://{name}:{self._password('redis', name)}"
+            yield "redis_url", f"{login}@{self._redis}"
+            if name == "swm" and self._cache_redis:
+                yield "cache_redis_url", f"{login}@{self._cache_redis}"
+        if name == "glm":
+            yield "qdrant_api_key", self._password("qdrant", name)
         if name == "gateway":
             viewer = f"{VIEWER}:{self._password('rabbitmq', VIEWER)}"
             yield "management_url", f"http://{viewer}@{self._management}:15672"
@@ -110,10 +125,11 @@ class _Stack:
         yield "rabbitmq/definitions.json", json.dumps(self._rabbitmq_users(settings))
         yield "rabbitmq/cookie", self._password("rabbitmq", "nodes")
         yield "postgres/password", self._password("postgres", ADMIN)
-        yield "postgres/roles.sql", "".join(map(self._postgres_role, self._workers))
+        yield "postgres/roles.sql", "".join(map(self._postgres_role, self._workers)) + _VECTORS
         yield "postgres/replica", self._password("postgres", "replica")
         yield "redis/users.acl", "".join(self._redis_users())
         yield "redis/replica", self._password("redis", "replica")
+        yield "qdrant/api_key", self._password("qdrant", "glm")
         yield "prometheus/metrics_token", self._password("gateway", "metrics")
         yield "grafana/password", self._password("grafana", ADMIN)
         key = {"accessKey": "storage", "secretKey": self._password("seaweedfs", "storage")}

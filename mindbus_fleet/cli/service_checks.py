@@ -166,7 +166,7 @@ async def _lacking(space: EmbeddingSpace, settings: FleetSettings) -> CheckResul
         pass
     finally:
         await index.close()
-    if settings.qdrant_url is None:
+    if settings.qdrant_url is None and not settings.pgvector:
         return CheckResult(_CHECK, "warning", "not in this data folder: the next start of glm makes them from the rows")
-    detail = "Qdrant does not answer, or has none: bring its data back, or make them anew with `mindbus glm rebuild`"
+    detail = "their server does not answer, or has none: bring its data back, or make them anew: `mindbus glm rebuild`"
     return CheckResult(_CHECK, "failed", detail)

@@ -22,6 +22,19 @@ def test_one_of_each(tmp_path: Path) -> None:
     assert (keys / "mindbus_amqp_url").read_text().endswith("@rabbitmq:5672/")
     assert (keys / "mindbus_database_url").read_text().endswith("@postgres/mindbus")
     assert (keys / "mindbus_management_url").read_text().endswith("@rabbitmq:15672")
+    assert not (tmp_path / "swm" / "keys" / "mindbus_cache_redis_url").exists()
+
+
+def test_a_cache_and_the_vectors(tmp_path: Path) -> None:
+    folder = keys_of(tmp_path, "--cache-redis", "redis-cache/0")
+
+    durable = (folder / "swm" / "keys" / "mindbus_redis_url").read_text()
+    assert (folder / "swm" / "keys" / "mindbus_cache_redis_url").read_text() == durable.replace(
+        "@redis/", "@redis-cache/"
+    )
+    assert not (folder / "history" / "keys" / "mindbus_cache_redis_url").exists()
+    key = (folder / "glm" / "keys" / "mindbus_qdrant_api_key").read_text()
+    assert key == (folder / "qdrant" / "api_key").read_text()
 
 
 def test_a_cluster_and_a_standby(tmp_path: Path) -> None:

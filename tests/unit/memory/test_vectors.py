@@ -9,9 +9,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from qdrant_client import AsyncQdrantClient
 
+from benchmarks.servers.postgres import libpq_url
 from bus_schema.embeddings import Embedding
 from bus_schema.identities import Principal
 from bus_schema.kem import Kem
@@ -19,11 +21,14 @@ from bus_schema.kem_match import meets_filter
 from bus_schema.kem_query import KemQuery
 from memory.vectors.embedded import EmbeddedIndex
 from memory.vectors.index import IndexAway, IndexOfAnotherSpace, VectorIndex, VectorPoint, point_id, point_of
+from memory.vectors.pgvector import PgVectorIndex
 from memory.vectors.qdrant import QdrantIndex
+from mindbus.sql.database import Database
 from retrieval.embedding.embedder import EmbeddingSpace
 from tests import qdrants
 from tests.clocks import NOON
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, SPACE
+from tests.postgres import Postgres
 from tests.qdrant_server import QdrantServer
 from tests.unit.memory.test_retrieval import METADATA, a_tree
 
@@ -35,19 +40,44 @@ OpenIndex = Callable[[EmbeddingSpace], VectorIndex]
 
 
 # A real server wherever one is named for the tests.
-KINDS = ("embedded", "double", *(["server"] if qdrants.URL else []))
+KINDS = (
+    "embedded",
+    "double",
+    pytest.param("pgvector", marks=pytest.mark.backends),
+    *(["server"] if qdrants.URL else []),
+)
 
 
 @pytest.fixture(params=KINDS)
-async def open_index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OpenIndex]:
-    async with AsyncExitStack() as stack:
-        name = await stack.enter_async_context(qdrants.own_name()) if request.param == "server" else ""
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
-        double = stack.enter_context(QdrantServer()) if request.param == "double" else None
+
+@pytest.fixture
+def extended_database(kind: str, request: pytest.FixtureRequest) -> str:
+    """One as an administrator prepares it, with pgvector outside the schema of the rows; none where none is needed."""
+    if kind != "pgvector":
+        return ""
+    server: Postgres = request.getfixturevalue("pgvector")
+    url = server.create()
+    with psycopg.connect(libpq_url(url), autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION vector")
+        connection.execute("CREATE SCHEMA glm")
+    return url
+
+
+@pytest.fixture
+async def open_index(kind: str, extended_database: str, tmp_path: Path) -> AsyncIterator[OpenIndex]:
+    async with AsyncExitStack() as stack:
+        name = await stack.enter_async_context(qdrants.own_name()) if kind == "server" else ""
+
+        double = stack.enter_context(QdrantServer()) if kind == "double" else None
 
         def opening(space: EmbeddingSpace) -> VectorIndex:
-            if request.param == "embedded":
+            if kind == "embedded":
                 index: VectorIndex = EmbeddedIndex(tmp_path / "glm.vectors", space)
+            elif extended_database:
+                index = PgVectorIndex(Database(extended_database, "glm"), space)
             elif double is None:
                 index = QdrantIndex(qdrants.client(), space, name=name)
             else:
