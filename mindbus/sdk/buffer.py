@@ -56,9 +56,11 @@ class Buffer:
         self.adopt()
 
     def adopt(self) -> None:
-        """Take over the folders of instances that have died since."""
+        """Take over the folders of instances that have died since; a closed buffer takes none."""
         # A second caller must find what the first has adopted, not a locked folder.
         with self._adopting:
+            if self._own is None:
+                return
             for path in sorted(self._root.iterdir()):
                 if path.name != FAILED and path.is_dir() and not self._is_mine(path):
                     self._adopt(path)
@@ -129,11 +131,13 @@ class Buffer:
 
     def close(self) -> None:
         """Release the folders; the next buffer to open adopts what waits in them."""
-        for entry in self.entries():
-            self._forget(entry.artifact_id)
-        for folder in (*self._adopted, *filter(None, (self._own,))):
-            folder.close()
-        self._adopted, self._own = [], None
+        # A thread that still adopts would keep their locks as long as the process lives.
+        with self._adopting:
+            for entry in self.entries():
+                self._forget(entry.artifact_id)
+            for folder in (*self._adopted, *filter(None, (self._own,))):
+                folder.close()
+            self._adopted, self._own = [], None
 
     def reserve(self, size_bytes: int) -> None:
         """Count received bytes. Raises BufferFull."""

@@ -177,6 +177,17 @@ def test_a_living_instance_adopts_what_a_dead_one_left(bench: Bench) -> None:
     assert [path.name for path in bench.buffer.iterdir()] == []
 
 
+def test_a_closed_buffer_whose_thread_comes_late_takes_nothing_from_the_living(bench: Bench) -> None:
+    dead, late = opened(bench), opened(bench)
+    kept(dead, bench)
+    late.close()
+    release(dead)
+
+    late.adopt()
+
+    assert [entry.artifact_id for entry in opened(bench).entries()] == ["art_1"]
+
+
 def test_half_received_bytes_are_swept_and_damaged_entries_set_aside(bench: Bench) -> None:
     dead = bench.buffer / "dead"
     dead.mkdir(parents=True)
