@@ -111,8 +111,14 @@ PROPOSES = _any_of(
 )
 # «Баня так баня»: both words are one.
 _ECHO = re.compile(r"(?<!\w)(\w+) так (\w+)(?!\w)", re.IGNORECASE)
+# Whole sentences by which one settles what was talked of before.
 _IT_IS = _any_of(
-    r"it is(?:,? then)?\W*$", r"that's that", r"go ahead|go for it|make it so|yes to|no to|пусть (?:будет|так)"
+    r"(?<!as )(?<!what )(?<!how )(?<!that )(?<!course )it is(?:,? then)?(?=\W*$|,)",
+    r"that's that|go ahead|go for it|make it so|make (?:it|that) (?:the )?\w+(?=\W*$)|yes to|no to",
+    r"(?:fine|good|ok|okay|grand) (?:by|with) (?:me|us)|(?:works|suits)(?: fine)?(?: for)? (?:me|us)",
+    r"(?:gave|given|got)(?: \w+){0,2} (?:the|a) (?:go-ahead|green light|nod)",
+    r"пусть (?:будет|так)|без вариантов|точка(?=\W*$)|(?:меня|нас) устраивает|(?:мне|нам) подходит",
+    r"да(?:ли|л|ла|ю|[её]м) (?:отмашку|добро|зел[её]ный свет)",
 )
 _LIKELY_READING = 0.15
 _FEW_TERMS, _FEW_WORDS, _LONG_WORDS = 2, 5, 30
@@ -155,6 +161,9 @@ def cues_of(sentence: str) -> frozenset[str]:
         "accepts": bool(ACCEPTS.match(text)),
     }
     found = (verbs - {"decides"}) | {name for name, is_there in said.items() if is_there}
+    if "echo" in found:
+        # "Fine by me" asks for nothing.
+        found -= {"asks_for"}
     is_own = not found.isdisjoint(OWN)
     own = {"own_step"} if is_own and "step" in found else set()
     return frozenset(found | own) - (frozenset({"narrates"}) if is_own or "step" in found else frozenset())

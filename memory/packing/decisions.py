@@ -36,8 +36,10 @@ _BESIDE = 3
 # A decision of fewer terms has context; that of more is not lengthened; words that a decision has with it.
 _FEW_TERMS, _CONTEXT_TERMS, _MOST_WORDS = 5, 14, 60
 _NEAR, _SAME_TERMS = 2, 2
+# Between sentences of one decision.
+_LITTLE_WORDS = 12
 # Of the words of an episode, those for decisions with their context; a warm pack has a third of them.
-_SHARE_OF_EPISODE = 0.22
+_SHARE_OF_EPISODE = 0.25
 # One that says nothing by itself may have so many words all the same.
 _FEWEST_WORDS, _LEAST_WORDS = 14, 35
 _CODE = re.compile(r"```(?s:.*?)(?:```|\Z)|^\s*(?://|#|\$ ).*$", re.MULTILINE)
@@ -128,6 +130,7 @@ class _Dialogue:
             own = tuple(each for place, each in enumerate(sentences) if self._is_decided(number, place))
             if not own:
                 continue
+            own = _without_gap(sentences, own)
             if last and _is_of_one(last, own):
                 last = last.followed_by(own)
                 continue
@@ -208,6 +211,13 @@ class _Dialogue:
             if nearest is not None and _has_room(sentences, nearest, room):
                 sentences.insert(0, nearest)
         return _Found(tuple(sentences), own)
+
+
+def _without_gap(turn: Sequence[TurnSentence], own: tuple[TurnSentence, ...]) -> tuple[TurnSentence, ...]:
+    """With what was said between them, where that is little: "Move it. End of March. I'll tell her."."""
+    between = [each for each in turn if own[0].place < each.place < own[-1].place and each not in own]
+    is_little = sum(each.words for each in between) <= _LITTLE_WORDS and not any(each.is_question for each in between)
+    return tuple(sorted({*own, *between}, key=lambda each: each.place)) if is_little else own
 
 
 def _content(sentences: Sequence[TurnSentence]) -> frozenset[str]:

@@ -12,9 +12,16 @@ from language.words import terms
 from memory.packing.decision_cues import cues_of
 from memory.packing.sentences import split_sentences
 
+# What was put off is decided anew by whatever comes of it later.
+_PUTS_OFF = re.compile(
+    r"(?<!\w)(?:later|next year|postpon\w+|wait\w*|until|till|for now|for the time being|not (?:yet|now)|"
+    r"на потом|потом|позже|отклад\w+|отлож\w+|до (?:весны|лета|осени|зимы|нового года)|пока|жд[её]м|подожд\w+|"
+    r"не трога\w+)(?!\w)",
+    re.IGNORECASE,
+)
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 # The rarity of shared words, 1 for a word of these two decisions alone, must make so much with what points to a change.
-_LEAST, _CHANGE, _OTHER_FIGURE = 2.0, 1.0, 0.7
+_LEAST, _CHANGE, _OTHER_FIGURE, _POSTPONED = 2.0, 1.0, 0.7, 1.4
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,10 @@ class _Read:
     @cached_property
     def figures(self) -> frozenset[str]:
         return frozenset(_FIGURE.findall(self.decision.text))
+
+    @cached_property
+    def puts_off(self) -> bool:
+        return bool(_PUTS_OFF.search(self.decision.text))
 
     @cached_property
     def changes(self) -> bool:
@@ -60,4 +71,6 @@ def _changes(one: _Read, later: _Read, counts: Counter[str], total: int) -> bool
     # fsum: a plain sum over a set depends on its order, which differs between processes.
     rarity = math.fsum(math.log(total / counts[word]) for word in shared) / math.log(max(total, 3))
     has_other_figure = bool(one.figures) and bool(later.figures - one.figures)
-    return rarity + _CHANGE * later.changes + _OTHER_FIGURE * has_other_figure >= _LEAST
+    is_taken_up = one.puts_off and not later.puts_off
+    reasons = _CHANGE * later.changes + _OTHER_FIGURE * has_other_figure + _POSTPONED * is_taken_up
+    return rarity + reasons >= _LEAST

@@ -177,12 +177,35 @@ def _both(episode: Generated) -> tuple[WarmContent, ColdContent]:
             ("Обои или краска в детскую?", "Краска так краска, покупаю завтра."),
             "Обои или краска в детскую? Краска так краска, покупаю завтра.",
         ),
+        (
+            ("Ravi could cater for 40 pounds a head.", "Fine by me."),
+            "Ravi could cater for 40 pounds a head. Fine by me.",
+        ),
+        (
+            ("Which choir, Anna's or Ravi's?", "Ravi's it is, at noon."),
+            "Which choir, Anna's or Ravi's? Ravi's it is, at noon.",
+        ),
+        (
+            ("Электрик Марат просит 90 тысяч за проводку.", "Марату дали добро."),
+            "Электрик Марат просит 90 тысяч за проводку. Марату дали добро.",
+        ),
     ],
 )
 def test_a_decision_is_told_with_what_it_answers(texts: Sequence[str], text: str) -> None:
     decision = decisions_of(said(*texts))[0]
 
     assert (decision.text[: len(text)], decision.raw_log_ids) == (text, ("raw_0", "raw_1"))
+
+
+@pytest.mark.parametrize("text", ["Of course it is.", "That is what it is, sadly.", "Как оно есть."])
+def test_a_comment_settles_nothing(text: str) -> None:
+    assert decided("Ravi could cater for 40 pounds a head.", text) == []
+
+
+def test_what_is_said_between_two_sentences_of_a_decision_belongs_to_it() -> None:
+    (text,) = decided("We can move the deadline of the review.", "Move it. End of March. We'll send it to Anna then.")
+
+    assert text == "Move it. End of March. We'll send it to Anna then."
 
 
 @pytest.mark.parametrize(
@@ -211,6 +234,18 @@ def test_a_decision_that_a_later_one_changes_says_so() -> None:
         ("We decided to fly to Naples on 8 June.", ("raw_9",)),
         ("We agreed to keep the blue sofa.", ()),
     ]
+
+
+def test_what_was_put_off_stands_no_more_once_it_is_decided() -> None:
+    rooms = [decisions_of(said(f"We agreed to paint the {room} green."))[0] for room in ("hall", "attic", "kitchen")]
+    made = decisions_of(said("We agreed to leave the balcony until next year.", "Nice.", "We agreed to keep the sofa."))
+    later = decisions_of(said("We agreed to glaze the balcony in October."))
+    marked = superseded(
+        [*made, *rooms, *decisions_of(said("We agreed to buy lamps.", "Nice.", "We agreed to sell the car."))],
+        [each.model_copy(update={"raw_log_ids": ("raw_9",)}) for each in later],
+    )
+
+    assert [each.text for each in marked if each.superseded_by] == ["We agreed to leave the balcony until next year."]
 
 
 @pytest.mark.slow
