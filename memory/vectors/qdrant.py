@@ -226,6 +226,8 @@ class QdrantIndex:
         if self._is_server and FACETS not in self._indexed:
             logger().warning("the index in Qdrant is of an earlier version: made anew from the rows")
             await self.clear()
+        # Those that a start which was cut short did not come to.
+        await self._index(_INDEXED.items())
 
     async def _index(self, fields: Iterable[tuple[str, models.PayloadSchemaType]]) -> None:
         """Make the payload indexes that are not there, as far as there is room."""

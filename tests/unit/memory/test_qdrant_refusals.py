@@ -74,6 +74,16 @@ async def test_a_collection_of_an_earlier_version_is_made_anew(index: QdrantInde
         assert await near(again, metadata_filters={"status": "done"}) == ["a"]
 
 
+async def test_a_start_that_was_cut_short_is_made_up_for(index: QdrantIndex, server: QdrantServer) -> None:
+    await index.write([a_point("a", valid_from=NOON)], [])
+    (fields,) = server.indexed.values()
+    del fields["valid_from_ts"], fields["valid_to_ts"]
+
+    async with an_index(server) as again:
+        await again.open()
+        assert await near(again, as_of=NOON) == ["a"]
+
+
 async def test_no_request_is_larger_than_a_server_takes(index: QdrantIndex, server: QdrantServer) -> None:
     points = [a_point(f"long-{number}") for number in range(12)]
 
