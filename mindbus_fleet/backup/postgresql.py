@@ -20,7 +20,7 @@ def databases_of(settings: FleetSettings) -> list[URL]:
 
 def dump(database: URL, to: Path) -> None:
     """Write a dump in pg_dump's custom format. Raises BackupFailed."""
-    _run(database, ["pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={to}"])
+    _run(database, ["pg_dump", "--format=custom", "--no-owner", "--no-privileges", "--no-comments", f"--file={to}"])
 
 
 def require_empty(database: URL) -> None:
