@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Generic, Self, TypeVar, cast
 
 from pydantic import ValidationError
@@ -42,6 +43,15 @@ class _Subscription:
             await self._consumer.close()
             self._consumer = None
 
+    @asynccontextmanager
+    async def _listening(self) -> AsyncIterator[None]:
+        """Consume within the block; where its owner has begun to, the end of an iterator does not end that."""
+        if self._consumer is not None:
+            yield
+            return
+        async with self:
+            yield
+
     async def _whole(self, envelope: Envelope) -> Envelope:
         return envelope.model_copy(update={"data": await data_of(envelope, self._claims)})
 
@@ -58,7 +68,7 @@ class EventSubscription(_Subscription, Generic[ItemT]):
 
     async def __aiter__(self) -> AsyncIterator[ItemT]:
         """Matching events, without end."""
-        async with self:
+        async with self._listening():
             while True:
                 incoming = await self._deliveries.get()
                 await incoming.ack()
@@ -85,7 +95,7 @@ class StandingSubscription(_Subscription):
 
     async def __aiter__(self) -> AsyncIterator[Envelope]:
         """Events of the queue, without end."""
-        async with self:
+        async with self._listening():
             while True:
                 incoming = await self._deliveries.get()
                 try:

@@ -130,6 +130,21 @@ async def test_data_over_the_limit_travels_as_a_claim_and_arrives_typed(settings
     assert event.text == note
 
 
+async def test_a_subscription_lasts_as_long_as_its_block_whatever_iterates_over_it(settings: FleetSettings) -> None:
+    async with fleet_of(Greeter, settings=settings) as fleet, fleet.bus.subscribe(Greeted) as events:
+        heard = []
+        for name in ("Anna", "Boris"):
+            await fleet.bus.request(Greet(name=name))
+            async with asyncio.timeout(10):
+                heard.append((await anext(aiter(events))).name)
+            # Time for the iterator that nobody holds any more to end.
+            await fleet.bus.request(Greet(name="meanwhile"))
+            async with asyncio.timeout(10):
+                heard.append((await anext(aiter(events))).name)
+
+    assert heard == ["Anna", "meanwhile", "Boris", "meanwhile"]
+
+
 async def test_what_a_handler_says_continues_the_story_of_its_cause(settings: FleetSettings) -> None:
     async with fleet_of(Greeter, settings=settings) as fleet, fleet.bus.subscribe("greeting.*") as events:
         cause = await fleet.bus.send(Greet(name="Anna"), trace="conv_1", step="s1")
