@@ -23,9 +23,13 @@ from tests.command_line import Shell
 pytestmark = pytest.mark.timeout(300)
 
 
-# What of an event's envelope names it in the drawer.
-_OPENED = """() => {
+# Notes the name of each event that opens in the drawer, and that the gateway has taken a choice: the address then
+# keeps what is open.
+_NOTE = """() => {
   window.opened = [];
+  window.choices = 0;
+  const remember = window.mbWhere;
+  window.mbWhere = (query) => { window.choices += 1; remember(query); };
   new MutationObserver((changes) => changes.forEach(({ target }) => window.opened.push(target.ariaLabel)))
     .observe(document.querySelector(".mb-drawer"), { attributeFilter: ["aria-label"] });
 }"""
@@ -90,10 +94,11 @@ def test_an_event_that_was_read_late_does_not_open_once_another_was_chosen(
         mood, message = (page.locator(".mb-event-row", has_text=name) for name in ("mood_assessed", "message_received"))
         expect(mood).to_be_visible()
         expect(message).to_be_visible()
-        page.evaluate(_OPENED)
+        page.evaluate(_NOTE)
         with stopped(pids["storage"]):
             mood.click()
             page.keyboard.press("Escape")
+            page.wait_for_function("window.choices === 1")
         # Whatever was asked before this has been answered by then.
         app.ask("GET", "/api/timeline?user=rita")
         message.click()
