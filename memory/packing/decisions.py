@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from bus_schema.episodes import Decision, RawTurn
 from language.words import small_talk_stems, stem_key
-from memory.packing.decision_cues import ACCEPTS, BIAS, OWN, PROPOSES, WEIGHTS, cues_of
+from memory.packing.decision_cues import ACCEPTS, APPROVES, BIAS, OWN, PROPOSES, WEIGHTS, cues_of
 from memory.packing.sentences import TurnSentence, is_question, is_small_talk, sentences_of, without_filler
 
 # A request, as opposed to «I'll always remember our trip».
@@ -28,7 +28,7 @@ TO_REMEMBER = re.compile(
 )
 _MIN_WORDS = 2
 # Log odds from which a sentence is a decision.
-_LEAST = -1.5
+_LEAST = -1.3
 # Shared words of which more make no difference.
 _ENOUGH_SHARED = 3
 # Sentences at the end of the message before and at the beginning of the next that belong to an exchange.
@@ -160,12 +160,13 @@ class _Dialogue:
         asked = [each for each in (self._of_turn[number - 1] if number else [])[-_BESIDE:] if each.text != text]
         following = self._of_turn[number + 1] if number + 1 < len(self._turns) else []
         answer = [each for each in following[:_BESIDE] if each.text != text]
-        is_answer = any(map(_is_proposal, asked))
+        is_answer, is_of_user = any(map(_is_proposal, asked)), self._turns[number].role == "user"
         before = _share(own, _content(asked))
         values = {
             "after_proposal": is_answer,
             "accepts_proposal": is_answer and place == 0 and "accepts" in cues,
             "accepted": self._is_accepted(number, place),
+            "approved": is_of_user and any(APPROVES.search(each.text) for each in following[:1]),
             "shared_before": before,
             "own_shared_before": before * (not OWN.isdisjoint(cues)),
             "shared_after": _share(own, _content(answer)),
@@ -188,29 +189,54 @@ class _Dialogue:
         return place == len(self._of_turn[number]) - 1 and self._turns[number + 1].role == "user"
 
     def _with_context(self, own: tuple[TurnSentence, ...], room: int) -> _Found:
-        """With sentences before and after it in its turn, then with what it answers, until it says enough.
+        """With sentences before and after it in its turn, then with what it answers and what says it again.
 
-        It has `room` for so many words with them.
+        It has `room` for so many words with them, and is not lengthened once it says enough.
         """
+        turn = self._of_turn[own[0].turn]
+        before, following = turn[: turn.index(own[0])], turn[turn.index(own[-1]) + 1 :]
         if len(_content(own)) >= _FEW_TERMS - 1 and any("decides" in cues_of(each.text) for each in own):
-            return _Found(own, own)
-        number, sentences, room = own[0].turn, list(own), min(room, _MOST_WORDS)
+            return _Found((*_reported_change(before), *own), own)
+        sentences, room = list(own), min(room, _MOST_WORDS)
         if len(_content(own)) < _FEW_TERMS:
             room = max(room, _FEWEST_WORDS, min(_LEAST_WORDS, round(_SHARE_OF_EPISODE * self._words)))
-        turn = self._of_turn[number]
-        before = turn[: turn.index(own[0])]
+            if before and len(before[-1].content) < _MIN_WORDS and not before[-1].is_question:
+                before.pop()
         while before and _has_room(sentences, before[-1], room) and not _OTHER_SUBJECT.match(sentences[0].text):
             sentences.insert(0, before.pop())
-        following = turn[turn.index(own[-1]) + 1 :]
         if following and _has_room(sentences, following[0], room) and not _OTHER_SUBJECT.match(following[0].text):
             sentences.append(following[0])
-        if number and not before:
-            content = _content(sentences)
-            answered = [each for each in self._of_turn[number - 1] if each.content & content or _is_proposal(each)]
-            nearest = max(answered, key=lambda each: len(each.content & content), default=None)
-            if nearest is not None and _has_room(sentences, nearest, room):
-                sentences.insert(0, nearest)
+        answered = None if before else self._answered(sentences)
+        if answered and _has_room(sentences, answered, room):
+            sentences.insert(0, answered)
+        restated = self._restated(sentences)
+        if restated and _has_room(sentences, restated, room):
+            sentences.append(restated)
         return _Found(tuple(sentences), own)
+
+    def _answered(self, sentences: Sequence[TurnSentence]) -> TurnSentence | None:
+        """The sentence of the message before to which these are the answer."""
+        number, content = sentences[-1].turn, _content(sentences)
+        asked = self._of_turn[number - 1] if number else []
+        return _nearest([each for each in asked if each.content & content or _is_proposal(each)], content)
+
+    def _restated(self, sentences: Sequence[TurnSentence]) -> TurnSentence | None:
+        """The sentence of the next message that says the same: "Move it." – "New date of the paper: 31 March."."""
+        number, content = sentences[-1].turn + 1, _content(sentences)
+        answer = self._of_turn[number][:_BESIDE] if number < len(self._of_turn) else []
+        said = [each for each in answer if not each.is_question and "asks_for" not in cues_of(each.text)]
+        return _nearest([each for each in said if each.content & content], content)
+
+
+def _nearest(sentences: Sequence[TurnSentence], content: frozenset[str]) -> TurnSentence | None:
+    """That with the most of these words, the first of equals."""
+    return max(sentences, key=lambda each: len(each.content & content), default=None)
+
+
+def _reported_change(before: Sequence[TurnSentence]) -> tuple[TurnSentence, ...]:
+    """The sentence before a decision that tells why it changes: "The train's off. I caved and booked a flight."."""
+    reasons = [each for each in before[-1:] if "changes" in cues_of(each.text) and not each.is_question]
+    return tuple(each for each in reasons if each.words <= _MOST_WORDS // 3)
 
 
 def _without_gap(turn: Sequence[TurnSentence], own: tuple[TurnSentence, ...]) -> tuple[TurnSentence, ...]:
@@ -249,11 +275,12 @@ def _share(own: frozenset[str], content: frozenset[str]) -> float:
 
 
 def _is_of_one(last: _Found, own: Sequence[TurnSentence]) -> bool:
-    """Whether sentences tell of the decision of the turns before: in a turn's distance, much the same words or few."""
-    distance, content = own[0].turn - last.own[-1].turn, _content(own)
+    """Whether sentences tell of the decision of the turns before: much the same words, or little else right after."""
+    distance, content = own[0].turn - last.own[-1].turn, _content(own) - small_talk_stems()
     words = sum(each.words for each in (*last.sentences, *own))
-    is_near = distance == 1 and len(content) < _FEW_TERMS
-    is_same = distance <= _NEAR and len(content & _content(last.sentences)) >= _SAME_TERMS
+    shared = content & _content(last.sentences)
+    is_near = distance == 1 and len(content) < _FEW_TERMS and (not content or bool(shared))
+    is_same = distance <= _NEAR and len(shared) >= _SAME_TERMS
     return (is_near or is_same) and words <= 2 * _MOST_WORDS
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bus_schema.episodes import Decision
+from language.dates.vocabulary import MONTHS, RU_MONTH, either, month_of
 from language.words import terms
 from memory.packing.decision_cues import cues_of
 from memory.packing.sentences import split_sentences
@@ -19,9 +20,14 @@ _PUTS_OFF = re.compile(
     r"не трога\w+)(?!\w)",
     re.IGNORECASE,
 )
+_MONTH = rf"(?P<month>{either(MONTHS)}|{RU_MONTH})"
+_DAYS = (
+    re.compile(rf"(?<!\w)(?P<day>\d{{1,2}})(?:st|nd|rd|th|-?го)?(?: of)? {_MONTH}(?!\w)", re.IGNORECASE),
+    re.compile(rf"(?<!\w){_MONTH} (?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?!\w)", re.IGNORECASE),
+)
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 # The rarity of shared words, 1 for a word of these two decisions alone, must make so much with what points to a change.
-_LEAST, _CHANGE, _OTHER_FIGURE, _POSTPONED = 2.0, 1.0, 0.7, 1.4
+_LEAST, _CHANGE, _OTHER_FIGURE, _OTHER_DATE, _POSTPONED = 2.0, 1.0, 0.7, 0.8, 1.4
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,12 @@ class _Read:
     @cached_property
     def figures(self) -> frozenset[str]:
         return frozenset(_FIGURE.findall(self.decision.text))
+
+    @cached_property
+    def dates(self) -> frozenset[tuple[int, int]]:
+        """Days of months."""
+        found = (match for days in _DAYS for match in days.finditer(self.decision.text))
+        return frozenset((month_of(match["month"]), int(match["day"])) for match in found)
 
     @cached_property
     def puts_off(self) -> bool:
@@ -71,6 +83,7 @@ def _changes(one: _Read, later: _Read, counts: Counter[str], total: int) -> bool
     # fsum: a plain sum over a set depends on its order, which differs between processes.
     rarity = math.fsum(math.log(total / counts[word]) for word in shared) / math.log(max(total, 3))
     has_other_figure = bool(one.figures) and bool(later.figures - one.figures)
+    has_other_date = bool(one.dates) and bool(later.dates) and not one.dates & later.dates
     is_taken_up = one.puts_off and not later.puts_off
-    reasons = _CHANGE * later.changes + _OTHER_FIGURE * has_other_figure + _POSTPONED * is_taken_up
-    return rarity + reasons >= _LEAST
+    reasons = _CHANGE * later.changes + _OTHER_FIGURE * has_other_figure + _OTHER_DATE * has_other_date
+    return rarity + reasons + _POSTPONED * is_taken_up >= _LEAST

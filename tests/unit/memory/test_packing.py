@@ -197,6 +197,65 @@ def test_a_decision_is_told_with_what_it_answers(texts: Sequence[str], text: str
     assert (decision.text[: len(text)], decision.raw_log_ids) == (text, ("raw_0", "raw_1"))
 
 
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (
+            "The report is due Friday 20 March.",
+            "Let's push it back to Friday. The report is due Friday 20 March.",
+        ),
+        ("Is Friday enough for the grant report?", "Let's push it back to Friday."),
+        ("Good. Have you watered the roses?", "Let's push it back to Friday."),
+    ],
+)
+def test_a_decision_that_says_little_is_told_with_what_says_it_again(answer: str, text: str) -> None:
+    turns = said(
+        "The roses are watered, the post is in and the cat has eaten.", "Let's push it back to Friday.", answer
+    )
+
+    assert [each.text for each in decisions_of([*turns[:2], turns[2].model_copy(update={"role": "assistant"})])] == [
+        text
+    ]
+
+
+def test_a_decision_is_told_with_the_change_that_is_its_reason() -> None:
+    assert decided("It rains. The ferry to Oban was cancelled. We decided to take the night bus on Friday.") == [
+        "The ferry to Oban was cancelled. We decided to take the night bus on Friday."
+    ]
+
+
+def test_two_short_decisions_that_share_no_word_are_two() -> None:
+    texts = decided("We agreed to paint the hall green.", "The plumber is free on Monday. Book him then.")
+
+    assert texts == ["We agreed to paint the hall green.", "The plumber is free on Monday. Book him then."]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("How many chairs do we hire, 40 or 60?", "Then 60."),
+        ("Кого зовём играть на свадьбе?", "Значит, Ансамбль «Лира»."),
+        ("Hall or barn, and which choir?", "The hall is 300 and the choir 200. Both booked, 500 in all."),
+    ],
+)
+def test_an_answer_without_a_verb_of_its_own_settles_a_question(question: str, answer: str) -> None:
+    (text,) = decided(question, answer)
+
+    assert text.endswith(answer)
+
+
+def test_a_plan_that_the_other_approves_is_a_decision() -> None:
+    plan, role = "I'm converting the plots to plants per square metre.", {"role": "assistant"}
+
+    assert [
+        [each.text for each in decisions_of([turn, reply.model_copy(update=role)])]
+        for turn, reply in (
+            said(plan, "A wise choice: plots and plants differ."),
+            said(plan, "Plots and plants differ."),
+        )
+    ] == [[plan], []]
+
+
 @pytest.mark.parametrize("text", ["Of course it is.", "That is what it is, sadly.", "Как оно есть."])
 def test_a_comment_settles_nothing(text: str) -> None:
     assert decided("Ravi could cater for 40 pounds a head.", text) == []
@@ -234,6 +293,23 @@ def test_a_decision_that_a_later_one_changes_says_so() -> None:
         ("We decided to fly to Naples on 8 June.", ("raw_9",)),
         ("We agreed to keep the blue sofa.", ()),
     ]
+
+
+def test_another_day_for_the_same_thing_changes_a_decision() -> None:
+    made = decisions_of(said("We agreed to open the shop on 4 May.", "Nice.", "We agreed to hire Tom."))
+    changed = [
+        [
+            each.text
+            for each in superseded(made, [one.model_copy(update={"raw_log_ids": ("raw_9",)}) for one in later])
+            if each.superseded_by
+        ]
+        for later in map(
+            decisions_of,
+            (said("We agreed on May the 18th to open the shop."), said("We agreed to open the shop with 18 shelves.")),
+        )
+    ]
+
+    assert changed == [["We agreed to open the shop on 4 May."], []]
 
 
 def test_what_was_put_off_stands_no_more_once_it_is_decided() -> None:
