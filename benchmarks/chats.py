@@ -2,7 +2,8 @@
 
 Beside the evidence of questions, as in `benchmarks.beam`: how sure it is where there is no answer, and which of the
 labelled decisions and entities are in the warm packs. A decision is found where one item of a pack cites one of its
-messages and shares half of the label's content stems, one item for one label; an entity by equal stems.
+messages and shares half of the label's content stems, one item for one label; an entity by equal stems. Of what has
+changed, whether the latest word comes before the earlier one where the newest are asked for first.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from benchmarks.evidence import EvidenceReport, as_text, measure
+from benchmarks.evidence import EvidenceReport, as_text, ask, measure
 from benchmarks.locomo_data import DatasetMissing
 from benchmarks.recall import DEFAULT_DATA, chats_of, message_id_of, user_of
 from bus_schema.episodes import Decision, Entity, Layer, WarmContent, raw_log_id_of
@@ -76,6 +77,33 @@ class PackReport:
         self.entity_items += [each in wanted for each in there]
 
 
+@dataclass
+class ChangeReport:
+    """Of each question about what has changed: whether earlier and later words are found, and the latest first."""
+
+    both_shown: list[bool] = field(default_factory=list)
+    newest_first: list[bool] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        numbers = {"both_shown": _percent(self.both_shown), "newest_first": _percent(self.newest_first)}
+        return {"changes": numbers | {"questions": len(self.both_shown)}}
+
+    def add(self, found: Sequence[str], old: set[str], new: set[str]) -> None:
+        """Add an answer: the raw ids of its turns in order, and those of the label."""
+        places = {raw_id: place for place, raw_id in enumerate(found)}
+        earlier, later = ([places[each] for each in ids if each in places] for ids in (old, new))
+        self.both_shown.append(bool(earlier and later))
+        self.newest_first.append(bool(earlier and later) and min(later) < min(earlier))
+
+
+def changes_of(labels: Mapping[str, Mapping[str, Any]], path: Path | None) -> list[dict[str, Any]]:
+    """Questions about what has changed: those of a file, else the topics of the labelled updates."""
+    if path is not None:
+        return [each | {"chat_id": user_of(each["chat_id"])} for each in json.loads(path.read_text())]
+    topics = ((chat_id, each) for chat_id, of_chat in labels.items() for each in of_chat["updates"])
+    return [{"chat_id": chat_id, "question": each["topic"], **each} for chat_id, each in topics]
+
+
 def _share(wanted: set[str], text: str) -> bool:
     return len(wanted & set(terms(text))) >= _SHARED * len(wanted)
 
@@ -89,10 +117,12 @@ def read_labels(path: Path) -> dict[str, dict[str, Any]]:
     return {user_of(each["chat_id"]): each for each in json.loads(path.read_text())}
 
 
-async def run(path: Path, budgets: Sequence[int]) -> tuple[EvidenceReport, PackReport]:
-    """Raises DatasetMissing."""
+async def run(
+    path: Path, budgets: Sequence[int], questions: Path | None = None
+) -> tuple[EvidenceReport, PackReport, ChangeReport]:
+    """Ask about the chats, and about what has changed in them. Raises DatasetMissing."""
     chats, _ = chats_of(path, ())
-    labels, packs = read_labels(path), PackReport()
+    labels, packs, changes = read_labels(path), PackReport(), ChangeReport()
 
     warm: dict[str, dict[str, WarmContent]] = {chat.chat_id: {} for chat in chats}
 
@@ -100,17 +130,29 @@ async def run(path: Path, budgets: Sequence[int]) -> tuple[EvidenceReport, PackR
         for chat_id, found in warm.items():
             found |= await _warm(bus, chat_id)
 
+    async def ask_of_changes(bus: Client) -> None:
+        by_id = {chat.chat_id: chat for chat in chats}
+        for asked in changes_of(labels, questions):
+            chat_id = asked["chat_id"]
+            found = await ask(bus, by_id[chat_id], asked["question"], max(budgets), newest_first=True)
+            turns = [turn.raw_log_id for episode in found.episodes for turn in episode.turns]
+            old, new = (
+                {raw_log_id_of(chat_id, message_id_of(chat_id, each)) for each in asked[name]}
+                for name in ("old", "new")
+            )
+            changes.add(turns, old, new)
+
     unanswerable = {
         chat_id: [each["question"] for each in of_chat["questions"] if not each["evidence"]]
         for chat_id, of_chat in labels.items()
     }
-    report = await measure(chats, budgets, unanswerable, read_packs)
+    report = await measure(chats, budgets, unanswerable, read_packs, ask_of_changes)
     for chat_id, found in warm.items():
         packs.add_decisions(
             chat_id, labels[chat_id]["decisions"], [each for pack in found.values() for each in pack.decisions]
         )
         packs.add_entities(labels[chat_id]["entities"], [each for pack in found.values() for each in pack.entities])
-    return report, packs
+    return report, packs, changes
 
 
 async def _warm(bus: Client, chat_id: str) -> dict[str, WarmContent]:
@@ -139,14 +181,17 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("MINDBUS_CHATS", DEFAULT_DATA)))
     parser.add_argument("--budget-words", type=int, action="append", help="may be given several times")
+    parser.add_argument(
+        "--changes", type=Path, help="questions about what has changed: a list of chat_id, question, old and new ids"
+    )
     parser.add_argument("--json", action="store_true", help="numbers for programs")
     options = parser.parse_args()
     configure_logs("ERROR", "console")
     try:
-        report, packs = asyncio.run(run(options.data, options.budget_words or BUDGETS))
+        report, packs, changes = asyncio.run(run(options.data, options.budget_words or BUDGETS, options.changes))
     except DatasetMissing as error:
         sys.exit(str(error))
-    beside = {"abstention": abstention(report), **packs.as_json()}
+    beside = {"abstention": abstention(report), **packs.as_json(), **changes.as_json()}
     if options.json:
         print(json.dumps(report.as_json() | beside))
     else:

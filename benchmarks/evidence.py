@@ -101,10 +101,12 @@ async def measure(
     budgets: Sequence[int],
     unanswerable: Mapping[str, Sequence[str]],
     when_packed: Callable[[Client], Awaitable[None]] | None = None,
+    when_cold: Callable[[Client], Awaitable[None]] | None = None,
 ) -> EvidenceReport:
     """Record, pack until all is cold, ask; then the baselines. `unanswerable` are questions by chat, too.
 
-    `when_packed` is called after the packing that follows each session by two months, when it is warm.
+    `when_packed` is called after the packing that follows each session by two months, when it is warm; `when_cold`
+    after the questions.
     """
     report = EvidenceReport()
     with tempfile.TemporaryDirectory(prefix="mindbus-bench-") as name:
@@ -121,6 +123,8 @@ async def measure(
             await pack(bus, chats, COLD_AFTER)
             await _ask(bus, chats, budgets, raw_ids, report)
             await _ask_in_vain(bus, chats, budgets[0], unanswerable, report)
+            if when_cold is not None:
+                await when_cold(bus)
         print("asked; now the baselines", file=sys.stderr)
         await _search_as_usual(settings, chats, budgets, raw_ids, report)
         report.index_mb = await _index_mb(settings, chats)
@@ -162,10 +166,17 @@ async def _ask_in_vain(
             report.confidences.append((False, found.confidence))
 
 
-async def ask(bus: Client, chat: Conversation, question: str, budget: int) -> FoundEpisodes:
+async def ask(
+    bus: Client, chat: Conversation, question: str, budget: int, *, newest_first: bool = False
+) -> FoundEpisodes:
     """Search a chat that ended a year ago."""
     query = SearchEpisodes(
-        query=question, chat_id=chat.chat_id, budget_words=budget, at=chat.ended_at + COLD_AFTER, touch=False
+        query=question,
+        chat_id=chat.chat_id,
+        budget_words=budget,
+        at=chat.ended_at + COLD_AFTER,
+        touch=False,
+        newest_first=newest_first,
     )
     return await bus.request(query, timeout_s=_PATIENCE_S)
 

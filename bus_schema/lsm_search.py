@@ -40,7 +40,7 @@ class FoundEpisode(Value):
 
 
 class FoundEpisodes(Value):
-    """Search result: episodes, best first, within the word budget.
+    """Search result: episodes, best first unless the newest were asked for, within the word budget.
 
     `unpacked` where raw turns of a warm or a cold episode were read; `is_degraded` where words alone were compared;
     no `search_id` where nothing was searched for; `hot` are the current episodes, as `lsm.get_hot` finds them.
@@ -62,6 +62,9 @@ class SearchEpisodes(Query[FoundEpisodes], domain="lsm", action="search"):
     Where the confidence is `nothing`, `doubtful_words` is the budget, if given. With `hot_words` the latest turns of
     hot episodes come beside what was found, up to that many words.
 
+    With `newest_first` what is found is the same, but episodes and their turns come in the order of time, the latest
+    first: of what has changed, the latest word is read first.
+
     `depth` says how far to go: what the layers say (`summary`), the raw turns (`raw`), or whichever it takes (`auto`).
     """
 
@@ -79,6 +82,7 @@ class SearchEpisodes(Query[FoundEpisodes], domain="lsm", action="search"):
     depth: Literal["auto", "summary", "raw"] = "auto"
     touch: bool = True
     explain: bool = False
+    newest_first: bool = False
 
     @model_validator(mode="after")
     def _asks_for_something(self) -> Self:

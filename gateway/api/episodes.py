@@ -66,6 +66,7 @@ class EpisodeSearchParams(BaseModel):
     since: AwareDatetime | None = None
     until: AwareDatetime | None = None
     explain: bool = False
+    newest_first: bool = False
 
 
 class RecordRequest(BaseModel):

@@ -100,6 +100,7 @@ class ConversationSearchArgs(BaseModel):
 
     query: str = Field(min_length=1, max_length=MAX_QUERY_CHARS, description="What to look for.")
     words: int = Field(default=800, ge=50, le=4000, description="Words of the answer, at most.")
+    newest_first: bool = Field(default=False, description="For what may have changed: the latest word first.")
 
 
 class MindBusToolkit(BaseToolkit):
@@ -165,6 +166,7 @@ class MindBusToolkit(BaseToolkit):
             budget_words=args.words,
             depth="raw",
             touch=False,
+            newest_first=args.newest_first,
         )
         found = await self.bus.client.request(search)
         return found.model_dump_json(include=_PASSAGES, exclude_none=True), found

@@ -80,13 +80,18 @@ class Memory:
             new, episode_id = new + recorded.new, recorded.episode_id
         return AddedMemory(new, episode_id, tuple(facts))
 
-    async def search(self, query: str, *, user: str, limit: int = 5, words: int = 600) -> FoundMemory:
+    async def search(
+        self, query: str, *, user: str, limit: int = 5, words: int = 600, newest_first: bool = False
+    ) -> FoundMemory:
         """Facts and passages that bear on a question: at most `limit` facts, passages of `words` words together.
 
+        The passages are best first, or the latest first, which is better for what may have changed.
         Raises ReplyError, BusUnavailable.
         """
         known = await self._bus.request(FindFacts(user_id=user, about=query, limit=limit))
-        search = SearchEpisodes(query=query, chat_id=user, budget_words=words, depth="raw", touch=False)
+        search = SearchEpisodes(
+            query=query, chat_id=user, budget_words=words, depth="raw", touch=False, newest_first=newest_first
+        )
         found = await self._bus.request(search)
         turns = tuple(turn for episode in found.episodes for turn in episode.turns)
         return FoundMemory(known.items, turns, found.confidence)

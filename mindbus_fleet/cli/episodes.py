@@ -80,6 +80,7 @@ def search(
         Literal["auto", "summary", "raw"],
         typer.Option("--depth", help="What summaries say, what was said word by word, or whichever it takes."),
     ] = "auto",
+    newest_first: Annotated[bool, typer.Option("--newest-first", help="What was said last comes first.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Say what each score is made of.")] = False,
     no_touch: Annotated[bool, typer.Option("--no-touch", help="What is found does not count as used.")] = False,
     acting: As = LOCAL_USER,
@@ -91,11 +92,13 @@ def search(
 
     mindbus episodes search "what did the contractor promise" --chat anna
 
+    mindbus episodes search "which day do we move" --chat anna --newest-first
+
     mindbus episodes search "когда сдаём макет" --chat anna --budget-words 600 --at 2026-12-01T00:00:00Z --json
     """
     fields = {"query": query, "chat_id": chat, "budget_words": budget_words, "at": at, "layers": layer or ()}
     fields |= {"tags": tag or (), "since": since, "until": until, "depth": depth}
-    fields |= {"explain": explain, "touch": not no_touch}
+    fields |= {"explain": explain, "touch": not no_touch, "newest_first": newest_first}
     found = answer_to(lambda: SearchEpisodes.model_validate(fields), acting)
     show_result(found, lambda _found: show_search_result(found, is_explained=explain), as_json=as_json)
 

@@ -2483,7 +2483,7 @@ export interface components {
         };
         /**
          * FoundEpisodes
-         * @description Search result: episodes, best first, within the word budget.
+         * @description Search result: episodes, best first unless the newest were asked for, within the word budget.
          *
          *     `unpacked` where raw turns of a warm or a cold episode were read; `is_degraded` where words alone were compared;
          *     no `search_id` where nothing was searched for; `hot` are the current episodes, as `lsm.get_hot` finds them.
@@ -6398,6 +6398,7 @@ export interface operations {
                 since?: string | null;
                 until?: string | null;
                 explain?: boolean;
+                newest_first?: boolean;
             };
             header?: never;
             path?: never;

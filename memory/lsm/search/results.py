@@ -1,6 +1,6 @@
 """Results of a search: turns, or excerpts of long ones, grouped by episode within the budget of words."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -68,6 +68,12 @@ def found_episodes(
         return _overview(loaded, query, rules, at)
     hits = loaded[:_TURNS_FOR_SUMMARY] if with_packs else _fitting(loaded, query.budget_words)
     return _grouped(hits, query, rules, at, is_summary=with_packs)
+
+
+def newest_first(episodes: Iterable[FoundEpisode]) -> list[FoundEpisode]:
+    """The episodes by the time of their latest turn, the latest first, and so are the turns of each."""
+    turned = [each.model_copy(update={"turns": each.turns[::-1]}) for each in episodes]
+    return sorted(turned, key=lambda each: each.turns[0].time if each.turns else each.started_at, reverse=True)
 
 
 def _grouped(

@@ -17,7 +17,7 @@ from memory.lsm.search.embeddings import QueryEmbeddings, TurnBacklog
 from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.index_snapshots import IndexSnapshots
 from memory.lsm.search.ranking import Weights, is_overview
-from memory.lsm.search.results import ShownTurn, found_episodes, shown_turn, words_of
+from memory.lsm.search.results import ShownTurn, found_episodes, newest_first, shown_turn, words_of
 from memory.lsm.search.search_log import FinishedSearch, SearchLog
 from memory.lsm.search.tuning import WeightTuning
 from memory.lsm.search.turn_search import ChatResult, match_query, search_turns
@@ -130,7 +130,7 @@ class EpisodeFinder:
             confidence=result.confidence if episodes else "nothing",
             unpacked=any(each.turns and each.layer is not Layer.HOT for each in episodes),
             words=sum(map(words_of, episodes)),
-            episodes=tuple(episodes),
+            episodes=tuple(newest_first(episodes) if query.newest_first else episodes),
             is_degraded=not is_covered,
         )
         logged = [

@@ -98,6 +98,7 @@ class ConversationTools:
         words: Annotated[int, Field(ge=50, le=4000, description="Words of the answer, at most.")] = 800,
         since: AwareDatetime | None = None,
         until: AwareDatetime | None = None,
+        newest_first: Annotated[bool, Field(description="For what may have changed: the latest word first.")] = False,
     ) -> FoundPassages:
         """Look in your long-term memory for what was said before, in the words in which it was said."""
         participant = self._of(context)
@@ -109,6 +110,7 @@ class ConversationTools:
             until=until,
             depth="raw",
             touch=False,
+            newest_first=newest_first,
         )
         found = await participant.bus.request(search)
         passages = [

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchmarks.chats import PackReport
+from benchmarks.chats import ChangeReport, PackReport, changes_of
 from benchmarks.recall import message_id_of
 from bus_schema.episodes import Decision, Entity, raw_log_id_of
 
@@ -50,3 +50,19 @@ def test_entities_are_compared_by_their_stems_but_for_dates_and_amounts() -> Non
     report.add_entities([{"name": "Тамара Павловна"}, {"name": "Зураб"}], items)
 
     assert report.as_json()["entities"] == {"recall": 50.0, "precision": 50.0}
+
+
+def test_the_latest_word_is_first_where_it_is_before_every_earlier_one() -> None:
+    report = ChangeReport()
+    for found in (["c", "b", "a"], ["a", "c", "b"], ["c"], ["a"], []):
+        report.add(found, {"a", "b"}, {"c"})
+
+    assert report.as_json()["changes"] == {"both_shown": 40.0, "newest_first": 20.0, "questions": 5}
+
+
+def test_without_a_file_the_topics_of_updates_are_asked_for() -> None:
+    labels = {"anna": {"updates": [{"topic": "The site", "old": [7], "new": [27]}]}}
+
+    (asked,) = changes_of(labels, None)
+
+    assert (asked["chat_id"], asked["question"], asked["old"], asked["new"]) == ("anna", "The site", [7], [27])

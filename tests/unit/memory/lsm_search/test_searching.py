@@ -120,6 +120,17 @@ async def test_what_is_returned_fits_the_budget_grouped_by_episode_in_its_order(
         assert [turn.time for turn in episode.turns] == sorted(turn.time for turn in episode.turns)
 
 
+async def test_the_newest_come_first_where_they_are_asked_for_and_are_the_same_turns(library: Library) -> None:
+    query = "Rex Doctor Pavlova, later the paint of the kitchen from Riga"
+    best = await library.found(query, budget_words=60, touch=False)
+    newest = await library.found(query, budget_words=60, touch=False, newest_first=True)
+
+    assert sorted(texts(newest)) == sorted(texts(best))
+    times = [turn.time for episode in newest.episodes for turn in episode.turns]
+    assert times == sorted(times, reverse=True)
+    assert [turn.time for episode in best.episodes for turn in episode.turns] != times
+
+
 async def test_a_cold_episode_is_found_as_well_as_a_hot_one_by_its_raw_turns(library: Library) -> None:
     before = await library.found("Which vet did Rex see?", budget_words=26, touch=False)
     rex = (await library.episodes())[0]
