@@ -24,7 +24,7 @@ _FIGURE = re.compile(r"\d")
 
 def centrality(texts: Sequence[str]) -> list[float]:
     """Centrality of each text among them: a term counts by the number of texts that share it."""
-    stems = [set(terms(text)) for text in texts]
+    stems = [_term_set(text) for text in texts]
     shared = Counter(term for each in stems for term in each)
     # fsum: a plain sum over a set depends on the order, which differs from process to process.
     return [
@@ -35,13 +35,13 @@ def centrality(texts: Sequence[str]) -> list[float]:
 
 def inverse_document_frequency(texts: Sequence[str]) -> Mapping[str, float]:
     """Weight of each term by its rarity among the texts: ln((1 + texts) / texts with the term)."""
-    shared = Counter(term for text in texts for term in set(terms(text)))
+    shared = Counter(term for text in texts for term in _term_set(text))
     return {term: math.log((1 + len(texts)) / count) for term, count in shared.items()}
 
 
 def weighted_overlap(of: Iterable[str], by: Iterable[str], weights: Mapping[str, float]) -> float:
     """Weighted share of a set of terms that another set has too, 1 for no terms; a term without weight counts 1."""
-    wanted, given = set(of), set(by)
+    wanted, given = frozenset(of), frozenset(by)
     total = math.fsum(weights.get(term, 1.0) for term in wanted)
     return math.fsum(weights.get(term, 1.0) for term in wanted & given) / total if total else 1.0
 
@@ -67,6 +67,15 @@ def _stemmed(text: str) -> str:
     return " ".join(stems(text))
 
 
+def _term_set(text: str) -> frozenset[str]:
+    return _known_terms(text) if len(text) <= _KNOWN_CHARS else frozenset(terms(text))
+
+
+# The statements of a talk are compared with each of its questions.
+_KNOWN_CHARS = 1024
+_known_terms = lru_cache(maxsize=8192)(lambda text: frozenset(terms(text)))
+
+
 def statements_of(texts: Iterable[str]) -> list[str]:
     """Sentences that are no questions, each once, the latest first."""
     told = [each for text in texts for each in sentences(text)]
@@ -79,7 +88,7 @@ def closest_statements(question: str, statements: Sequence[str], least: float) -
     weights = inverse_document_frequency([question, *statements])
     wants_figure = bool(_WANTS_FIGURE.search(question))
     scored = [
-        (weighted_overlap(wanted, terms(each), weights), wants_figure and bool(_FIGURE.search(each)), -place, each)
+        (weighted_overlap(wanted, _term_set(each), weights), wants_figure and bool(_FIGURE.search(each)), -place, each)
         for place, each in enumerate(statements)
     ]
     return [each for score, _, _, each in sorted(scored, reverse=True) if wanted and score >= least][:_MOST_STATEMENTS]

@@ -116,7 +116,8 @@ def since_user(messages: Sequence[ModelMessage]) -> tuple[Sequence[ModelMessage]
 def _laid_out(message: ModelMessage) -> ModelMessage:
     if message.role == "system":
         return ModelMessage(role="user", content=f"<instruction>\n{without_tags(message.content)}\n</instruction>")
-    return message.model_copy(update={"content": without_tags(message.content)})
+    content = without_tags(message.content)
+    return message if content == message.content else message.model_copy(update={"content": content})
 
 
 def without_tags(text: str) -> str:
