@@ -1,10 +1,10 @@
-"""Tasks: supervision of repeated steps, reliable cancellation, work until a signal, group commit."""
+"""Tasks: supervision of repeated steps, reliable cancellation, work until a signal, group commit, bounded gathering."""
 
 import asyncio
 import os
 import random
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -184,3 +184,19 @@ class Batches(Generic[T]):
                     break
                 batch.append(item)
         return batch
+
+
+async def gather_limited(calls: Iterable[Callable[[], Coroutine[Any, Any, T]]], at_once: int) -> list[T]:
+    """Results of the calls in order, at most `at_once` running; the first error cancels the rest and is raised."""
+    free = asyncio.Semaphore(at_once)
+
+    async def limited(call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        async with free:
+            return await call()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(limited(call)) for call in calls]
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures
+    return [task.result() for task in tasks]

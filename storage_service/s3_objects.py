@@ -13,9 +13,10 @@ from urllib.parse import quote, unquote
 
 import httpx
 
-from mindbus.files.s3_bucket import Bucket, MultipartUpload, checksum_of, gather_limited
+from mindbus.files.s3_bucket import Bucket, MultipartUpload, checksum_of
 from mindbus.files.s3_errors import ConditionFailed
 from mindbus.files.s3_store import S3Files
+from mindbus.tasks import gather_limited
 from storage_service.blobs import Declared
 from storage_service.object_store import ObjectChanged, ObjectExists, StoredObject
 from storage_service.uploads import open_presigner

@@ -1,6 +1,6 @@
 """Calls of models over HTTP: those of a run, and those behind an answer of the assistant."""
 
-import asyncio
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -14,6 +14,7 @@ from bus_schema.runs import RunId
 from bus_schema.storage import SearchArtifacts
 from gateway.backend import Backend, BackendDependency
 from gateway.visibility import NotYours
+from mindbus.tasks import gather_limited
 
 router = APIRouter(tags=["runs"])
 
@@ -63,11 +64,11 @@ async def calls_of_message(
 async def kept_calls(backend: Backend, user_id: str, query: SearchArtifacts) -> CallPage:
     """Calls that were made for a user. Raises NotYours, ReplyError, BusUnavailable, ArtifactUnreadable."""
     page = await backend.acting_as(user_id).request(query, trace=query.trace_id)
-    artifacts, turns = backend.artifacts_of(user_id), asyncio.Semaphore(_AT_ONCE)
+    artifacts = backend.artifacts_of(user_id)
 
     async def read(kept: Manifest) -> KeptCall:
-        async with turns:
-            content = await artifacts.get(kept.id, trace=query.trace_id)
+        content = await artifacts.get(kept.id, trace=query.trace_id)
         return KeptCall(call_id=kept.id, step_id=kept.step_id, call=ModelCall.model_validate_json(content))
 
-    return CallPage(items=await asyncio.gather(*map(read, page.items)), next_cursor=page.next_cursor)
+    items = await gather_limited([partial(read, each) for each in page.items], _AT_ONCE)
+    return CallPage(items=items, next_cursor=page.next_cursor)

@@ -170,22 +170,6 @@ class MultipartUpload:
             return
 
 
-async def gather_limited(sends: Iterable[Callable[[], Coroutine[Any, Any, T]]], at_once: int) -> list[T]:
-    """Results in order, at most `at_once` running; the first error cancels the rest and is raised."""
-    free = asyncio.Semaphore(at_once)
-
-    async def limited(send: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        async with free:
-            return await send()
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(limited(send)) for send in sends]
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from failures
-    return [task.result() for task in tasks]
-
-
 class SeekableReader(io.RawIOBase):
     """Base of readers of known size; subclasses read from `position`."""
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from mindbus.files.keys import validate_key
-from mindbus.files.s3_bucket import Bucket, MultipartUpload, SeekableReader, checksum_of, gather_limited
+from mindbus.files.s3_bucket import Bucket, MultipartUpload, SeekableReader, checksum_of
+from mindbus.tasks import gather_limited
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -1,5 +1,6 @@
 """The command `process export`: a run with its artifacts and calls of models, as a folder."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -17,9 +18,11 @@ from mindbus.cli.errors import UsageError, read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import on_the_bus, request_items, run
 from mindbus.sdk.artifacts import open_artifacts
+from mindbus.tasks import gather_limited
 from mindbus_fleet.cli.process_control import RunId
 
 _MOST = 2000
+_AT_ONCE = 8
 
 
 def export(
@@ -54,5 +57,7 @@ async def _recorded(run_id: str, acting: str) -> RecordedRun:
         for query in (SearchArtifacts(trace_id=run_id), SearchArtifacts(trace_id=run_id, artifact_type=MODEL_CALL)):
             manifests += await request_items(owner, query, _MOST, run_id)
         artifacts = open_artifacts(owner, settings)
-        contents = {each.sha256: await artifacts.get(each.id, trace=run_id) for each in manifests}
+        ids = {each.sha256: each.id for each in manifests}
+        reads = (partial(artifacts.get, each, trace=run_id) for each in ids.values())
+        contents = dict(zip(ids, await gather_limited(reads, _AT_ONCE), strict=True))
         return RecordedRun(found, graph, tuple(manifests), contents)
