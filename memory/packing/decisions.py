@@ -97,7 +97,8 @@ class _Found:
         """With sentences of a later turn, or with that turn alone where they add nothing."""
         if _content(own) <= _content(self.sentences) | small_talk_stems():
             return replace(self, accepted_by=(*self.accepted_by, own[0].raw_log_id))
-        return replace(self, sentences=(*self.sentences, *own), own=(*self.own, *own))
+        added = (each for each in own if each not in self.sentences)
+        return replace(self, sentences=(*self.sentences, *added), own=(*self.own, *own))
 
 
 class _Dialogue:

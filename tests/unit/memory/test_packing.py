@@ -218,6 +218,12 @@ def test_a_decision_that_says_little_is_told_with_what_says_it_again(answer: str
     ]
 
 
+def test_what_says_a_decision_again_and_goes_on_is_quoted_once() -> None:
+    assert decided("We agreed on Friday.", "I'll move the choir to Friday then. I'll book the hall for Friday.") == [
+        "We agreed on Friday. I'll move the choir to Friday then. I'll book the hall for Friday."
+    ]
+
+
 def test_a_decision_is_told_with_the_change_that_is_its_reason() -> None:
     assert decided("It rains. The ferry to Oban was cancelled. We decided to take the night bus on Friday.") == [
         "The ferry to Oban was cancelled. We decided to take the night bus on Friday."
