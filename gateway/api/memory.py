@@ -91,6 +91,7 @@ class MemoryQuestion(BaseModel):
     query: str = Field(min_length=1, max_length=MAX_ABOUT_CHARS)
     limit: int = Field(default=5, ge=1, le=50)
     words: int = Field(default=600, ge=50, le=4000)
+    newest_first: bool = False
 
 
 class KemSearchParams(BaseModel):
@@ -125,7 +126,8 @@ async def add_messages(request: RememberRequest, backend: BackendDependency) -> 
 async def find(wanted: MemoryQuestion, backend: BackendDependency) -> FoundMemory:
     """Facts and passages of conversations that bear on a question."""
     memory = Memory(backend.acting_as(wanted.user))
-    return await memory.search(wanted.query, user=wanted.user, limit=wanted.limit, words=wanted.words)
+    fields = wanted.model_dump(include={"user", "limit", "words", "newest_first"})
+    return await memory.search(wanted.query, **fields)
 
 
 @router.get("/memory/kems")

@@ -173,7 +173,7 @@ def cues_of(sentence: str) -> frozenset[str]:
         "accepts": bool(ACCEPTS.match(text)),
     }
     found = (verbs - {"decides"}) | {name for name, is_there in said.items() if is_there}
-    if not verbs and found.isdisjoint(_UNSETTLED) and _fixes(text, found):
+    if not verbs and _fixes(text, found):
         found |= {"fixes"}
     if "echo" in found:
         # "Fine by me" asks for nothing.
@@ -185,8 +185,8 @@ def cues_of(sentence: str) -> frozenset[str]:
 
 def _fixes(text: str, cues: frozenset[str]) -> bool:
     """Whether a sentence without a verb closes a question by a figure or a name."""
-    is_short = len(text.split()) <= _FIXED_WORDS
-    return is_short and not cues.isdisjoint({"closes", "accepts"}) and bool(_FIGURE_OR_NAME.search(text))
+    is_closed = cues.isdisjoint(_UNSETTLED) and not cues.isdisjoint({"closes", "accepts"})
+    return is_closed and len(text.split()) <= _FIXED_WORDS and bool(_FIGURE_OR_NAME.search(text))
 
 
 def _russian_verbs(text: str) -> Iterator[str]:

@@ -5,10 +5,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from functools import cached_property
 
 from bus_schema.episodes import Decision
-from language.dates.vocabulary import MONTHS, RU_MONTH, either, month_of
+from language.dates.expressions import dates_in
 from language.words import terms
 from memory.packing.decision_cues import cues_of
 from memory.packing.sentences import split_sentences
@@ -20,11 +21,8 @@ _PUTS_OFF = re.compile(
     r"не трога\w+)(?!\w)",
     re.IGNORECASE,
 )
-_MONTH = rf"(?P<month>{either(MONTHS)}|{RU_MONTH})"
-_DAYS = (
-    re.compile(rf"(?<!\w)(?P<day>\d{{1,2}})(?:st|nd|rd|th|-?го)?(?: of)? {_MONTH}(?!\w)", re.IGNORECASE),
-    re.compile(rf"(?<!\w){_MONTH} (?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?!\w)", re.IGNORECASE),
-)
+# Nothing says when a decision was made: dates are compared as if all were of one day.
+_SAID_AT = datetime(2026, 1, 1, tzinfo=UTC)
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 # The rarity of shared words, 1 for a word of these two decisions alone, must make so much with what points to a change.
 _LEAST, _CHANGE, _OTHER_FIGURE, _OTHER_DATE, _POSTPONED = 2.0, 1.0, 0.7, 0.8, 1.4
@@ -43,10 +41,8 @@ class _Read:
         return frozenset(_FIGURE.findall(self.decision.text))
 
     @cached_property
-    def dates(self) -> frozenset[tuple[int, int]]:
-        """Days of months."""
-        found = (match for days in _DAYS for match in days.finditer(self.decision.text))
-        return frozenset((month_of(match["month"]), int(match["day"])) for match in found)
+    def dates(self) -> frozenset[date]:
+        return frozenset(each.at.date() for each in dates_in(self.decision.text, _SAID_AT))
 
     @cached_property
     def puts_off(self) -> bool:

@@ -90,6 +90,10 @@ def test_an_imported_chat_is_found_with_its_times(shell: Shell, known: dict[str,
     assert turn.keys() >= {"raw_log_id", "role", "content", "time"}
     assert (turn["role"], turn["time"]) == ("user", "2026-01-10T07:04:00Z")
     assert sum(len(turn["content"].split()) for turn in episode["turns"]) <= 60
+    (newest,) = found(shell, "какой аванс", "aliya", "--newest-first")["episodes"]
+    times = [turn["time"] for turn in newest["turns"]]
+    assert len(times) > 1
+    assert times == sorted(times, reverse=True)
     assert RUSSIAN[4] in shell.ok("episodes", "search", "какой аванс", "--chat", "aliya", "--no-touch")
 
 

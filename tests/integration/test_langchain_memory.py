@@ -196,7 +196,10 @@ async def test_a_model_finds_what_was_said(bus: BusThread) -> None:
     found = await called(tool_of(bus, "conversation_search"), query="Which tiles for the kitchen?")
     assert found.artifact.episodes
     turns = [turn for each in json.loads(str(found.content))["episodes"] for turn in each["turns"]]
-    assert words[0] in [turn["content"] for turn in turns]
+    assert [turn["content"] for turn in turns] == list(words)
+
+    found = await called(tool_of(bus, "conversation_search"), query="Which tiles for the kitchen?", newest_first=True)
+    assert [turn.content for each in found.artifact.episodes for turn in each.turns] == list(words[::-1])
 
 
 @pytest.mark.parametrize(

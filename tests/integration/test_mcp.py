@@ -131,6 +131,10 @@ async def _use_conversations(use: Any) -> None:
     (episode,) = (await use("episode_list"))["items"]
     assert [turn["text"] for turn in await use("episode_read", id=episode["id"])] == [said["content"]]
     await use("episode_pin", id=episode["id"])
+    later = said | {"content": "The code of the door is 5200 now.", "time": "2026-03-12T08:00:00Z", "id": "msg_e"}
+    await use("conversation_add", messages=[later])
+    found = await use("conversation_search", query="code of the door", newest_first=True)
+    assert [turn["text"] for each in found["passages"] for turn in each["turns"]] == [later["content"], said["content"]]
     assert await use("ask_assistant", message="Hello!")
 
 

@@ -41,11 +41,13 @@ async def test_what_is_added_is_found_and_what_it_supersedes_is_history(settings
             again = await memory.add(TALK, user="anna")
             later = await memory.add(LATER, user="anna")
             found = await memory.search("What is the budget of Aurora?", user="anna")
+            newest = await memory.search("What is the budget of Aurora?", user="anna", newest_first=True)
             history = await memory.history(user="anna")
             tasks = await bus.request(ListTasks(user_id="anna"))
             with pytest.raises(ReplyError, match="unauthorized"):
                 await memory.add("I am Boris.", user="boris")
-        over_http = await gateway.ok("POST", "/api/memory/search", json={"user": "anna", "query": "Aurora's budget"})
+        wanted = {"user": "anna", "query": "What is the budget of Aurora?", "newest_first": True}
+        over_http = await gateway.ok("POST", "/api/memory/search", json=wanted)
 
     assert (added.new, again.new, later.new) == (2, 0, 1)
     assert [update.change for update in added.facts] == ["found"]
@@ -55,6 +57,8 @@ async def test_what_is_added_is_found_and_what_it_supersedes_is_history(settings
     assert any("300,000" in turn.content for turn in found.turns)
     assert [fact.superseded_by is not None for fact in history] == [False, True]
     assert tasks.items == (), "an old conversation gives nobody tasks"
+    assert [turn.content for turn in newest.turns] == [LATER[0]["content"], TALK[1]["content"], BUDGET]
+    assert [turn["content"] for turn in over_http["turns"]] == [turn.content for turn in newest.turns]
     assert over_http["facts"][0]["text"] == found.facts[0].text
 
 

@@ -91,7 +91,7 @@ async def test_messages_that_are_stored_together_belong_each_to_its_own_story(ta
     async with talk.bus.subscribe("dialogue.*") as events:
         await asyncio.gather(*(talk.say(user, "What is my name?") for user in users))
         async with asyncio.timeout(20):
-            # One iterator, whose end ends the subscription. Of each exchange: received, sent, both messages stored.
+            # Of each exchange: received, sent, and both of its messages stored.
             async for event in events:
                 heard.append(event)
                 if len(heard) == 4 * len(users):

@@ -3054,6 +3054,11 @@ export interface components {
              * @default 600
              */
             words?: number;
+            /**
+             * Newest First
+             * @default false
+             */
+            newest_first?: boolean;
         };
         /**
          * MemoryStats
