@@ -78,8 +78,15 @@ _known_terms = lru_cache(maxsize=8192)(lambda text: frozenset(terms(text)))
 
 def statements_of(texts: Iterable[str]) -> list[str]:
     """Sentences that are no questions, each once, the latest first."""
-    told = [each for text in texts for each in sentences(text)]
-    return [each for each in dict.fromkeys(told) if not each.endswith("?")][::-1]
+    told = [each for text in texts for each in (_known_statements if len(text) <= _KNOWN_CHARS else _statements)(text)]
+    return list(dict.fromkeys(told))[::-1]
+
+
+def _statements(text: str) -> tuple[str, ...]:
+    return tuple(each for each in sentences(text) if not each.endswith("?"))
+
+
+_known_statements = lru_cache(maxsize=8192)(_statements)
 
 
 def closest_statements(question: str, statements: Sequence[str], least: float) -> list[str]:
