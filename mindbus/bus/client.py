@@ -43,7 +43,6 @@ class Replies:
         self._topology = replies_to(sender.reply_key, exclusive=exclusive, replicated=transport.is_cluster)
         self._waiting: dict[str, tuple[str, asyncio.Queue[Envelope | None]]] = {}
         self._consumer: Consumer | None = None
-        self._settling: set[asyncio.Task[None]] = set()
 
     async def expect(self, command: Outgoing) -> "asyncio.Queue[Envelope | None]":
         """Queue of the replies to a command, from its target alone; begins to consume the reply queue.
@@ -52,7 +51,8 @@ class Replies:
         """
         if self._consumer is None:
             queue = reply_queue(self._sender.reply_key)
-            self._consumer = self._transport.consume(self._topology, queue, 100, self._deliver, self._tell_all)
+            # One that is lost with its connection is asked for again, so that none needs an acknowledgement.
+            self._consumer = self._transport.consume(self._topology, queue, None, self._deliver, self._tell_all)
         await self._consumer.wait_ready()
         target = service_of_target(command.exchange.removeprefix(commands_exchange("")))
         return self._waiting.setdefault(command.envelope.id, (target, asyncio.Queue()))[1]
@@ -80,9 +80,6 @@ class Replies:
                     logger().warning("reply of another than was asked", asked=target, by=envelope.service)
         except Unreadable as unreadable:
             logger().warning("unreadable reply", reason=str(unreadable))
-        task = asyncio.ensure_future(incoming.ack())
-        self._settling.add(task)
-        task.add_done_callback(self._settling.discard)
 
 
 class Client:

@@ -124,7 +124,7 @@ class MemoryTransport:
         self,
         topology: Topology,
         queue: str,
-        prefetch: int,
+        prefetch: int | None,
         deliver: Callable[[Incoming], None],
         on_begin: Callable[[], None] | None = None,
     ) -> "MemoryConsumer":
@@ -158,9 +158,11 @@ class MemoryTransport:
 
 
 class MemoryConsumer:
-    """Takes up to `prefetch` unsettled messages."""
+    """Takes up to `prefetch` unsettled messages; where that is None, they are settled when they are delivered."""
 
-    def __init__(self, broker: MemoryBroker, queue: str, prefetch: int, deliver: Callable[[Incoming], None]) -> None:
+    def __init__(
+        self, broker: MemoryBroker, queue: str, prefetch: int | None, deliver: Callable[[Incoming], None]
+    ) -> None:
         self._broker, self._queue, self._prefetch, self._deliver = broker, broker.queues[queue], prefetch, deliver
         self._unsettled: list[MemoryIncoming] = []
         self._queue.consumers.append(self)
@@ -173,7 +175,7 @@ class MemoryConsumer:
 
     @property
     def has_room(self) -> bool:
-        return len(self._unsettled) < self._prefetch
+        return self._prefetch is None or len(self._unsettled) < self._prefetch
 
     async def wait_ready(self) -> None:
         """It always is."""
@@ -192,7 +194,8 @@ class MemoryConsumer:
 
     def take(self, message: _Stored) -> None:
         incoming = MemoryIncoming(self, message)
-        self._unsettled.append(incoming)
+        if self._prefetch is not None:
+            self._unsettled.append(incoming)
         self._deliver(incoming)
 
     def settle(self, incoming: "MemoryIncoming", *, back: bool) -> None:

@@ -103,7 +103,7 @@ class RabbitTransport:
         self,
         topology: Topology,
         queue: str,
-        prefetch: int,
+        prefetch: int | None,
         deliver: Callable[[Incoming], None],
         on_begin: Callable[[], None] | None = None,
     ) -> RabbitConsumer:

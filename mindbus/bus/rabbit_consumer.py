@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from time import monotonic
 from typing import Any
 
-from mindbus.bus.amqp.channel import ConsumingChannel
+from mindbus.bus.amqp.channel import UNLIMITED, ConsumingChannel
 from mindbus.bus.amqp.frames import Content
 from mindbus.bus.rabbit_link import CONNECTION_ERRORS, RabbitLink
 from mindbus.bus.topology import Topology
@@ -43,7 +43,7 @@ class RabbitConsumer:
         link: RabbitLink,
         topology: Topology,
         queue: str,
-        prefetch: int,
+        prefetch: int | None,
         deliver: Callable[[Incoming], None],
         on_begin: Callable[[], None] | None = None,
     ) -> None:
@@ -53,7 +53,7 @@ class RabbitConsumer:
         self._is_ready = asyncio.Event()
         self._channel: ConsumingChannel | None = None
         self._tag: str | None = None
-        self._is_cautious = prefetch >= _MANY and self._buries() and not self._stands_by()
+        self._is_cautious = (prefetch or 0) >= _MANY and self._buries() and not self._stands_by()
         self._meets_new, self._trusts_at = asyncio.Event(), 0.0
         self._widening: asyncio.Task[None] | None = None
         self._task = asyncio.create_task(self._consume_for_ever(), name=f"consume {queue}")
@@ -110,12 +110,12 @@ class RabbitConsumer:
         await channel.set_prefetch(self._window)
         if self._on_begin is not None:
             self._on_begin()
-        self._tag = await channel.consume(self._queue)
+        self._tag = await channel.consume(self._queue, no_ack=self._prefetch is None)
         return channel
 
     @property
     def _window(self) -> int:
-        return 1 if self._is_cautious else self._prefetch
+        return 1 if self._is_cautious else self._prefetch or UNLIMITED
 
     async def _widen(self, channel: ConsumingChannel) -> None:
         """Consume with all of the prefetch: a consumer keeps that which it was made with, so another replaces it."""
@@ -126,7 +126,7 @@ class RabbitConsumer:
         with suppress(*CONNECTION_ERRORS):
             try:
                 async with asyncio.timeout(_DECLARE_TIMEOUT_S):
-                    await channel.set_prefetch(self._prefetch)
+                    await channel.set_prefetch(self._prefetch or UNLIMITED)
                     cautious, self._tag = self._tag, await channel.consume(self._queue)
                     await channel.cancel(cautious or "")
             except TimeoutError:
@@ -155,7 +155,8 @@ class RabbitConsumer:
         if not counted.consumer_count:
             raise ConnectionError(f"{self._queue} has no consumer")
         # Seen on 3.10: a queue that was made anew counts the old one's consumer, yet delivers nothing to it.
-        if idle and counted.message_count and len(channel.unsettled) < self._window and not self._stands_by():
+        has_room = self._window == UNLIMITED or len(channel.unsettled) < self._window
+        if idle and counted.message_count and has_room and not self._stands_by():
             raise ConnectionError(f"{self._queue} delivers nothing, though {counted.message_count} messages wait")
 
     def _stands_by(self) -> bool:
@@ -216,7 +217,7 @@ class RabbitIncoming:
         strings = self._content.strings()
         return Properties(**{name: value for name, value in strings.items() if name != "expiration"})
 
-    @property
+    @cached_property
     def origin(self) -> Origin:
         """The first sender."""
         return self._receiver.origin_of(name_of(self.properties.user_id or ""), self.exchange, lambda: self.headers)

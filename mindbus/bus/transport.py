@@ -164,12 +164,13 @@ class Transport(Protocol):
         self,
         topology: Topology,
         queue: str,
-        prefetch: int,
+        prefetch: int | None,
         deliver: Callable[[Incoming], None],
         on_begin: Callable[[], None] | None = None,
     ) -> Consumer:
         """Deliver from `queue`, re-declaring `topology` whenever the connection is new; `deliver` must not block.
 
+        Without a `prefetch` everything is delivered at once and counts as acknowledged: what is lost is lost.
         `on_begin` is called each time before the first delivery, so again after a pause.
         """
 

@@ -11,7 +11,10 @@ from bus_schema.envelope import Envelope
 from bus_schema.replies import Code
 from config.settings import FleetSettings
 from mindbus import NoReply, ReplyError, Unroutable, Worker, on_event
+from mindbus.bus.connection import open_transport
 from mindbus.bus.handlers import PublishTo
+from mindbus.bus.topology import REPLIES, replies_to, reply_queue
+from mindbus.bus.transport import Incoming, Properties, RawCopy
 from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
 from tests.greetings import Count, Eavesdropper, Greet, Greeted, Greeter, Greeting, Hold, Listener, Misbehave, Recite
@@ -45,6 +48,30 @@ async def test_many_requests_at_once_each_get_their_own_answer(settings: FleetSe
         greetings = await asyncio.gather(*(fleet.bus.request(Greet(name=str(n))) for n in range(100)))
 
     assert [greeting.text for greeting in greetings] == [f"Hello, {n}!" for n in range(100)]
+
+
+async def test_what_is_delivered_without_a_prefetch_needs_no_acknowledgement(settings: FleetSettings) -> None:
+    transport, key = open_transport(settings, "test"), "reply.client.test"
+    topology, queue, first, later = (
+        replies_to(key, exclusive=False),
+        reply_queue(key),
+        list[Incoming](),
+        list[Incoming](),
+    )
+    await transport.declare(topology)
+    for number in range(200):
+        await transport.publish(RawCopy(REPLIES, key, b"%d" % number, Properties(), {}))
+
+    consumer = transport.consume(topology, queue, None, first.append)
+    await until(lambda: len(first) == 200)
+    await consumer.close()
+    await transport.publish(RawCopy(REPLIES, key, b"last", Properties(), {}))
+    transport.consume(topology, queue, None, later.append)
+    await until(lambda: later)
+    await transport.close()
+
+    assert [incoming.body for incoming in first] == [b"%d" % number for number in range(200)]
+    assert [incoming.body for incoming in later] == [b"last"]
 
 
 async def test_an_event_reaches_every_listening_service_and_subscriber(settings: FleetSettings) -> None:

@@ -140,7 +140,7 @@ class MemoryBroker:
         self,
         topology: Topology,
         queue: str,
-        prefetch: int,
+        prefetch: int | None,
         deliver: Callable[[Incoming], None],
         on_begin: Callable[[], None] | None = None,
     ) -> Consumer:

@@ -218,6 +218,10 @@ class PublishingChannel(Channel):
         self._unconfirmed.clear()
 
 
+# As a prefetch.
+UNLIMITED = 0
+
+
 class ConsumingChannel(Channel):
     """Consumes; deliveries are settled by tag, in any order."""
 
@@ -226,6 +230,7 @@ class ConsumingChannel(Channel):
         self.on_delivery: Callable[[int, str, str, Content], None] = lambda *_: None
         self.delivered = 0
         self.unsettled: set[int] = set()
+        self._no_ack = False
         self._acked: set[int] = set()
 
     async def begin(self) -> None:
@@ -235,9 +240,10 @@ class ConsumingChannel(Channel):
         """Let the broker have that many deliveries unsettled, of each consumer that begins after this."""
         await self.call(commands.Basic.Qos(prefetch_count=count), commands.Basic.QosOk)
 
-    async def consume(self, queue: str) -> str:
-        """Begin to consume; the consumer's tag. Raises ChannelClosed."""
-        answer = await self.call(commands.Basic.Consume(queue=queue), commands.Basic.ConsumeOk)
+    async def consume(self, queue: str, *, no_ack: bool = False) -> str:
+        """Begin to consume; the consumer's tag. With `no_ack` nothing is to be settled. Raises ChannelClosed."""
+        self._no_ack = no_ack
+        answer = await self.call(commands.Basic.Consume(queue=queue, no_ack=no_ack), commands.Basic.ConsumeOk)
         return answer.consumer_tag or ""
 
     async def cancel(self, consumer_tag: str) -> None:
@@ -278,5 +284,6 @@ class ConsumingChannel(Channel):
     def _receive_content(self, method: bytes, content: Content) -> None:
         tag, exchange, routing_key = frames.parse_deliver(method)
         self.delivered = tag
-        self.unsettled.add(tag)
+        if not self._no_ack:
+            self.unsettled.add(tag)
         self.on_delivery(tag, exchange, routing_key, content)

@@ -179,7 +179,7 @@ class LosesFirstReply(MemoryTransport):
         self,
         topology: Topology,
         queue: str,
-        prefetch: int,
+        prefetch: int | None,
         deliver: Callable[[Incoming], None],
         on_begin: Callable[[], None] | None = None,
     ) -> MemoryConsumer:
