@@ -195,6 +195,7 @@ ACCESS: Mapping[str, Access] = {
 }
 
 
+@lru_cache(maxsize=1024)
 def access_to(command: type[Command]) -> Access:  # type: ignore[type-arg]  # of any result
     """The table's entry for a command; a command of other people's workers is for everybody on the bus."""
     _mb, _cmd, domain, action, _version = command.wire.type.split(".")
