@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstrai
 
 from bus_schema.artifacts import StepId, TraceId
 from bus_schema.identities import SERVICE_NAME, Identity
+from bus_schema.ids import TraceParent
 from bus_schema.strict_json import MalformedJson, parse_object
 
 CONTENT_TYPE = "application/cloudevents+json"
@@ -50,7 +51,7 @@ class Envelope(BaseModel):
     time: AwareDatetime
     datacontenttype: Literal["application/json"] = "application/json"
     dataschema: str | None = None
-    traceparent: str | None = Field(default=None, pattern=r"^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")
+    traceparent: TraceParent | None = None
     tracestate: str | None = Field(default=None, max_length=512)
     correlationid: MessageId
     causationid: MessageId | None = None

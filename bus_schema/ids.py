@@ -1,10 +1,15 @@
-"""Time-ordered ids, and derived ids that repeat on redelivery."""
+"""Time-ordered ids, derived ids that repeat on redelivery, the ids of W3C traces."""
 
 import secrets
 import time
 import uuid
 from hashlib import sha1
+from typing import Annotated
 
+from pydantic import StringConstraints
+
+# W3C Trace Context §3.2: version, trace, parent, flags.
+TraceParent = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")]
 _NAMESPACE = uuid.UUID("6f1d9c52-8a30-5c1e-9d57-6d696e646275")
 _VARIANTS = "89ab"
 

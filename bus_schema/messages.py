@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from bus_schema.identities import SERVICE_NAME
+from bus_schema.ids import TraceParent
 
 ItemT = TypeVar("ItemT", bound=BaseModel)
 ResultT = TypeVar("ResultT", bound=BaseModel)
@@ -45,10 +46,15 @@ class Link(Value):
 
 
 class Cause(Value):
-    """The message on whose account a part of a command is sent, by its story; `hops` are those of what it leads to."""
+    """The message on whose account a part of a command is sent, by its story; `hops` are those of what it leads to.
+
+    `traceparent` and `tracestate` are its W3C trace context.
+    """
 
     correlation_id: str
     hops: int = Field(ge=0)
+    traceparent: TraceParent | None = None
+    tracestate: str | None = Field(default=None, max_length=512)
 
 
 class StrictValue(Value):

@@ -11,6 +11,7 @@ from bus_schema.envelope import Envelope, Kind
 from bus_schema.identities import owner_of, user_of
 from bus_schema.ids import derived
 from bus_schema.messages import Cause, Message
+from mindbus.spans import current_parent
 
 _GRACE = timedelta(hours=2)
 _TOLERATED = timedelta(minutes=1)
@@ -59,7 +60,13 @@ class MessageContext:
     @property
     def cause(self) -> Cause:
         """The message as the cause of what a part of another command leads to."""
-        return Cause(correlation_id=self.envelope.correlationid, hops=self.hops + 1)
+        parent = current_parent(self.envelope)
+        return Cause(
+            correlation_id=self.envelope.correlationid,
+            hops=self.hops + 1,
+            traceparent=parent.traceparent,
+            tracestate=parent.tracestate,
+        )
 
     def acts_for(self, user_id: str | None) -> str | None:
         """Whom the message is about: the person who asks, or whom an operator or a worker names; None: everybody."""

@@ -19,7 +19,7 @@ from mindbus.bus.topology import REPLIES, SUBSCRIBERS, commands_exchange, events
 from mindbus.bus.transport import Outgoing, Transport
 from mindbus.errors import BusUnavailable, PermanentFailure, Rejected, Unroutable
 from mindbus.logs import logger
-from mindbus.spans import current_parent, sending_span
+from mindbus.spans import Parent, current_parent, sending_span
 from mindbus.tasks import end
 
 
@@ -145,7 +145,9 @@ class Sender:
         cause = context.envelope if context else None
         if context is not None and context.hops > MAX_HOPS:
             raise PermanentFailure(f"{MAX_HOPS} hops from its beginning: the flow runs in a circle", Code.INVALID)
-        parent, account = current_parent(cause), where.get("cause")
+        account = where.get("cause")
+        own = Parent(account.traceparent, account.tracestate) if account and account.traceparent else None
+        parent = own or current_parent(cause)
         message_id = where.get("message_id") or (context.next_id(wire_type) if context else str(uuid7()))
         return Envelope(
             id=message_id,

@@ -104,6 +104,7 @@ async def test_messages_that_are_stored_together_belong_each_to_its_own_story(ta
     assert sorted(user for user, _, _ in stories) == sorted(users)
     assert len({story for _, story, _ in stories}) == len(users)
     assert {trace for _, _, trace in stories} == {conversation_trace(user) for user in users}
+    assert len({(each.traceparent or "").split("-")[1] for each in heard}) == len(users)
 
 
 async def test_a_history_that_was_cleared_is_not_shown_with_the_next_message(talk: Talk) -> None:
