@@ -144,11 +144,16 @@ class CreativeWorker(RoleWorker):
         return CreativeLoop(self.role, self._model, memory)
 
     async def _model_in_present(self, started_by: Identity | None) -> LanguageModel:
-        """The model, told the date and who has started the run, where that is a person."""
+        """The model, told the moment of the order and who has started the run, where that is a person.
+
+        An order that comes again after a crash asks the same: the time that passed meanwhile changes no prompt.
+        """
         kind, _, user_id = (started_by or "").partition(".")
         if kind != "user":
             return self._model
-        return PresentModel(self._model, Present.of(await self._users.of(user_id), self.clock()))
+        at_hand = current_message()
+        ordered_at = at_hand.envelope.time if at_hand else self.clock()
+        return PresentModel(self._model, Present.of(await self._users.of(user_id), ordered_at))
 
     async def _recalled(self, assignment: Assignment) -> tuple[Material, ...]:
         """Material from memory, as far as the run's starter may read it; none where the card asks for none."""

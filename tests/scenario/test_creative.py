@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from bus_schema.storage import GetArtifact
 from bus_schema.users import PutUser, User
 from config.shipped import config_file
 from mindbus import Client, ReplyError, Worker, WorkerContext
+from mindbus.bus.worker import utc_now
 from mindbus.files.packs import read_pack
 from mindbus.registry import installed_workers
 from mindbus.sdk.artifacts import open_artifacts
@@ -65,9 +66,11 @@ class Stage:
             yield bus
 
     @asynccontextmanager
-    async def role(self, model: LanguageModel, name: str = "pushkin") -> AsyncIterator[None]:
+    async def role(
+        self, model: LanguageModel, name: str = "pushkin", clock: Callable[[], datetime] = utc_now
+    ) -> AsyncIterator[None]:
         def make(context: WorkerContext) -> Worker:
-            return CreativeWorker(context, shipped_role(name), model)
+            return CreativeWorker(replace(context, clock=clock), shipped_role(name), model)
 
         make.name = name  # type: ignore[attr-defined]  # as a Worker class has one
         async with running(make, settings=self.settings, identity="svc.orchestrator") as bus:
@@ -158,9 +161,9 @@ async def test_a_step_becomes_an_artifact_that_tells_how_it_was_made(stage: Stag
     assert {envelope.source.split("/")[2] for envelope in stage.envelopes} == {"pushkin"}
 
 
-async def test_a_role_is_told_the_date_and_who_has_started_the_run(stage: Stage) -> None:
-    model = CountingModel(rounds=0)
-    async with stage.storage() as bus, stage.role(model):
+async def test_a_role_is_told_the_moment_of_its_order_and_who_has_started_the_run(stage: Stage) -> None:
+    model, late = CountingModel(rounds=0), timedelta(minutes=3)
+    async with stage.storage() as bus, stage.role(model, clock=lambda: utc_now() + late):
         await bus.acting_as("user.local").request(
             PutUser(user=User(user_id="wei", name="Wei Zhang", zone="Asia/Shanghai", language="en"))
         )
@@ -170,7 +173,7 @@ async def test_a_role_is_told_the_date_and_who_has_started_the_run(stage: Stage)
     present = parse_present(model.prompts[0][1].content)
     assert present is not None
     assert (present.name, present.zone) == ("Wei Zhang", "Asia/Shanghai")
-    assert abs(present.now - datetime.now(UTC)) < timedelta(minutes=5)
+    assert abs(present.now - datetime.now(UTC)) < late / 2
 
 
 async def test_an_order_that_comes_again_after_a_restart_costs_no_model_call(stage: Stage) -> None:
