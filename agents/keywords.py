@@ -16,6 +16,7 @@ ItemT = TypeVar("ItemT")
 # Fewer terms count as this many: short sentences would win on density alone.
 _SHORTEST_COUNTED_TERMS = 7
 _MOST_STATEMENTS = 2
+_KNOWN_CHARS = 1024
 _WANTS_FIGURE = re.compile(
     r"\b(?:when|how (?:much|many|long)|what time|когда|сколько|во сколько|какого числа)\b", re.IGNORECASE
 )
@@ -67,26 +68,25 @@ def _stemmed(text: str) -> str:
     return " ".join(stems(text))
 
 
+def _known(read: Callable[[str], ItemT]) -> Callable[[str], ItemT]:
+    """A reading of texts that is kept of short ones: what was said in a talk is compared with each of its questions."""
+    kept = lru_cache(maxsize=8192)(read)
+    return lambda text: kept(text) if len(text) <= _KNOWN_CHARS else read(text)
+
+
+@_known
 def _term_set(text: str) -> frozenset[str]:
-    return _known_terms(text) if len(text) <= _KNOWN_CHARS else frozenset(terms(text))
-
-
-# The statements of a talk are compared with each of its questions.
-_KNOWN_CHARS = 1024
-_known_terms = lru_cache(maxsize=8192)(lambda text: frozenset(terms(text)))
+    return frozenset(terms(text))
 
 
 def statements_of(texts: Iterable[str]) -> list[str]:
     """Sentences that are no questions, each once, the latest first."""
-    told = [each for text in texts for each in (_known_statements if len(text) <= _KNOWN_CHARS else _statements)(text)]
-    return list(dict.fromkeys(told))[::-1]
+    return list(dict.fromkeys(each for text in texts for each in _statements(text)))[::-1]
 
 
+@_known
 def _statements(text: str) -> tuple[str, ...]:
     return tuple(each for each in sentences(text) if not each.endswith("?"))
-
-
-_known_statements = lru_cache(maxsize=8192)(_statements)
 
 
 def closest_statements(question: str, statements: Sequence[str], least: float) -> list[str]:
