@@ -80,7 +80,7 @@ class ContextManagerWorker(ProcessingAgent[NoNotes]):
         """Facts that became known or superseded, with notifications for those who stated the superseded ones."""
         await self._migrate()
         heard = await self._heard.including(fragment.user_id)
-        present = Present.of(await self._users.of(fragment.user_id), self.clock())
+        present = Present.of(await self._users.of(fragment.user_id), fragment.ended_at)
         people = self._roster.people(heard, await self._users.all())
         agent = ContextManager(self._reader, people, ZoneInfo(present.zone))
         _knowledge, outcome = await agent.process(fragment, await self._known_to(fragment.user_id), present)

@@ -30,7 +30,7 @@ from bus_schema.process import (
 )
 from bus_schema.runs import Misbehaviour
 from config.settings import FleetSettings
-from mindbus.bus.context import current_message
+from mindbus.bus.context import current_message, sent_at
 from mindbus.bus.handlers import every
 from mindbus.bus.worker import WorkerContext
 from mindbus.logs import logger
@@ -151,9 +151,7 @@ class CreativeWorker(RoleWorker):
         kind, _, user_id = (started_by or "").partition(".")
         if kind != "user":
             return self._model
-        at_hand = current_message()
-        ordered_at = at_hand.envelope.time if at_hand else self.clock()
-        return PresentModel(self._model, Present.of(await self._users.of(user_id), ordered_at))
+        return PresentModel(self._model, Present.of(await self._users.of(user_id), sent_at(self.clock)))
 
     async def _recalled(self, assignment: Assignment) -> tuple[Material, ...]:
         """Material from memory, as far as the run's starter may read it; none where the card asks for none."""

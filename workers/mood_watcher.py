@@ -35,7 +35,7 @@ class MoodWatcherWorker(ProcessingAgent[MoodHistory]):
 
     async def process(self, fragment: DialogueFragment, state: MoodHistory) -> tuple[MoodHistory, Sequence[Event]]:
         """The user's mood, with a notification for a sharp turn."""
-        present = Present.of(await self._users.of(fragment.user_id), self.clock())
+        present = Present.of(await self._users.of(fragment.user_id), fragment.ended_at)
         state, outcome = await MoodWatcher(self._reader).process(fragment, state, present)
         return state, outcome.events(MoodAssessed, self.name, fragment)
 

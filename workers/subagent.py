@@ -13,6 +13,7 @@ from agents.present import Present
 from agents.subagents.loop import BoundTool, Toolbox, ToolLoop
 from config.settings import FleetSettings
 from language.words import Language, language_of
+from mindbus.bus.context import sent_at
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.subagent import Delegated, SubAgent
 from mindbus.sdk.users import UserDirectory
@@ -50,9 +51,10 @@ class ThinkingSubagent(SubAgent):
         await self._model.aclose()
 
     async def execute(self, work: Delegated) -> str:
+        """The answer to a task; its prompts say the moment of the task, so that one that comes again asks the same."""
         said = [*model_messages(work.history), ModelMessage(role="user", content=work.task)]
         toolbox = Toolbox(self.instruments(work))
-        present = Present.of(await self._users.of(work.chat_id), self._clock())
+        present = Present.of(await self._users.of(work.chat_id), sent_at(self._clock))
         loop = ToolLoop(self.guide_in(language_of(work.task)), PresentModel(self._model, present), self.most_rounds)
         return sanitise_text(await loop.answer(said, _materials(work), toolbox, _Observer(work)))
 

@@ -91,7 +91,7 @@ class TaskManagerWorker(ProcessingAgent[NoNotes]):
         """Task updates of the fragment, with notifications for those concerned."""
         await self._migrate()
         user, users = await self._users.of(fragment.user_id), await self._users.all()
-        present = Present.of(user, self.clock())
+        present = Present.of(user, fragment.ended_at)
         heard = await self._heard.including(fragment.user_id)
         spoken = " ".join(message.content or "" for message in fragment.heard)
         colleagues = [*colleagues_of(user, users), *self._roster.teammates(user.user_id)]

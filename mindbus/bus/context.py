@@ -204,3 +204,9 @@ class ClockOffsets:
 def current_message() -> MessageContext | None:
     """The message that the current task handles, or None."""
     return _current.get()
+
+
+def sent_at(clock: Callable[[], datetime] = _utc_now) -> datetime:
+    """The time of sending of the message at hand, equal in all repetitions; that of the clock where there is none."""
+    at_hand = current_message()
+    return at_hand.envelope.time if at_hand else clock()
