@@ -18,7 +18,8 @@ from bus_schema.processing import Fact, FactUpdate
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now
-from mindbus.errors import Rejected
+from mindbus.errors import BusUnavailable, Rejected, ReplyError
+from mindbus.logs import logger
 
 
 class MalformedMessage(Rejected, code=Code.INVALID):
@@ -39,11 +40,15 @@ class MemoryMessage(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class AddedMemory:
-    """Outcome of `Memory.add`: how many messages are new, the episode of the last, what the facts have become."""
+    """Outcome of `Memory.add`: how many messages are new, the episode of the last, what the facts have become.
+
+    `unread` says why the facts could not be read, as where `context_manager` is away; to add the same again reads them.
+    """
 
     new: int
     episode_id: str
     facts: tuple[FactUpdate, ...]
+    unread: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,18 +72,25 @@ class Memory:
     async def add(self, messages: str | Sequence[Mapping[str, Any] | SaidMessage], *, user: str) -> AddedMemory:
         """Remember a conversation: an episode, and the facts in it. A text alone is something that the user has said.
 
-        Messages of the same ids, or of the same times and words, again change nothing. Raises MalformedMessage,
-        ReplyError, BusUnavailable.
+        Messages of the same ids, or of the same times and words, again change nothing. Where the facts cannot be read,
+        what was said is kept all the same and a warning is logged. Raises MalformedMessage, ReplyError,
+        BusUnavailable.
         """
         said = _said_in(messages, user)
-        new, episode_id = 0, ""
+        new, episode_id, unread = 0, "", ""
         facts: list[FactUpdate] = []
         for start in range(0, len(said), MAX_RECORDED):
             some = said[start : start + MAX_RECORDED]
             recorded = await self._bus.request(RecordExchange(chat_id=user, messages=some))
-            facts += (await self._bus.request(LearnFacts(user_id=user, messages=some))).items
             new, episode_id = new + recorded.new, recorded.episode_id
-        return AddedMemory(new, episode_id, tuple(facts))
+            if unread:
+                continue
+            try:
+                facts += (await self._bus.request(LearnFacts(user_id=user, messages=some))).items
+            except (BusUnavailable, ReplyError) as error:
+                unread = str(error)
+                logger().warning("facts of a conversation not read", user_id=user, reason=unread)
+        return AddedMemory(new, episode_id, tuple(facts), unread)
 
     async def search(
         self, query: str, *, user: str, limit: int = 5, words: int = 600, newest_first: bool = False

@@ -5,16 +5,21 @@ import sys
 from asyncio.subprocess import PIPE
 from pathlib import Path
 
+import httpx2
 import pytest
+from mcp import Client as McpClient
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import TextContent
+from pydantic import TypeAdapter
 
 from bus_schema.tasks import ListTasks
 from config.settings import FleetSettings
 from mindbus import Client, ReplyError
 from mindbus.accounts import AccessRole, accounts_of
 from mindbus.bus.connection import connect
-from mindbus.sdk.memory import MalformedMessage, Memory
+from mindbus.sdk.memory import AddedMemory, MalformedMessage, Memory
 from tests.brokers import Broker
-from tests.gateways import gateway_settings, serving
+from tests.gateways import Served, gateway_settings, serving
 from tests.installed import FLEET
 from tests.newcomer import ROOT, files_of
 
@@ -104,6 +109,38 @@ async def test_over_http_everybody_has_their_own(settings: FleetSettings) -> Non
     assert [each[:2] for each in refused] == [(403, "unauthorized")] * 2
     assert (his["facts"], his["turns"]) == ([], [])
     assert [each["text"] for each in facts["items"]] == [hers["facts"][0]["text"]]
+
+
+async def test_without_the_reader_of_facts_what_was_said_is_kept_and_read_once_it_is_added_again(
+    settings: FleetSettings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with serving(*WORKERS[:2], settings=settings) as gateway:
+        kept, told = await added_each_way(gateway, settings)
+    async with serving(*WORKERS, settings=settings) as gateway:
+        read, told_again = await added_each_way(gateway, settings)
+
+    assert [(each.new, each.facts) for each in kept] == [(2, ())] * 2
+    assert all("context_manager" in each.unread for each in kept)
+    assert "facts of a conversation not read" in capsys.readouterr().err
+    assert told.startswith("2 of 2 messages are new")
+    assert "add the same messages, with their times or ids, again" in told
+    assert [(each.new, len(each.facts), each.unread) for each in read] == [(0, 1, "")] * 2
+    assert "Facts in them:\n- The budget of Aurora" in told_again
+
+
+async def added_each_way(gateway: Served, settings: FleetSettings) -> tuple[list[AddedMemory], str]:
+    """The outcome over the SDK and over HTTP, and what MCP's tool says."""
+    async with connect("user.anna", settings=settings) as bus:
+        by_sdk = await Memory(bus).add(TALK, user="anna")
+    body = {"user": "boris", "messages": TALK}
+    over_http = await gateway.ok("POST", "/api/memory/messages", json=body)
+    async with (
+        httpx2.AsyncClient(timeout=60, trust_env=False) as http,
+        McpClient(streamable_http_client(f"{gateway.worker.url}/mcp", http_client=http)) as client,
+    ):
+        answer = await client.call_tool("conversation_add", {"messages": TALK})
+    assert isinstance(answer.content[0], TextContent)
+    return [by_sdk, TypeAdapter(AddedMemory).validate_python(over_http)], answer.content[0].text
 
 
 async def test_the_program_of_the_guide(settings: FleetSettings, tmp_path: Path) -> None:

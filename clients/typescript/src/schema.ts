@@ -1474,6 +1474,8 @@ export interface components {
         /**
          * AddedMemory
          * @description Outcome of `Memory.add`: how many messages are new, the episode of the last, what the facts have become.
+         *
+         *     `unread` says why the facts could not be read, as where `context_manager` is away; to add the same again reads them.
          */
         AddedMemory: {
             /** New */
@@ -1482,6 +1484,11 @@ export interface components {
             episode_id: string;
             /** Facts */
             facts: components["schemas"]["FactUpdate"][];
+            /**
+             * Unread
+             * @default
+             */
+            unread?: string;
         };
         /**
          * AnchorReason

@@ -134,6 +134,9 @@ class ConversationTools:
         said = [each.model_dump(exclude_none=True) for each in messages]
         added = await Memory(participant.bus).add(said, user=participant.user_id)
         told = f"{added.new} of {len(said)} messages are new; they are in {added.episode_id}"
+        if added.unread:
+            again = "add the same messages, with their times or ids, again later"
+            return f"{told}. The facts in them could not be read: {added.unread}. To have them read, {again}."
         facts = [f"\n- {update.fact.text}" for update in added.facts if update.change == "found"]
         return f"{told}. Facts in them:{''.join(facts)}" if facts else told
 
