@@ -182,8 +182,8 @@ class WorkerRegistry:
 
 def installed_workers() -> WorkerRegistry:
     """Every worker that a package on the path registers, itself or by a source; none is imported."""
-    more = [point for source in entry_points(group=SOURCES) for point in load_entry_point(source)()]
-    return WorkerRegistry.of([*entry_points(group=GROUP), *more])
+    more = [point for source in _points(SOURCES) for point in load_entry_point(source)()]
+    return WorkerRegistry.of([*_points(GROUP), *more])
 
 
 def workers_at(target: str) -> dict[str, Factory]:
@@ -248,9 +248,21 @@ def load_entry_point(point: EntryPoint) -> Any:
 def known_settings() -> dict[str, FieldInfo]:
     """The fields of the library's settings, then those that installed packages add."""
     fields = dict(Settings.model_fields)
-    for point in sorted(entry_points(group=SETTINGS)):
+    for point in sorted(_points(SETTINGS)):
         fields |= load_entry_point(point).model_fields
     return fields
+
+
+def _points(group: str) -> Iterable[EntryPoint]:
+    """The entry points of a group."""
+    found: Iterable[EntryPoint] = _points_on(tuple(sys.path)).select(group=group)
+    return found
+
+
+@lru_cache(maxsize=4)
+def _points_on(_path: tuple[str, ...]) -> Any:
+    """All entry points on the path, for which a file of every distribution there is read."""
+    return entry_points()
 
 
 def _last_of(module: str) -> str:

@@ -6,6 +6,7 @@ import typing
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel
 
@@ -90,12 +91,22 @@ class Routes:
 
     def including(self, router: object, worker: type) -> "Routes":
         """These and a router's routes. Raises TypeError where both receive one message."""
-        own = routes_of(type(router))
+        own = _routes_of_router(type(router))
         return Routes(
             _join_routes(self.by_type, own.by_type, router, worker),
             _join_routes(self.by_topic, own.by_topic, router, worker),
             (*self.tasks, *(replace(task, owner=router) for task in own.tasks)),
         )
+
+
+def _routes_of_router(router: type) -> Routes:
+    """Those of a class whose objects many workers include: signatures take long to read."""
+    if router not in _read:
+        _read[router] = routes_of(router)
+    return _read[router]
+
+
+_read: WeakKeyDictionary[type, Routes] = WeakKeyDictionary()
 
 
 def routes_of(worker: type) -> Routes:
