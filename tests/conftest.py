@@ -22,7 +22,8 @@ from mindbus_fleet.node.private import PrivateNode
 from tests.brokers import Broker, do_without, some_broker, started_node
 from tests.canaries import CANARY, GUARDED, require_none_in_files
 from tests.management import Management
-from tests.postgres import DatabaseOf, Postgres, migrate, some_pgvector, some_postgres
+from tests.migrated import add_databases, migrate, migrated_databases, sqlite_in
+from tests.postgres import DatabaseOf, Postgres, some_pgvector, some_postgres
 from tests.redis_server import PrivateRedis
 from tests.redises import private_redis, some_redis
 from tests.seaweed import ObjectServer, Place, some_object_server
@@ -237,11 +238,9 @@ async def own_object_server() -> AsyncIterator[PrivateSeaweed]:
 
 
 @pytest.fixture(scope="session")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an empty SQLite database of every service: to migrate anew takes longer than most tests."""
-    folder = tmp_path_factory.mktemp("migrated")
-    asyncio.run(migrate(_sqlite_in(folder)))
-    return folder
+def migrated() -> Path:
+    """A folder with an empty SQLite database of every service."""
+    return migrated_databases()
 
 
 @pytest.fixture(scope="session")
@@ -272,16 +271,15 @@ def sqlite_database_of(tmp_path: Path, migrated: Path) -> DatabaseOf:
     def database_of(service: str) -> str:
         if not (tmp_path / f"{service}.db").exists():
             shutil.copy(migrated / f"{service}.db", tmp_path)
-        return _sqlite_in(tmp_path)(service)
+        return sqlite_in(tmp_path)(service)
 
     return database_of
 
 
 @pytest.fixture
-def migrated_folder(tmp_path: Path, migrated: Path) -> Path:
+def migrated_folder(tmp_path: Path) -> Path:
     """The folder of this test, in which whatever service starts finds its tables."""
-    for file in migrated.iterdir():
-        shutil.copy(file, tmp_path)
+    add_databases(tmp_path)
     return tmp_path
 
 
@@ -310,7 +308,7 @@ def empty_postgres_url(postgres: Postgres) -> Iterator[str]:
 def empty_database_of(request: pytest.FixtureRequest, tmp_path: Path) -> DatabaseOf:
     """A fresh database of each service, without any table."""
     if request.param == "sqlite":
-        return _sqlite_in(tmp_path / "empty")
+        return sqlite_in(tmp_path / "empty")
     url: str = request.getfixturevalue("empty_postgres_url")
     return lambda _service: url
 
@@ -357,7 +355,3 @@ async def own_redis() -> AsyncIterator[PrivateRedis]:
         yield server
     finally:
         await server.remove()
-
-
-def _sqlite_in(folder: Path) -> DatabaseOf:
-    return lambda service: f"sqlite+aiosqlite:///{folder / f'{service}.db'}"

@@ -10,6 +10,7 @@ from config.settings import FleetSettings
 from mindbus import Client, Worker, WorkerContext
 from mindbus.integrations.bus_thread import BusThread
 from mindbus.testing.deliver import running
+from tests.migrated import add_databases
 
 WorkerT = TypeVar("WorkerT", bound=Worker)
 
@@ -27,7 +28,9 @@ class Fleet:
 
 @asynccontextmanager
 async def fleet_of(*makers: Callable[[WorkerContext], Worker], settings: FleetSettings) -> AsyncIterator[Fleet]:
-    """Run them until the block ends."""
+    """Run them until the block ends; databases in files have their tables already."""
+    if settings.database_url is None:
+        await asyncio.to_thread(add_databases, settings.data_dir)
     built: list[Worker] = []
 
     def remembering(make: Callable[[WorkerContext], Worker]) -> Callable[[WorkerContext], Worker]:

@@ -15,14 +15,7 @@ from psycopg.sql import SQL, Identifier
 from sqlalchemy.engine import make_url
 
 from benchmarks.servers.postgres import PostgresMissing, PrivatePostgres, create_database, libpq_url
-from memory.glm import tables as glm_tables
-from memory.history import sql_store as history_tables
-from memory.lsm import tables as lsm_tables
-from memory.swm import tables as swm_tables
-from mindbus.sql.database import Database
-from mindbus.sql.migrations import upgrade
 from mindbus.testing.wait import eventually
-from storage_service import runs, tables
 from tests.brokers import do_without
 
 CONTAINER_IMAGE = "postgres:17-alpine"
@@ -81,20 +74,6 @@ class Postgres:
     def _run(self, statement: SQL | psycopg.sql.Composed) -> None:
         with psycopg.connect(libpq_url(self.url), autocommit=True) as connection:
             connection.execute(statement)
-
-
-async def migrate(database_of: DatabaseOf) -> None:
-    """Give every service its tables."""
-    services = {
-        "storage": tables.MIGRATIONS,
-        "orchestrator": runs.MIGRATIONS,
-        "glm": glm_tables.MIGRATIONS,
-        "lsm": lsm_tables.MIGRATIONS,
-        "history": history_tables.MIGRATIONS,
-        "swm": swm_tables.MIGRATIONS,
-    }
-    for service, migrations in services.items():
-        await upgrade(Database(database_of(service), service), migrations)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
+from kubernetes_validate import utils
 
 from mindbus.bus.topology import commands_queue
 from tests.installed import FLEET
@@ -59,6 +60,9 @@ def group_of(resource: dict[str, Any]) -> str:
     return str(resource["apiVersion"].partition("/")[0])
 
 
+schema_contents = cache(utils.schema_contents)
+
+
 @cache
 def composed() -> dict[str, Any]:
     stack = yaml.safe_load((ROOT / "compose" / "compose.yaml").read_text())
@@ -67,7 +71,9 @@ def composed() -> dict[str, Any]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_what_kubernetes_knows_fits_its_schemas(folder: str, version: str) -> None:
+def test_what_kubernetes_knows_fits_its_schemas(folder: str, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # It reads the schema, of megabytes, anew for each resource.
+    monkeypatch.setattr(utils, "schema_contents", schema_contents)
     custom = set(SCHEMAS) | UNVALIDATED
     known = [resource for resource in rendered(folder) if group_of(resource) not in custom]
     assert len(known) > len(FLEET)
