@@ -220,7 +220,7 @@ async def test_while_the_broker_is_out_of_memory_publishers_wait_and_consumers_g
 
 
 async def test_publishers_that_give_up_leave_no_channel_open(used_node: PrivateNode) -> None:
-    transport = RabbitTransport(used_node.amqp_url, "test", publish_timeout_s=0.5)
+    transport = RabbitTransport(used_node.amqp_url, "test", publish_timeout_s=2)
     message = RawCopy("", QUEUE, b"x", Properties(message_id="m"), {})
     async with connected(used_node.amqp_url) as connection:
         channel = await connection.open_channel(PublishingChannel)
@@ -246,7 +246,7 @@ async def test_publishers_that_give_up_leave_no_channel_open(used_node: PrivateN
 
 async def test_a_channel_that_refuses_a_message_is_replaced(used_node: PrivateNode) -> None:
     """On 3.10 one may refuse for ever after a queue has lost its leader (tests/chaos/test_cluster_loses_nodes.py)."""
-    transport = RabbitTransport(used_node.amqp_url, "test", publish_timeout_s=0.5)
+    transport = RabbitTransport(used_node.amqp_url, "test", publish_timeout_s=10)
     message = RawCopy("", "full", b"x", Properties(message_id="m"), {})
     async with connected(used_node.amqp_url) as connection:
         channel = await connection.open_channel(ConsumingChannel)

@@ -102,9 +102,13 @@ async def test_a_refusal_that_nobody_asked_for_is_dead_lettered(fleet: Fleet, de
     assert (await the_dead_letter(dead)).code == "not_found"
 
 
-async def test_the_asker_hears_of_a_temporary_failure_by_its_deadline(fleet: Fleet, dead: DeadLetters) -> None:
-    with pytest.raises(ReplyError) as failure:
-        await fleet.bus.request(Misbehave(how="temporary", delay_ms=300), timeout_s=0.5)
+async def test_the_asker_hears_of_a_temporary_failure_by_its_deadline(
+    settings: FleetSettings, dead: DeadLetters
+) -> None:
+    settings = settings.model_copy(update={"retry_rungs": "50ms,2s"})
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        with pytest.raises(ReplyError) as failure:
+            await fleet.bus.request(Misbehave(how="temporary", delay_ms=2_000), timeout_s=3)
 
     assert failure.value.code is Code.UNAVAILABLE
     assert (await the_dead_letter(dead)).attempt < 4

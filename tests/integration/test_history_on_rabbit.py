@@ -229,7 +229,7 @@ async def test_while_redis_is_away_whoever_asks_hears_so_and_whoever_waits_is_se
         await own_redis.kill()
 
         with pytest.raises(ReplyError, match="The Redis of the histories does not answer") as refused:
-            await fleet.bus.request(AppendHistory(key=KEY, messages=(said("2"),)), timeout_s=1)
+            await fleet.bus.request(AppendHistory(key=KEY, messages=(said("2"),)), timeout_s=4)
         assert refused.value.code is Code.UNAVAILABLE
         waiting = asyncio.create_task(append(fleet.bus, KEY, said("3")))
         await own_redis.start()

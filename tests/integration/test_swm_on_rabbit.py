@@ -91,7 +91,7 @@ async def subscribe(bus: Client, *filters: str) -> str:
 
 
 async def next_event(events: AsyncIterator[Envelope]) -> tuple[str, dict[str, Any]]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         envelope = await anext(events)
     return envelope.type.split(".")[3], dict(envelope.data or {})
 

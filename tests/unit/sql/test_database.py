@@ -115,7 +115,7 @@ async def test_writers_of_sqlite_wait_for_each_other(sqlite: Database) -> None:
 async def test_a_reader_of_sqlite_does_not_wait_for_the_writer(sqlite: Database) -> None:
     async with sqlite.transaction() as writing:
         await writing.execute(insert(TraceMemberRow).values(member(1)))
-        async with asyncio.timeout(5), sqlite.reading() as session:
+        async with asyncio.timeout(60), sqlite.reading() as session:
             assert await session.scalar(text("SELECT count(*) FROM trace_members")) == 0
 
 
