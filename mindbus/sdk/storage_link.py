@@ -2,7 +2,8 @@
 
 import asyncio
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from time import monotonic
@@ -42,6 +43,8 @@ _TIMEOUT_S = 6.0
 _SLOWEST_COPY_BYTES_PER_S = 20e6
 # Of each further one in a message: many of them may come at once.
 _SLOWEST_S = 0.1
+# Of asking for one registration: so often alike, then each time twice as long, up to so many times as long.
+_ASKED_ALIKE, _MOST_TIMES = 3, 8
 RegistrationFailure = StorageAway | StagedCopyLost | ArtifactRejected
 _ERRORS: dict[Code, type[StorageAway] | type[StagedCopyLost]] = {
     Code.UNAVAILABLE: StorageAway,
@@ -78,12 +81,12 @@ class StorageClient:
         self._bus = bus
         # The reply goes to whoever asked first, so another process must not ask under the same message id.
         self._scope = secrets.token_hex(8)
+        self._unanswered: Counter[str] = Counter()
 
     async def register(self, manifest: Manifest) -> Registration:
         """A repeated registration is the same message as long as the staged copy is the same."""
-        timeout_s = _timeout_s(manifest)
         command = RegisterArtifact(manifest=manifest)
-        with _translate_errors():
+        with _translate_errors(), self._patience(manifest) as timeout_s:
             return await in_id_scope(
                 f"{self._scope}/{manifest.uri}",
                 lambda: self._bus.request(command, timeout_s=timeout_s, trace=manifest.trace_id, step=manifest.step_id),
@@ -93,10 +96,9 @@ class StorageClient:
         """As `register`, in one message."""
         command, trace = RegisterArtifacts(manifests=tuple(manifests)), manifests[0].trace_id
         staged = sha256("\n".join(manifest.uri for manifest in manifests).encode()).hexdigest()
-        with _translate_errors():
+        with _translate_errors(), self._patience(*manifests) as timeout_s:
             report = await in_id_scope(
-                f"{self._scope}/{staged}",
-                lambda: self._bus.request(command, timeout_s=_timeout_s(*manifests), trace=trace),
+                f"{self._scope}/{staged}", lambda: self._bus.request(command, timeout_s=timeout_s, trace=trace)
             )
         return [_registration_of(item) for item in report.items]
 
@@ -126,6 +128,28 @@ class StorageClient:
         found = await self._request(query, trace)
         packed = found.packed or {}
         return tuple(FoundManifest(**dict(each), packed=packed.get(each.id)) for each in found.items)
+
+    @contextmanager
+    def _patience(self, *manifests: Manifest) -> Iterator[float]:
+        """How long to wait for the answer, in seconds: longer for what has not been answered in time before.
+
+        A storage that is slow, not away, would else do everything too late for everybody, again and again.
+        """
+        uris = [manifest.uri for manifest in manifests]
+        doublings = max(0, max(map(self._unanswered.__getitem__, uris)) - _ASKED_ALIKE + 1)
+        try:
+            yield _timeout_s(*manifests) * min(2**doublings, _MOST_TIMES)
+        except ReplyError as error:
+            if isinstance(error, NoReply) or error.code is Code.EXPIRED:
+                self._unanswered.update(uris)
+            else:
+                self._answered(uris)
+            raise
+        self._answered(uris)
+
+    def _answered(self, uris: Iterable[str]) -> None:
+        for uri in uris:
+            del self._unanswered[uri]
 
     async def _get(self, artifact_id: str, trace: str | None, *, presigned: bool = False) -> FoundManifest:
         try:
