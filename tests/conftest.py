@@ -108,6 +108,8 @@ def report(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
     def say(text: str) -> None:
         with capsys.disabled():
             print(f"\n{text}")
+        # What failed in a process of its own shows what was captured alone.
+        print(text)
 
     return say
 
