@@ -43,7 +43,7 @@ async def test_one_holds_it_until_it_lets_go(database: Database, other: Database
 
     await first.release()
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(10):
         await second.acquire()
     assert not await first.try_acquire()
     await first.release()
@@ -66,7 +66,7 @@ async def test_a_holder_whose_connection_is_cut_hears_of_it_and_another_takes_ov
     first, second = AdvisoryLock(database), AdvisoryLock(other)
     assert await first.try_acquire()
     await end_other_holders(other)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(10):
         await first.wait_until_lost()
         await second.acquire()
     await first.release()
@@ -77,7 +77,7 @@ async def test_a_frozen_holder_is_cut_off(database: Database, other: Database) -
     frozen, second = AdvisoryLock(database), AdvisoryLock(other, frozen_after_s=0.2)
     assert await frozen.try_acquire()
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(10):
         await second.acquire()
         await frozen.wait_until_lost()
     await frozen.release()

@@ -64,7 +64,7 @@ async def test_an_agent_that_has_left_is_not_waited_for() -> None:
     tasks, mood = two_readers(model)
     mood.leave("mood")
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(5):
         assert await tasks.read(TASKS, SAID) == ReadTasks(items=[])
 
 

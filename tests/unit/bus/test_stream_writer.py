@@ -54,7 +54,7 @@ def settings(tmp_path: Path) -> FleetSettings:
 async def test_what_is_said_is_heard_though_nothing_follows(speaker: Speaker, settings: FleetSettings) -> None:
     words = ("что ", "сказано, ", "то ", "слышно")
     heard: list[str] = []
-    async with running(lambda _kit: speaker, settings=settings) as bus, asyncio.timeout(60):
+    async with running(lambda _kit: speaker, settings=settings) as bus, asyncio.timeout(10):
         async for part in bus.stream(Speak(words=words)):
             if isinstance(part, Spoken):
                 assert part.text == "".join(heard)
@@ -69,7 +69,7 @@ async def test_the_parts_come_before_the_result_without_a_pause_at_the_end(
     speaker: Speaker, settings: FleetSettings
 ) -> None:
     speaker.is_heard.set()
-    async with running(lambda _kit: speaker, settings=settings) as bus, asyncio.timeout(60):
+    async with running(lambda _kit: speaker, settings=settings) as bus, asyncio.timeout(10):
         parts = [part async for part in bus.stream(Speak(words=("a", "b", "c")))]
     assert parts[-1] == Spoken(text="abc")
     assert "".join(str(part) for part in parts[:-1]) == "abc"
@@ -82,7 +82,7 @@ async def test_after_a_refusal_nothing_is_said_any_more(speaker: Speaker, settin
         async for part in bus.stream(Speak(words=("a", "b", "c"), is_refused=True)):
             heard.append(part)
 
-    async with running(lambda _kit: speaker, settings=settings) as bus, asyncio.timeout(60):
+    async with running(lambda _kit: speaker, settings=settings) as bus, asyncio.timeout(10):
         with pytest.raises(ReplyError, match="changed my mind"):
             await listen(bus)
     assert len(heard) <= 1
@@ -90,7 +90,7 @@ async def test_after_a_refusal_nothing_is_said_any_more(speaker: Speaker, settin
 
 async def test_whoever_did_not_ask_to_be_told_is_not(speaker: Speaker, settings: FleetSettings) -> None:
     speaker.is_heard.set()
-    async with running(lambda _kit: speaker, settings=settings) as bus, asyncio.timeout(60):
+    async with running(lambda _kit: speaker, settings=settings) as bus, asyncio.timeout(10):
         assert await bus.request(Speak(words=("a", "b"))) == Spoken(text="ab")
 
 

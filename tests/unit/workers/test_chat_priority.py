@@ -66,7 +66,7 @@ async def test_a_call_is_interrupted_by_a_chat_elsewhere_and_made_again_after_it
 async def test_nobody_follows_the_chats_of_a_dialogue_in_the_same_process(settings: FleetSettings) -> None:
     model = EndpointModel(SlowModel(), "http://127.0.0.1:1/v1")
     model.endpoint.has_chat = True
-    async with running(lambda context: Reader(context, model), settings=settings) as bus, asyncio.timeout(60):
+    async with running(lambda context: Reader(context, model), settings=settings) as bus, asyncio.timeout(5):
         await ChatPriority(bus, model).follow_chats()
 
     assert not model.endpoint.is_followed
