@@ -37,6 +37,7 @@ from agents.models.language_model import (
 from agents.models.streamed_answer import StreamedAnswer, usage_of
 from bus_schema.client_tools import ANY_TOOL
 from mindbus.logs import logger
+from retrieval.openai_client import open_client
 
 # An address where nobody listens is noticed sooner than an answer can take.
 _CONNECT_S = 3.0
@@ -111,13 +112,8 @@ class OpenAICompatible:
     ) -> None:
         self._model, self._limits = model, limits
         timeout_s = timeout.total_seconds() if limits is None else max(limits.first_s, limits.idle_s)
-        self._client = openai.AsyncOpenAI(
-            base_url=base_url,
-            # A local endpoint wants no key, the client insists on one.
-            api_key=api_key or "none",
-            timeout=openai.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s)),
-            max_retries=retries,
-        )
+        connecting = openai.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
+        self._client = open_client(base_url, api_key, connecting, retries)
 
     @property
     def name(self) -> str:

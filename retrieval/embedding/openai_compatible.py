@@ -16,6 +16,7 @@ from retrieval.embedding.embedder import (
     Endpoint,
     prefixes_for,
 )
+from retrieval.openai_client import open_client
 
 _BATCH = 64
 _NO_ANSWER = "the endpoint sent something that is no answer"
@@ -62,13 +63,7 @@ class EndpointEmbedder:
 
 
 def _client(endpoint: Endpoint) -> openai.AsyncOpenAI:
-    return openai.AsyncOpenAI(
-        base_url=endpoint.base_url,
-        # The client insists on a key, which a local endpoint does not need.
-        api_key=endpoint.api_key or "none",
-        timeout=endpoint.timeout.total_seconds(),
-        max_retries=endpoint.retries,
-    )
+    return open_client(endpoint.base_url, endpoint.api_key, endpoint.timeout.total_seconds(), endpoint.retries)
 
 
 async def _create_embeddings(client: openai.AsyncOpenAI, model: str, texts: list[str]) -> list[list[float]]:

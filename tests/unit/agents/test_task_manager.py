@@ -224,7 +224,7 @@ def read(**changes: object) -> ReadTask:
     return ReadTask.model_validate(fields | changes)
 
 
-ODD = "В общем, смету Ирине к пятнице обещала Аня, вот такие у нас дела."
+ODD = "Из новостей: смету Ирине к пятнице обещала Аня, вот и всё."
 
 
 async def test_a_model_finds_what_the_rules_miss() -> None:
