@@ -158,7 +158,7 @@ async def _has(nodes: Sequence[ClusterNode]) -> bool:
 
 
 def _prepare(folder: NodeFolder, address: NodeAddress, cookie: str, names: list[str]) -> None:
-    folder.prepare(address, {})
+    folder.prepare(address, {}, find_rabbitmq())
     cookie_file = folder.root / "home/.erlang.cookie"
     cookie_file.chmod(0o600)
     cookie_file.write_text(cookie)

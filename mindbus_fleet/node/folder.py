@@ -9,11 +9,11 @@ from pathlib import Path
 
 from mindbus.files.disk import lock_file
 from mindbus_fleet.node.address import LOOPBACK, VIEWER, NodeAddress
-from mindbus_fleet.node.installation import Installation, NodeAlreadyRunning
+from mindbus_fleet.node.installation import Applications, Installation, NodeAlreadyRunning
 
 # Mnesia writes the node's name into its files; on an epmd of its own the same name serves every folder.
 NODE_NAME = "mindbus@localhost"
-PLUGINS = "[rabbitmq_management,rabbitmq_prometheus]."
+PLUGINS = ("rabbitmq_management", "rabbitmq_prometheus")
 HEARTBEAT_S = 20
 CONSUMER_TIMEOUT_MS = 3 * 60 * 60 * 1000
 MEMORY_LIMIT_BYTES = 1024**3
@@ -31,6 +31,7 @@ class NodeFolder:
         self.console = self.root / "console.log"
         self._started_once = self.root / "started-once"
         self.epmd_log = self.root / "epmd.log"
+        self._plugins = self.root / "plugins"
 
     def take(self) -> int:
         """The lock as a file descriptor; whoever inherits it holds the lock too. Raises NodeAlreadyRunning."""
@@ -55,7 +56,7 @@ class NodeFolder:
         file = self.root / "node.json"
         return NodeAddress.read(file.read_bytes()) if file.exists() else None
 
-    def prepare(self, address: NodeAddress, passwords: Mapping[str, str]) -> None:
+    def prepare(self, address: NodeAddress, passwords: Mapping[str, str], installation: Installation) -> None:
         """Write all that the server reads when it starts; `passwords` are those of workers, by name."""
         if not self._started_once.exists():
             # A first start that was cut short leaves half a database, on which RabbitMQ waits for ever.
@@ -64,10 +65,11 @@ class NodeFolder:
         self._write("rabbitmq.conf", _configuration(address))
         self._write("definitions.json", _definitions(address, passwords))
         self._write("advanced.config", "[{rabbit, [{quorum_tick_interval, 1000}]}].\n")
-        self._write("enabled_plugins", PLUGINS)
+        self._write("enabled_plugins", f"[{','.join(PLUGINS)}].")
         self._write("rabbitmq-env.conf", "")
         if not (self.root / "home/.erlang.cookie").exists():
             self._write("home/.erlang.cookie", secrets.token_hex(24), mode=0o400)
+        self._link_plugins(_applications(installation))
 
     def keep(self) -> None:
         """The database is complete: from now on it is somebody's data."""
@@ -75,7 +77,11 @@ class NodeFolder:
 
     def environment(self, address: NodeAddress, installation: Installation) -> dict[str, str]:
         """Everything that the server and its tools take from the environment; nothing is inherited."""
-        return {
+        applications = _applications(installation)
+        # RabbitMQ reads it as several folders with colons between them.
+        is_folder = bool(applications.plugins) and ":" not in str(self._plugins)
+        plugins = {"RABBITMQ_PLUGINS_DIR": str(self._plugins)} if is_folder else {}
+        return plugins | {
             "PATH": installation.search_path,
             "LANG": "C.UTF-8",
             "HOME": str(self.root / "home"),
@@ -93,7 +99,7 @@ class NodeFolder:
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.root / "enabled_plugins"),
             "RABBITMQ_MNESIA_BASE": str(self.root / "mnesia"),
             "RABBITMQ_LOG_BASE": str(self.root / "log"),
-            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": _erlang_arguments(),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": _erlang_arguments(applications),
             "RABBITMQ_CTL_ERL_ARGS": f"-kernel inet_dist_use_interface {_ERLANG_LOOPBACK}",
         }
 
@@ -101,6 +107,17 @@ class NodeFolder:
         """Tail of the logs since the last start, for an error message."""
         logs = [log for log in (self.epmd_log, self.console) if log.exists() and log.stat().st_size]
         return "\n".join([*(f"--- {log}\n{_telling_lines(log)}" for log in logs), f"--- more in {self.root / 'log'}"])
+
+    def _link_plugins(self, applications: Applications) -> None:
+        """Make a folder of the plugins that are needed alone.
+
+        Erlang 25 looks for each module in one folder after the other, through threads of their own: in those of all
+        plugins, that is 53,000 files which are not there, and a third of the time that a start takes.
+        """
+        shutil.rmtree(self._plugins, ignore_errors=True)
+        self._plugins.mkdir(mode=0o700)
+        for plugin in applications.plugins:
+            (self._plugins / plugin.name).symlink_to(plugin)
 
     def _write(self, name: str, content: str, mode: int = 0o600) -> None:
         file = self.root / name
@@ -112,7 +129,11 @@ class NodeFolder:
 _ERLANG_LOOPBACK = "{" + LOOPBACK.replace(".", ",") + "}"
 
 
-def _erlang_arguments() -> str:
+def _applications(installation: Installation) -> Applications:
+    return installation.applications("rabbit", *PLUGINS)
+
+
+def _erlang_arguments(applications: Applications) -> str:
     schedulers = min(4, os.cpu_count() or 1)
     return " ".join(
         (
@@ -128,6 +149,8 @@ def _erlang_arguments() -> str:
             # Loading the code is a ping-pong with the threads that read files: unless these spin for a moment, waking
             # them makes the start take three times as long. Schedulers that spin cost a third more CPU a message.
             "+sbwt none +sbwtdcpu none +sbwtdio short",
+            # Before the folders of all plugins, which RabbitMQ's script puts before Erlang's own.
+            *(f"-pa {library}/ebin" for library in applications.libraries if " " not in str(library)),
         )
     )
 

@@ -1,7 +1,8 @@
 """The RabbitMQ installation of this machine, and the errors of the private node."""
 
+import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import cleandoc
 from pathlib import Path
@@ -65,6 +66,7 @@ UNWRAPPED = "/usr/lib/rabbitmq/bin"
 # Not on every user's PATH, nor on that of a process which no shell has started.
 USUAL = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 OTHERS = "/opt/homebrew/sbin:/opt/homebrew/bin:/opt/rabbitmq/sbin:/opt/erlang/bin"
+_NEEDS = re.compile(r"\{applications,\s*\[([^\]]*)\]")
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,26 @@ class Installation:
     def search_path(self) -> str:
         """A PATH on which the server's scripts find Erlang."""
         return f"{self.epmd.parent}:{self.server.parent}:{USUAL}:{OTHERS}"
+
+    def applications(self, *names: str) -> "Applications":
+        """Some plugins with all that they need; none where the installation keeps them in another way."""
+        plugins = _folders(self.server.resolve().parent.parent / "plugins")
+        libraries = next(filter(None, (_folders(parent / "lib") for parent in self.epmd.resolve().parents)), {})
+        needed = _with_needs(names, libraries | plugins)
+        if not needed.issuperset(names):
+            return Applications()
+        return Applications(
+            plugins=tuple(plugins[name] for name in sorted(needed & plugins.keys())),
+            libraries=tuple(libraries[name] for name in sorted(needed & libraries.keys() - plugins.keys())),
+        )
+
+
+@dataclass(frozen=True)
+class Applications:
+    """Folders of Erlang applications: plugins, of which RabbitMQ itself is one, and Erlang's own libraries."""
+
+    plugins: tuple[Path, ...] = ()
+    libraries: tuple[Path, ...] = ()
 
 
 def on_this_machine(program: str) -> str | None:
@@ -101,3 +123,26 @@ def _find(program: str, look_up: Callable[[str], str | None]) -> Path:
     if found is None:
         raise RabbitMQMissing(f"({program} is neither on the PATH nor in {UNWRAPPED}:{USUAL}:{OTHERS})")
     return Path(found)
+
+
+def _folders(place: Path) -> dict[str, Path]:
+    """Folders of the applications in a place, by name."""
+    found = {folder.name.rpartition("-")[0]: folder for folder in sorted(place.glob("*-[0-9]*"))}
+    return {name: folder for name, folder in found.items() if _description(folder).exists()}
+
+
+def _description(folder: Path) -> Path:
+    return folder / "ebin" / f"{folder.name.rpartition('-')[0]}.app"
+
+
+def _with_needs(names: Iterable[str], folders: Mapping[str, Path]) -> set[str]:
+    """Names of applications that there are, and of those which they name as needed, and so on."""
+    needed: set[str] = set()
+    wanted = list(names)
+    while wanted:
+        name = wanted.pop()
+        if name in folders and name not in needed:
+            needed.add(name)
+            needs = _NEEDS.search(_description(folders[name]).read_text(encoding="utf-8"))
+            wanted += re.findall(r"\w+", needs[1]) if needs else []
+    return needed

@@ -174,7 +174,7 @@ class PrivateNode:
         return None
 
     async def _start_at(self, address: NodeAddress, installation: Installation, lock: int) -> None:
-        self._folder.prepare(address, self._passwords)
+        self._folder.prepare(address, self._passwords, installation)
         self._guarded = Guarded(self._folder.root, self._folder.environment(address, installation), lock)
         epmd = [str(installation.epmd), "-port", str(address.epmd_port), "-address", LOOPBACK]
         self._guarded.launch(epmd, self._folder.epmd_log)
