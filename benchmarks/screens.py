@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,14 +16,13 @@ from typing import Any
 from playwright.async_api import Browser, async_playwright
 
 from benchmarks.screen_data import FULL, QUICK, USER, Extent, fill
+from benchmarks.servers.browser import ARGUMENTS, find_browser
 from config.settings import FleetSettings
 from mindbus.logs import configure_logs
 
 SIZES = {"desk": (1280, 800), "phone": (390, 844)}
 _ROUNDS = 3
 _WITHIN_MS = 60_000
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-_ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 # Address, then what is there once it can be used.
 _CHART = "window.mbTimelineOfPage?.drawn?.length && document.querySelector('.mb-lane')"
 SCREENS = {
@@ -53,7 +51,8 @@ def measure_screens(
 async def _measure(url: str, token: str, rounds: int, size: str, pictures: Path | None) -> dict[str, float]:
     took: dict[str, list[float]] = {name: [] for name in SCREENS}
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=_browser(), args=list(_ARGUMENTS))
+        # Without one here it is playwright's own.
+        browser = await playwright.chromium.launch(executable_path=find_browser(), args=list(ARGUMENTS))
         for number in range(rounds + 1):
             for name in SCREENS:
                 picture = pictures / f"{name}-{size}.png" if pictures and not number else None
@@ -90,11 +89,6 @@ async def _open(
         return seconds
     finally:
         await context.close()
-
-
-def _browser() -> str | None:
-    """The browser of this machine, else playwright's own."""
-    return next((found for name in _BROWSERS if (found := shutil.which(name))), None)
 
 
 @contextmanager

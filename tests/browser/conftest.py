@@ -9,8 +9,9 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
+from benchmarks.servers.browser import ARGUMENTS
 from mindbus.testing.wait import PATIENCE
-from tests.browser.pages import ARGUMENTS, chromium
+from tests.browser.pages import chromium
 from tests.command_line import Shell, require_rabbitmq
 
 BRIEF = """# Каток, который греет бассейн

@@ -14,10 +14,11 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, TimeoutError, sync_playwright
 
+from benchmarks.servers.browser import ARGUMENTS
 from config.recorded_runs import shipped_recording
 from tests.browser.conftest import App, app_of
 from tests.browser.letters import send_a_dead_letter
-from tests.browser.pages import ARGUMENTS, SIZES, Looks, chromium, looking
+from tests.browser.pages import SIZES, Looks, chromium, looking
 from tests.command_line import Shell
 
 FOLDER = Path("build/screenshots")
