@@ -7,6 +7,8 @@ from functools import cached_property, partial
 from time import monotonic
 from typing import Any
 
+from pamqp import commands
+
 from mindbus.bus.amqp.channel import UNLIMITED, ConsumingChannel
 from mindbus.bus.amqp.frames import Content
 from mindbus.bus.rabbit_link import CONNECTION_ERRORS, RabbitLink
@@ -75,9 +77,9 @@ class RabbitConsumer:
                     await self._channel.cancel(self._tag)
 
     async def close(self) -> None:
-        """Stop; what is not settled goes back to the queue."""
+        """Stop; what is not settled goes back to the queue; one that serves this consumer alone is deleted."""
         await self._stop_loop()
-        await self._drop_channel()
+        await self._drop_channel(with_queue=self._has_own_queue())
 
     async def _stop_loop(self) -> None:
         await end(self._task, try_again_s=_END_AGAIN_S)
@@ -167,6 +169,9 @@ class RabbitConsumer:
         """Whether the queue dead-letters what is delivered too often; others keep the order of what comes again."""
         return self._argument("x-dead-letter-exchange") is not None
 
+    def _has_own_queue(self) -> bool:
+        return any(queue.exclusive for queue in self._topology.queues if queue.name == self._queue)
+
     def _argument(self, name: str) -> Any:
         return next((queue.arguments.get(name) for queue in self._topology.queues if queue.name == self._queue), None)
 
@@ -182,12 +187,15 @@ class RabbitConsumer:
                 self._widening = asyncio.create_task(self._widen(channel), name=f"widen {self._queue}")
         self._deliver(incoming)
 
-    async def _drop_channel(self) -> None:
+    async def _drop_channel(self, *, with_queue: bool = False) -> None:
         await self._stop_widening()
         channel, self._channel, self._tag = self._channel, None, None
         if channel is not None:
             with suppress(*CONNECTION_ERRORS):
                 async with asyncio.timeout(_END_TIMEOUT_S):
+                    if with_queue:
+                        # It would go on taking messages for as long as the connection lasts.
+                        await channel.call(commands.Queue.Delete(queue=self._queue), commands.Queue.DeleteOk)
                     await channel.close()
 
 

@@ -74,6 +74,17 @@ async def test_what_is_delivered_without_a_prefetch_needs_no_acknowledgement(set
     assert [incoming.body for incoming in later] == [b"last"]
 
 
+async def test_a_queue_that_serves_one_consumer_alone_goes_with_it(settings: FleetSettings) -> None:
+    transport, key = open_transport(settings, "test"), "reply.client.test"
+    consumer = transport.consume(replies_to(key, exclusive=True), reply_queue(key), None, list[Incoming]().append)
+    await consumer.wait_ready()
+    await consumer.close()
+
+    with pytest.raises(Unroutable):
+        await transport.publish(RawCopy(REPLIES, key, b"late", Properties(), {}))
+    await transport.close()
+
+
 async def test_an_event_reaches_every_listening_service_and_subscriber(settings: FleetSettings) -> None:
     async with fleet_of(Greeter, Listener, Eavesdropper, settings=settings) as fleet:
         async with fleet.bus.subscribe(Greeted) as events:
