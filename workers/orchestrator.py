@@ -109,7 +109,6 @@ class OrchestratorWorker(Worker):
         self._deadlines_from = self._clock() + self._settle
 
     async def stop(self) -> None:
-        await self._storage.stop()
         await self.database.dispose()
 
     @on_command

@@ -1,7 +1,7 @@
 """Subscriptions to events: a temporary one, and one with a durable queue that collects while nobody listens."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Generic, Self, TypeVar, cast
 
@@ -66,7 +66,7 @@ class EventSubscription(_Subscription, Generic[ItemT]):
         super().__init__(transport, claims, tap(queue, key), queue)
         self._kind, self._trace = kind, trace
 
-    async def __aiter__(self) -> AsyncIterator[ItemT]:
+    async def __aiter__(self) -> AsyncGenerator[ItemT, None]:
         """Matching events, without end."""
         async with self._listening():
             while True:

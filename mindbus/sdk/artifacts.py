@@ -16,7 +16,6 @@ from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.files.store import has_direct_access, open_files
-from mindbus.logs import logger
 from mindbus.sdk.access import ArtifactAccess, DirectAccess, FolderAccess
 from mindbus.sdk.buffer import Buffer, BufferLimits
 from mindbus.sdk.buffer_folder import BufferEntry
@@ -89,8 +88,8 @@ class Artifacts:
     async def start(self) -> None:
         """Open the buffer; register what waits in it, now and at every heartbeat of storage."""
         await asyncio.to_thread(self._buffer.open)
-        self._heartbeat.start()
-        self._draining = asyncio.create_task(self._drain_forever(), name=f"buffer of {self._bus.owner}")
+        draining = self._drain.run(self._heartbeat.next, self._room.set)
+        self._draining = asyncio.create_task(draining, name=f"buffer of {self._bus.owner}")
 
     async def stop(self) -> None:
         if self._draining is not None:
@@ -280,16 +279,8 @@ class Artifacts:
         finally:
             if is_alone:
                 self._at_work.discard(artifact_id)
-
-    async def _drain_forever(self) -> None:
-        while True:
-            try:
-                await asyncio.to_thread(self._buffer.adopt)
-                await self._drain.round(self._room.set)
-            except OSError as error:
-                logger().error("buffer cannot be drained", owner=self._bus.owner, reason=str(error))
-            await self._heartbeat.next()
-            await self._policy.sleep(self._policy.chance() * self._policy.spread_s)
+                if self._buffer.get(artifact_id) is not None:
+                    self._drain.wake()
 
 
 def _id_of(artifact: NewArtifact) -> str:

@@ -38,7 +38,7 @@ class Buffer:
     """
 
     def __init__(self, root: Path, owner: str, limits: BufferLimits, disk: Disk | None = None) -> None:
-        self._root, self._owner, self._limits, self._disk = root / owner, owner, limits, disk or Disk()
+        self.root, self._owner, self._limits, self._disk = root / owner, owner, limits, disk or Disk()
         self._lock, self._adopting = threading.Lock(), threading.Lock()
         self._own: BufferFolder | None = None
         self._adopted: list[BufferFolder] = []
@@ -49,7 +49,7 @@ class Buffer:
     def open(self) -> None:
         """Create a folder of this instance's own; adopt those of dead instances."""
         while self._own is None:
-            path = self._root / secrets.token_hex(8)
+            path = self.root / secrets.token_hex(8)
             self._disk.make_folder(path)
             # Another instance may take a folder just created for an abandoned one.
             self._own = BufferFolder.claim(path, self._disk)
@@ -61,7 +61,7 @@ class Buffer:
         with self._adopting:
             if self._own is None:
                 return
-            for path in sorted(self._root.iterdir()):
+            for path in sorted(self.root.iterdir()):
                 if path.name != FAILED and path.is_dir() and not self._is_mine(path):
                     self._adopt(path)
             self._release_empty()

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count, groupby
@@ -24,6 +25,8 @@ from mindbus.sdk.transfers import Progress, Put, no_progress
 _MAX_RESTAGED = 2
 # Storage reads all the bytes of a message before it answers.
 _MAX_BATCH_BYTES = 64 * 1024**2
+# Between two looks for what an instance that died has left, while nothing waits for storage.
+_LOOK_S = 5.0
 
 T = TypeVar("T")
 
@@ -177,6 +180,24 @@ class BufferDrain:
         self._at_work = at_work
         self._failures: Counter[str] = Counter()
         self._is_away = False
+        self._waits = asyncio.Event()
+
+    def wake(self) -> None:
+        """Something has begun to wait for storage."""
+        self._waits.set()
+
+    async def run(self, heartbeat: Callable[[], Awaitable[None]], after_each: Callable[[], None]) -> None:
+        """Round after round until cancelled, one at every heartbeat of storage as long as anything waits for it."""
+        while True:
+            try:
+                await asyncio.to_thread(self._buffer.adopt)
+                await self.round(after_each)
+            except OSError as error:
+                logger().error("buffer cannot be drained", buffer=str(self._buffer.root), reason=str(error))
+            self._waits.clear()
+            if self._buffer.entries() or await self._begins_to_wait():
+                await heartbeat()
+                await self._policy.sleep(self._policy.chance() * self._policy.spread_s)
 
     async def round(self, after_each: Callable[[], None] = lambda: None) -> None:
         """Register all that can be registered now; ends early when storage is away again."""
@@ -190,6 +211,13 @@ class BufferDrain:
                 after_each()
 
         await asyncio.gather(*(work() for _ in range(self._policy.drained_at_once)))
+
+    async def _begins_to_wait(self) -> bool:
+        """Whether something has begun to wait; False after a while, since an instance that died may have left some."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_S):
+                return await self._waits.wait()
+        return False
 
     def _next(self, tried: set[str]) -> list[BufferEntry]:
         """Entries to be registered together; one that failed before is registered alone, or it might fail them all."""

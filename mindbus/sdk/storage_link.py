@@ -3,8 +3,8 @@
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from hashlib import sha256
 from time import monotonic
 from typing import Any, Protocol
@@ -168,32 +168,37 @@ class StorageClient:
             return await in_id_scope(None, lambda: self._bus.request(query, timeout_s=_TIMEOUT_S, trace=trace))
 
 
+async def storage_heartbeats(bus: Client) -> AsyncGenerator[None, None]:
+    """The moments at which storage says that it is ready, without end."""
+    async with bus.subscribe(Heartbeat) as heartbeats, aclosing(aiter(heartbeats)) as heard:
+        async for heartbeat in heard:
+            if heartbeat.service == RegisterArtifact.wire.service and heartbeat.ready:
+                yield
+
+
 class StorageHeartbeat:
-    """Wakes those who wait for storage."""
+    """Wakes those who wait for storage.
+
+    It listens only while somebody waits: whoever does hears every worker, which is what a fleet at rest has to do.
+    """
 
     def __init__(self, bus: Client) -> None:
         self._bus = bus
-        self._beat = asyncio.Event()
         self._listening: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        """Listen from now on, as soon as the bus is connected."""
-        self._listening = asyncio.create_task(self._listen(), name="storage heartbeat")
+    async def next(self) -> None:
+        """Wait for the next heartbeat. Raises CancelledError once stopped."""
+        if self._listening is None or self._listening.done():
+            self._listening = asyncio.create_task(self._listen(), name="storage heartbeat")
+        await asyncio.shield(self._listening)
 
     async def stop(self) -> None:
         if self._listening is not None:
             await end(self._listening)
 
-    async def next(self) -> None:
-        await self._beat.wait()
-
     async def _listen(self) -> None:
-        async with self._bus.subscribe(Heartbeat) as heartbeats:
-            async for heartbeat in heartbeats:
-                if heartbeat.service == RegisterArtifact.wire.service and heartbeat.ready:
-                    # All waiting tasks go on; a task that waits from now on waits for the next heartbeat.
-                    self._beat.set()
-                    self._beat = asyncio.Event()
+        async with aclosing(storage_heartbeats(self._bus)) as heartbeats:
+            await anext(heartbeats)
 
 
 class StorageWatch:
@@ -203,7 +208,7 @@ class StorageWatch:
     """
 
     def __init__(self, bus: Client, heartbeat_s: float) -> None:
-        self._heartbeat = StorageHeartbeat(bus)
+        self._bus = bus
         self._away_after_s = 3 * heartbeat_s
         self._heard_at: float | None = None
         self._unsettled_s = 0.0
@@ -212,19 +217,16 @@ class StorageWatch:
     def is_away(self) -> bool:
         return self._unsettled_s > 0 or self._silent_s > self._away_after_s
 
-    async def stop(self) -> None:
-        await self._heartbeat.stop()
-
     async def next_return(self) -> float:
         """Wait until storage has been away and is heard again; seconds in between."""
         if self._heard_at is None:
             self._heard_at = monotonic()
-            self._heartbeat.start()
-        while not self._unsettled_s:
-            await self._heartbeat.next()
-            if (silent_s := self._silent_s) > self._away_after_s:
-                self._unsettled_s = silent_s
-            self._heard_at = monotonic()
+        async with aclosing(storage_heartbeats(self._bus)) as heartbeats:
+            while not self._unsettled_s:
+                await anext(heartbeats)
+                if (silent_s := self._silent_s) > self._away_after_s:
+                    self._unsettled_s = silent_s
+                self._heard_at = monotonic()
         return self._unsettled_s
 
     def settle(self) -> None:

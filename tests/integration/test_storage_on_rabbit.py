@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,16 @@ from bus_schema.storage import (
     SetTraceMembers,
 )
 from config.settings import FleetSettings
-from mindbus import Client, ReplyError
+from mindbus import Client, ReplyError, connect
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.files.store import FileStore, open_files
+from mindbus.sdk.artifacts import Artifacts, open_access
+from mindbus.sdk.registration import StoragePolicy
 from mindbus.testing.wait import until
 from storage_service.blobs import content_of
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.installed import FLEET
+from tests.management import Management
 from tests.storage_kit import packed_keys
 
 TRACE = "run_1"
@@ -203,3 +206,25 @@ async def test_what_was_sent_while_storage_was_away_is_registered_when_it_is_bac
             return bool((await researcher.request(SearchArtifacts(trace_id=TRACE))).items)
 
         await until(is_registered)
+
+
+async def test_nobody_listens_for_storage_unless_something_waits_for_it(
+    settings: FleetSettings, vhost: str, management: Management
+) -> None:
+    async def listening() -> list[str]:
+        return [name for name in await management.queues(vhost) if name.startswith("mb.tap.")]
+
+    async with connect("agent.researcher", settings=settings) as bus:
+        access, policy = open_access(bus, settings), StoragePolicy(attempts=1)
+        async with Artifacts(bus, access, settings.data_dir, policy=policy) as artifacts:
+            put = await artifacts.put(b"text", artifact_type="draft", trace=TRACE)
+            assert put.is_pending
+            await until(listening)
+            async with fleet_of(FLEET["storage"], settings=settings):
+                await until(lambda: artifacts.waiting(put.ref.artifact_id) is None)
+                await until(lambda: _none(listening))
+                assert (await bus.request(GetArtifact(artifact_id=put.ref.artifact_id))).id == put.ref.artifact_id
+
+
+async def _none(found: Callable[[], Awaitable[list[str]]]) -> bool:
+    return not await found()
