@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fastapi import Request
 from nicegui import background_tasks, ui
+from nicegui.client import ClientConnectionTimeout
 
 from bus_schema.envelope import Envelope
 from bus_schema.timeline import GetTimeline, TimelineEvent
@@ -126,7 +127,11 @@ class PageSession:
 
     def _fail(self, error: Exception) -> None:
         """Tell of an error that nobody had foreseen: in the place of a screen not drawn yet, else as a notice."""
-        logger().error("screen failed", screen=self.name, error=type(error).__name__, reason=str(error))
+        if isinstance(error, ClientConnectionTimeout):
+            # As of a crawler, or of curl.
+            logger().info("page opened by no browser", screen=self.name)
+        else:
+            logger().error("screen failed", screen=self.name, error=type(error).__name__, reason=str(error))
         if self._is_drawn:
             self.say(self.i18n("error.handler"), is_error=True)
             return

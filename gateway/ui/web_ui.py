@@ -1,5 +1,7 @@
 """Mounts the screens on the gateway's web application."""
 
+import asyncio
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -138,6 +140,8 @@ _HEAD = "".join(
     [f'<script src="{ASSETS}/{name}.js"></script>' for name in ("mindbus", "timeline", "episodes")]
     + [f'<link rel="stylesheet" href="{ASSETS}/{name}.css">' for name in ("mindbus", "screens")]
 )
+# Longer than a page takes to be deleted.
+_FREED_AFTER_S = 1.0
 _FOR_OPERATORS = {"fleet", "sim"}
 _WITH_CHARTS = {"timeline", "episodes"}
 # The charts' library is a megabyte: it is loaded while the screen is drawn, not after.
@@ -149,10 +153,35 @@ _FAVICON = (
 )
 
 
+class ClosedPages:
+    """Frees what closed pages leave.
+
+    The elements of a page refer to one another: a megabyte or two that waits for the collector of cycles, which
+    processes of workers start rarely.
+    """
+
+    def __init__(self) -> None:
+        self._is_due = False
+
+    def add(self) -> None:
+        """Free that of a page, in a moment: others may close meanwhile."""
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_later(_FREED_AFTER_S, self._free)
+
+    def _free(self) -> None:
+        self._is_due = False
+        gc.collect()
+
+
 @asynccontextmanager
 async def open_screens() -> AsyncIterator[ASGIApp]:
     """The screens as an application."""
     app = FastAPI(openapi_url=None)
     WebUI().mount(app)
+    nicegui_app.on_delete(ClosedPages().add)
+    # Nobody has to look again and again through what has just been imported.
+    gc.collect()
+    gc.freeze()
     async with app.router.lifespan_context(app):
         yield AssetCache(app)
