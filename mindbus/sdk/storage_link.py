@@ -179,7 +179,8 @@ async def storage_heartbeats(bus: Client) -> AsyncGenerator[None, None]:
 class StorageHeartbeat:
     """Wakes those who wait for storage.
 
-    It listens only while somebody waits: whoever does hears every worker, which is what a fleet at rest has to do.
+    It listens only while somebody waits: heartbeats of all workers have one address, so that a fleet at rest would be
+    busy with agents that hear every worker.
     """
 
     def __init__(self, bus: Client) -> None:
