@@ -1,5 +1,6 @@
 """The mood watcher: assesses the mood of users, message by message, fragment by fragment."""
 
+import asyncio
 import math
 import re
 from collections.abc import Sequence
@@ -238,7 +239,8 @@ class MoodWatcher:
 
     async def _tone(self, messages: Sequence[DialogueMessage], present: Present | None) -> ToneAnalysis:
         await prepare_kinds(messages)
-        by_rules = combine_tones(message_mood(message.content or "") for message in messages)
+        # Off the event loop: a message of 800 sentences takes seconds.
+        by_rules = await asyncio.to_thread(lambda: combine_tones(message_mood(each.content or "") for each in messages))
         guide = shipped_guide(AGENT, language_of(" ".join(message.content or "" for message in messages)))
         part = ReadingPart(READING, guide, "Judge the tone as JSON.", ReadMood)
         read = await self._reader.read(part, messages, present)
