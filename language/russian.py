@@ -27,10 +27,12 @@ class WordForm:
 @lru_cache(maxsize=4096)
 def word_forms(word: str) -> tuple[WordForm, ...]:
     """Readings of a word, the likeliest first. Loads the dictionary at its first use, 30 MB in 0.1 s, and keeps it."""
-    return tuple(
-        WordForm(parse.normal_form, parse.tag.grammemes, parse.score, parse.is_known)
-        for parse in _analyzer().parse(word.lower())
-    )
+    try:
+        parses = _analyzer().parse(word.lower())
+    except ValueError:
+        # pymorphy3 asks for the Unicode names of letters; Tangut ones have none.
+        return (WordForm(word.lower(), frozenset({"UNKN"}), 1.0, is_known=False),)
+    return tuple(WordForm(each.normal_form, each.tag.grammemes, each.score, each.is_known) for each in parses)
 
 
 @lru_cache(maxsize=1024)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import zip_longest
 
 from agents.people import Mention, name_in
 from agents.syntax.clauses import Doer, ImpliedOwner, Sentence, Word
@@ -80,7 +81,7 @@ class ClauseReader:
     def _split(self) -> Iterator[RussianClause]:
         pending: RussianClause | None = None
         segments = self._segments()
-        for segment, following in zip(segments, [*segments[1:], None], strict=True):
+        for segment, following in zip_longest(segments, segments[1:]):
             is_heading = following is not None and bool(_DASH.search(following.joint))
             after_dash = bool(_DASH.search(segment.joint)) and pending is not None
             if after_dash and pending and not any(verb_of(word) for word in pending.free):
