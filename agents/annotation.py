@@ -80,7 +80,7 @@ def annotate(message: SpokenMessage, people: KnownPeople = _NOBODY, language: La
     heard = _as_heard(message, message.text, _SAID)
     extract_by_rules([heard], tasks, language)
     facts = FactRecorder(FactBase(), _zone(message))
-    extract_facts(heard, facts, people, language)
+    extract_facts([heard], facts, people, language)
     return Annotation(
         tasks=[_task(each.task, message.user) for each in _found(tasks)],
         facts=[AnnotatedFact(text=each.text, kind=each.kind) for each in facts.knowledge.facts],

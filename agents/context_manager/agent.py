@@ -1,5 +1,6 @@
 """The context manager: facts that users state, those that newer ones supersede, and commands that store them."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import islice
@@ -50,8 +51,8 @@ class ContextManager:
         projects = () if present is None or is_in_confidence(messages) else present.projects
         recorder = FactRecorder(knowledge, self._zone, projects)
         await prepare_kinds(messages)
-        for message in messages:
-            extract_facts(message, recorder, self._people)
+        # Off the event loop, since a message may have hundreds of sentences.
+        await asyncio.to_thread(extract_facts, messages, recorder, self._people)
         await extract_by_model(messages, recorder, self._reader, present)
         ids = [each for update in recorder.updates for each in update.fact.message_ids]
         outcome = ProcessingResult[FactUpdate](

@@ -119,18 +119,19 @@ _PROJECT = re.compile(
 
 
 def extract_facts(
-    message: DialogueMessage, recorder: FactRecorder, people: KnownPeople, language: Language | None = None
+    messages: Iterable[DialogueMessage], recorder: FactRecorder, people: KnownPeople, language: Language | None = None
 ) -> None:
-    """Record the facts that a message states."""
-    project = None
-    if is_delegation(message.content or ""):
-        return
-    for sentence in message_sentences(message.content or "", language):
-        named = _PROJECT.search(sentence.text)
-        project = (named[1] or named[2]) if named else project
-        statement = find_statement(sentence, recorder.said_at(message), people)
-        if statement:
-            recorder.record(_placed(statement, recorder, project), message)
+    """Record the facts that messages state."""
+    for message in messages:
+        project = None
+        if is_delegation(message.content or ""):
+            continue
+        for sentence in message_sentences(message.content or "", language):
+            named = _PROJECT.search(sentence.text)
+            project = (named[1] or named[2]) if named else project
+            statement = find_statement(sentence, recorder.said_at(message), people)
+            if statement:
+                recorder.record(_placed(statement, recorder, project), message)
 
 
 def find_statement(sentence: MessageSentence, said_at: datetime, people: KnownPeople) -> FactStatement | None:

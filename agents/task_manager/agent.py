@@ -1,5 +1,6 @@
 """The task manager: tasks with owners and due dates found in conversations, and the news of them."""
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -277,7 +278,8 @@ class TaskManager:
         messages = fragment.heard
         recorder = TaskRecorder(book, self._people, self._zone)
         await prepare_kinds(messages)
-        extract_by_rules(messages, recorder)
+        # Off the event loop, since a message may have hundreds of sentences.
+        await asyncio.to_thread(extract_by_rules, messages, recorder)
         await extract_by_model(messages, recorder, self._reader, present)
         outcome = ProcessingResult[TaskUpdate](
             items=tuple(recorder.updates),
