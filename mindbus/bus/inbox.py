@@ -1,11 +1,13 @@
 """Inbox of a worker: the messages that it has handled, with what each caused, so that a duplicate has no effect."""
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol, Self
 
+from bus_schema.envelope import from_wire
 from mindbus.bus.transport import Outgoing, Transport
 
 _REMEMBERED_S = 3600.0
@@ -59,25 +61,46 @@ class Inbox(Protocol):
     async def stop(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """When a message was handled, and what it caused, as bytes: an envelope takes four times as much."""
+
+    at: float
+    sent: tuple[tuple[str, str, bytes, bool, bool], ...]
+
+    @classmethod
+    def of(cls, at: float, outgoing: Iterable[Outgoing]) -> Self:
+        return cls(at, tuple((e.exchange, e.routing_key, e.body, e.mandatory, e.transient) for e in outgoing))
+
+    @property
+    def size(self) -> int:
+        return sum(len(body) for _, _, body, _, _ in self.sent)
+
+    def outgoing(self) -> tuple[Outgoing, ...]:
+        return tuple(
+            Outgoing(exchange, key, from_wire(body), body, mandatory, transient)
+            for exchange, key, body, mandatory, transient in self.sent
+        )
+
+
 class MemoryInbox:
-    """Inbox of a worker without a database: bounded, lost with the process, so effects must be repeatable."""
+    """Inbox of a worker without a database: bounded in messages, bytes and age, and lost with the process.
+
+    So the effects of its handlers must be repeatable.
+    """
 
     publishes = False
     trouble = note = damage = ""
 
-    def __init__(self, size: int = 10_000) -> None:
-        # Time and outcome by consumer and id, oldest first. It is on the way of every message: a TTLCache takes thrice
-        # as long.
-        self._handled: OrderedDict[tuple[str, str], tuple[float, Sequence[Outgoing]]] = OrderedDict()
-        self._size = size
+    def __init__(self, size: int = 10_000, most_bytes: int = 32 * 2**20) -> None:
+        # By consumer and id, oldest first. It is on the way of every message: a TTLCache takes thrice as long.
+        self._handled: OrderedDict[tuple[str, str], _Remembered] = OrderedDict()
+        self._size, self._most_bytes, self._bytes = size, most_bytes, 0
 
     async def outcomes_of(self, consumer: str, message_ids: Sequence[str]) -> Outcomes:
         """The outcomes of those messages, as long as they are remembered."""
-        outcomes: dict[str, Sequence[Outgoing]] = {}
-        for message_id in message_ids:
-            if handled := self._handled.get((consumer, message_id)):
-                outcomes[message_id] = handled[1]
-        return outcomes
+        found = {each: self._handled.get((consumer, each)) for each in message_ids}
+        return {message_id: kept.outgoing() for message_id, kept in found.items() if kept is not None}
 
     def unit_of_work(self, consumer: str) -> "_MemoryUnit":
         """Remember the outcomes once everything went well."""
@@ -87,12 +110,18 @@ class MemoryInbox:
         """Answer the duplicates of these messages with these outcomes from now on."""
         now = monotonic()
         for message_id, outgoing in outcomes.items():
-            self._handled[consumer, message_id] = now, outgoing
-        while self._handled and (len(self._handled) > self._size or self._oldest() < now - _REMEMBERED_S):
-            self._handled.popitem(last=False)
+            self._forget(self._handled.pop((consumer, message_id), None))
+            kept = self._handled[consumer, message_id] = _Remembered.of(now, outgoing)
+            self._bytes += kept.size
+        while self._handled and self._holds_too_much(now):
+            self._forget(self._handled.popitem(last=False)[1])
 
-    def _oldest(self) -> float:
-        return next(iter(self._handled.values()))[0]
+    def _holds_too_much(self, now: float) -> bool:
+        oldest = next(iter(self._handled.values()))
+        return len(self._handled) > self._size or self._bytes > self._most_bytes or oldest.at < now - _REMEMBERED_S
+
+    def _forget(self, kept: "_Remembered | None") -> None:
+        self._bytes -= kept.size if kept is not None else 0
 
     def mark_published(self, consumer: str, message_id: str) -> None:
         """Nothing to mark: what was not published is lost with the process."""

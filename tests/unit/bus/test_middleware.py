@@ -12,8 +12,10 @@ from prometheus_client import REGISTRY
 from bus_schema.replies import Code
 from mindbus import Command, Nothing, Rejected, Worker, on_command, time_limit
 from mindbus.bus.inbox import MemoryInbox, Outcomes
+from mindbus.bus.transport import Outgoing
 from mindbus.middleware import RetryOn
 from mindbus.testing import deliver
+from tests.storage_kit import an_envelope
 
 GUIDE = Path(__file__).parents[3] / "docs/how-to/middleware.md"
 
@@ -145,3 +147,19 @@ async def test_a_memory_inbox_remembers_a_bounded_number_of_outcomes() -> None:
 
     assert await inbox.outcomes_of("a", ["msg_1", "msg_2", "msg_3"]) == {"msg_2": (), "msg_3": ()}
     assert await inbox.outcomes_of("b", ["msg_3"]) == {}
+
+
+async def test_a_memory_inbox_remembers_a_bounded_number_of_bytes() -> None:
+    envelope = an_envelope(Fetch(), "user.anna")
+    sent = Outgoing("mb.reply", "reply.test.1", envelope, envelope.to_wire(), transient=True)
+    inbox = MemoryInbox(most_bytes=3 * len(sent.body))
+    for message_id in ("msg_1", "msg_2", "msg_2", "msg_3"):
+        inbox.remember("a", {message_id: (sent,)})
+    # What is handled again takes no more room than once.
+    assert await inbox.outcomes_of("a", ["msg_1", "msg_3"]) == {"msg_1": (sent,), "msg_3": (sent,)}
+
+    inbox.remember("a", {"msg_4": (sent, sent)})
+    assert await inbox.outcomes_of("a", ["msg_1", "msg_2", "msg_3", "msg_4"]) == {
+        "msg_3": (sent,),
+        "msg_4": (sent, sent),
+    }
