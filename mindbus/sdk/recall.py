@@ -33,7 +33,7 @@ from mindbus.bus.worker import utc_now
 from mindbus.errors import BusUnavailable, NoReply, ReplyError
 from mindbus.logs import logger
 from mindbus.sdk.conversations import refresh_dialogue
-from mindbus.sdk.errors import MemoryAway, MemoryFailed
+from mindbus.sdk.errors import CircuitOpen, MemoryAway, MemoryFailed
 from mindbus.sdk.requests import CircuitBreaker, ResultT, in_id_scope, items_of, request_in_scope
 
 _AGENT, _NAMESPACE = "context_manager", "pictures"
@@ -117,8 +117,11 @@ class _Recall:
         try:
             with self._breaker.guard():
                 return await self._request(query, identity), None
+        except CircuitOpen:
+            # That it is away was logged when it was last asked.
+            return None, "away"
         except MemoryAway as error:
-            logger().warning(f"{self._memory} memory not asked", reason=str(error))
+            logger().warning(f"{self._memory} memory did not answer", reason=str(error))
             return None, "late" if isinstance(error.__cause__, NoReply) else "away"
 
     async def _request(self, query: Query[ResultT], identity: str) -> ResultT:

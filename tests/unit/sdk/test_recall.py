@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from bus_schema.glm import FoundKem, KemPage, RetrieveKems
 from bus_schema.kem import Kem
@@ -76,10 +77,13 @@ async def test_a_memory_that_does_not_answer_is_left_alone_for_a_while(settings:
         recall = KemRecall(fleet.bus, 0.1, CircuitBreaker(1, 15.0, lambda: now))
         memory.is_well = False
 
-        assert await recall.about("When is it?", "user.anna") == ()
-        memory.is_well, asked = True, len(memory.asked)
-        assert await recall.about("When is it?", "user.anna") == ()
+        with capture_logs() as logged:
+            assert await recall.about("When is it?", "user.anna") == ()
+            memory.is_well, asked = True, len(memory.asked)
+            assert await recall.about("When is it?", "user.anna") == ()
         assert len(memory.asked) == asked
+        # It is said once, not with every question.
+        assert [entry["log_level"] for entry in logged if "shared memory" in entry["event"]] == ["warning"]
 
         now = 16.0
         assert ids(await KemRecall(fleet.bus, 5, CircuitBreaker(1, 15.0, lambda: now)).about("When?", "user.anna")) == [
