@@ -31,7 +31,7 @@ from mindbus.bus.connection import find_broker
 from mindbus.bus.worker import utc_now
 from mindbus.management import QueueState, open_management
 from mindbus.sdk.artifacts import Artifacts, open_artifacts
-from mindbus.tasks import running
+from mindbus.tasks import kept_running
 
 QUEUE_PREFIX, DEAD_SUFFIX = "mb.q.", ".dead"
 # Nobody waits longer at a screen.
@@ -188,10 +188,10 @@ class Backend:
         async with self._events.receiving(), AsyncExitStack() as stack:
             await self._owned.start()
             stack.push_async_callback(self._owned.stop)
-            await stack.enter_async_context(running(self._timeline.run(), "timeline tail"))
-            await stack.enter_async_context(running(self._memory_listener.run(), "memory changes"))
+            await stack.enter_async_context(kept_running(self._timeline.run, "timeline tail"))
+            await stack.enter_async_context(kept_running(self._memory_listener.run, "memory changes"))
             if self.settings.user_tokens_per_day:
-                await stack.enter_async_context(running(self._budget.run(), "token budget"))
+                await stack.enter_async_context(kept_running(self._budget.run, "token budget"))
             yield
 
 

@@ -146,9 +146,11 @@ class EventFeed(Broadcast[Envelope]):
                         self._receive(envelope)
             except (OSError, BusUnavailable, ReplyError) as error:
                 logger().warning("feed interrupted", reason=str(error))
-                self.put(MissedEvents())
-                await asyncio.sleep(_RETRY_AFTER_S)
-                subscription = self._bus.subscribe("#")
+            except Exception:  # noqa: BLE001  # a mistake in here must not leave the screens as they are for ever
+                logger().exception("feed interrupted")
+            self.put(MissedEvents())
+            await asyncio.sleep(_RETRY_AFTER_S)
+            subscription = self._bus.subscribe("#")
 
     def _receive(self, envelope: Envelope) -> None:
         self._last_event_at = self._clock()

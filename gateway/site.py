@@ -29,7 +29,7 @@ from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.files.disk import write_private
 from mindbus.logs import logger
 from mindbus.run_dir import gateway_url_file
-from mindbus.tasks import end, running
+from mindbus.tasks import Supervised, end, kept_running
 
 ASSETS = "/assets"
 _MOST_NAMED = 3
@@ -66,7 +66,7 @@ class GatewaySite(Worker):
             sender = await stack.enter_async_context(open_sender(settings.gateway_webhook_hosts))
             deliver = EventDelivery(self.backend, sender).deliver
             events = Deliveries(EVENTS, self.backend, self.webhooks, deliver)
-            await stack.enter_async_context(running(events.run(), "webhooks"))
+            await stack.enter_async_context(kept_running(events.run, "webhooks"))
             if self.screens is not None:
                 stack.push_async_callback(self._mount_screens(self.screens).close)
             self._running = stack.pop_all()
@@ -109,7 +109,8 @@ class SiteScreens:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._sampling is None:
-            self._sampling = asyncio.create_task(self._activity.run(), name="gateway activity")
+            sampling = Supervised("gateway activity", self._activity.run, 0)
+            self._sampling = asyncio.create_task(sampling.run(begins_at_once=True), name=sampling.name)
         scope.setdefault("state", {}).update(backend=self._backend, activity=self._activity)
         await self._screens(scope, receive, send)
 

@@ -5,7 +5,7 @@ import os
 import random
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -113,6 +113,11 @@ async def running(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[N
         yield
     finally:
         await end(task)
+
+
+def kept_running(work: Callable[[], Awaitable[object]], name: str) -> AbstractAsyncContextManager[None]:
+    """A task for the time of a block; work that fails is begun again, as a `Supervised` step."""
+    return running(Supervised(name, work, 0).run(begins_at_once=True), name)
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ class FakeStorage:
         self.batches: list[list[str]] = []
         self.stumbles_over: set[str] = set()
         self.refuses: set[str] = set()
+        self.breaks_over: set[str] = set()
         self.loses_staged = 0
 
     async def register(self, manifest: Manifest) -> Registration:
@@ -53,6 +54,8 @@ class FakeStorage:
             raise StorageFailed("a bug")
         if manifest.id in self.refuses:
             raise ArtifactRejected(Code.INVALID, "no")
+        if manifest.id in self.breaks_over:
+            raise LookupError("foreseen by nobody")
         if known := self.manifests.get(manifest.id):
             if known.checksum != manifest.checksum:
                 raise ArtifactConflict("taken", known.ref)

@@ -21,7 +21,7 @@ from gateway.access_control import A2A, AGENT_CARD
 from gateway.backend import Backend
 from gateway.webhooks.delivery import Deliveries, open_sender
 from gateway.webhooks.store import webhooks_of
-from mindbus.tasks import running
+from mindbus.tasks import kept_running
 
 
 @asynccontextmanager
@@ -40,7 +40,7 @@ async def open_a2a(backend: Backend) -> AsyncIterator[ASGIApp]:
             *create_jsonrpc_routes(handler, A2A, contexts),
             *create_rest_routes(handler, contexts, path_prefix=REST),
         ]
-        async with running(Deliveries(TASK, backend, store, push.deliver).run(), "push notifications"):
+        async with kept_running(Deliveries(TASK, backend, store, push.deliver).run, "push notifications"):
             yield Starlette(routes=routes)
 
 

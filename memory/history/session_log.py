@@ -17,7 +17,7 @@ from pathlib import Path
 from bus_schema.history import HistoryMessage, chat_of, subagent_of
 from mindbus.logs import logger
 from mindbus.redaction import without_secrets
-from mindbus.tasks import end
+from mindbus.tasks import Supervised, end
 from mindbus.terminal import escape_controls
 
 REDACTED = "[redacted]"
@@ -195,7 +195,8 @@ class SessionLog:
     def start(self) -> None:
         """Start writing; idempotent."""
         if self._writing is None:
-            self._writing = asyncio.create_task(self._write_lines(), name="session log")
+            writing = Supervised("session log", self._write_lines, 0)
+            self._writing = asyncio.create_task(writing.run(begins_at_once=True), name=writing.name)
 
     async def stop(self) -> None:
         """Write what is queued, then stop."""
@@ -217,19 +218,18 @@ class SessionLog:
         self.add(chat_of(key), title, **({} if subagent is None else {"subagent": subagent}), **fields)
 
     async def _write_lines(self) -> None:
-        while True:
-            lines = [await self._queue.get()]
+        lines = [await self._queue.get()]
+        try:
             await asyncio.sleep(_GATHERED_S)
             with suppress(asyncio.QueueEmpty):
                 while len(lines) < _AT_ONCE:
                     lines.append(self._queue.get_nowait())
-            try:
-                await asyncio.to_thread(self._files.write, lines)
-            except OSError as error:
-                logger().warning("session log not written", lines=len(lines), reason=str(error))
-            finally:
-                for _line in lines:
-                    self._queue.task_done()
+            await asyncio.to_thread(self._files.write, lines)
+        except OSError as error:
+            logger().warning("session log not written", lines=len(lines), reason=str(error))
+        finally:
+            for _line in lines:
+                self._queue.task_done()
 
 
 def _format(value: object) -> str:

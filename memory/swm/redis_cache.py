@@ -18,7 +18,7 @@ from memory.redis_link import RedisLink
 from memory.swm.cache import CacheAway
 from mindbus.logs import logger
 from mindbus.sdk.local_memory import Policy
-from mindbus.tasks import end
+from mindbus.tasks import Supervised, end
 from retrieval.cursors import PageKey
 
 KEM = "swm_kem:"
@@ -132,7 +132,8 @@ class RedisCache:
             await self._require_settings()
         except CacheAway as error:
             logger().warning("cache is away, reads go to the global memory", reason=str(error))
-        self._listener = asyncio.create_task(self._listen_for_ever(), name="evictions")
+        listening = Supervised("evictions", self._receive_evictions, 0)
+        self._listener = asyncio.create_task(listening.run(begins_at_once=True), name=listening.name)
 
     async def close(self) -> None:
         if self._listener is not None:
@@ -255,13 +256,12 @@ class RedisCache:
         if not {"E", "e", "x"} <= set(events.replace("A", "Aex")):
             await self._link.set("notify-keyspace-events", f"{events}Eex")
 
-    async def _listen_for_ever(self) -> None:
-        while True:
-            await self._link.wait()
-            try:
-                await self._listen()
-            except (CacheAway, WrongRedis) as error:
-                logger().warning("evictions are not received", reason=str(error))
+    async def _receive_evictions(self) -> None:
+        await self._link.wait()
+        try:
+            await self._listen()
+        except (CacheAway, WrongRedis) as error:
+            logger().warning("evictions are not received", reason=str(error))
 
     async def _listen(self) -> None:
         """Subscribe first, then reconcile, so that no eviction falls in between."""

@@ -39,7 +39,7 @@ from mindbus.sdk.transfers import (
 )
 from mindbus.settings import Settings
 from mindbus.spans import span as blob_span
-from mindbus.tasks import end
+from mindbus.tasks import Supervised, end
 
 
 def open_artifacts(
@@ -88,8 +88,9 @@ class Artifacts:
     async def start(self) -> None:
         """Open the buffer; register what waits in it, now and at every heartbeat of storage."""
         await asyncio.to_thread(self._buffer.open)
-        draining = self._drain.run(self._heartbeat.next, self._room.set)
-        self._draining = asyncio.create_task(draining, name=f"buffer of {self._bus.owner}")
+        step = partial(self._drain.step, self._heartbeat.next, self._room.set)
+        draining = Supervised(f"buffer of {self._bus.owner}", step, 0)
+        self._draining = asyncio.create_task(draining.run(begins_at_once=True), name=draining.name)
 
     async def stop(self) -> None:
         if self._draining is not None:

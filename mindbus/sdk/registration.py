@@ -186,18 +186,17 @@ class BufferDrain:
         """Something has begun to wait for storage."""
         self._waits.set()
 
-    async def run(self, heartbeat: Callable[[], Awaitable[None]], after_each: Callable[[], None]) -> None:
-        """Round after round until cancelled, one at every heartbeat of storage as long as anything waits for it."""
-        while True:
-            try:
-                await asyncio.to_thread(self._buffer.adopt)
-                await self.round(after_each)
-            except OSError as error:
-                logger().error("buffer cannot be drained", buffer=str(self._buffer.root), reason=str(error))
-            self._waits.clear()
-            if self._buffer.entries() or await self._begins_to_wait():
-                await heartbeat()
-                await self._policy.sleep(self._policy.chance() * self._policy.spread_s)
+    async def step(self, heartbeat: Callable[[], Awaitable[None]], after_each: Callable[[], None]) -> None:
+        """One round, then a wait: for the next heartbeat of storage, as long as anything waits for it."""
+        try:
+            await asyncio.to_thread(self._buffer.adopt)
+            await self.round(after_each)
+        except OSError as error:
+            logger().error("buffer cannot be drained", buffer=str(self._buffer.root), reason=str(error))
+        self._waits.clear()
+        if self._buffer.entries() or await self._begins_to_wait():
+            await heartbeat()
+            await self._policy.sleep(self._policy.chance() * self._policy.spread_s)
 
     async def round(self, after_each: Callable[[], None] = lambda: None) -> None:
         """Register all that can be registered now; ends early when storage is away again."""
@@ -250,17 +249,15 @@ class BufferDrain:
         finally:
             self._at_work.difference_update(artifact_ids)
 
-    async def _outcomes_of(
-        self, entries: Sequence[BufferEntry]
-    ) -> Mapping[str, Registration | NotRegistered | OSError]:
+    async def _outcomes_of(self, entries: Sequence[BufferEntry]) -> Mapping[str, Registration | Exception]:
         try:
             if len(entries) > 1:
                 return await self._registrar.register_all(entries)
             return {entries[0].artifact_id: await self._registrar.register(entries[0].artifact_id)}
-        except (StorageAway, ArtifactRejected, OSError) as error:
+        except Exception as error:  # noqa: BLE001  # whatever is wrong with one of them, the others are registered
             return {entry.artifact_id: error for entry in entries}
 
-    async def _note(self, artifact_id: str, outcome: Registration | NotRegistered | OSError) -> None:
+    async def _note(self, artifact_id: str, outcome: Registration | Exception) -> None:
         if isinstance(outcome, Registration):
             del self._failures[artifact_id]
             logger().info("buffered artifact registered", artifact_id=artifact_id, outcome=outcome.outcome)
@@ -278,7 +275,7 @@ class BufferDrain:
             self._is_away = True
             logger().info("storage is away, the buffer waits", reason=reason, waiting=len(self._buffer.entries()))
         else:
-            logger().error("buffered artifact not registered", artifact_id=artifact_id, reason=reason)
+            logger().error("buffered artifact not registered", artifact_id=artifact_id, reason=repr(outcome))
 
 
 def _trace_of(entry: BufferEntry) -> str:

@@ -3,10 +3,13 @@
 import base64
 import hashlib
 import hmac
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gateway.webhooks.store import Webhook, WebhookStore
 from mindbus.accounts import AccessRole, accounts_of
 from mindbus.testing.wait import until
 from tests.brokers import Broker
@@ -17,7 +20,24 @@ from tests.webhook_receiver import Receiver, receiving
 pytestmark = pytest.mark.rabbit
 
 
-async def test_events_arrive_signed_and_in_order(broker: Broker, vhost_url: str, migrated_folder: Path) -> None:
+@pytest.fixture
+def failing_once(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Error]:
+    """What reading the webhooks fails with, the first time that they are to be delivered."""
+    failures: list[sqlite3.Error] = [sqlite3.OperationalError("disk I/O error")]
+    read = WebhookStore.of
+
+    def of(self: WebhookStore, kind: Any, identity: str | None = None) -> list[Webhook]:
+        if kind == "events" and identity is None and failures:
+            raise failures.pop()
+        return read(self, kind, identity)
+
+    monkeypatch.setattr(WebhookStore, "of", of)
+    return failures
+
+
+async def test_events_arrive_signed_and_in_order_though_the_disk_has_failed(
+    broker: Broker, vhost_url: str, migrated_folder: Path, failing_once: list[sqlite3.Error]
+) -> None:
     access = {"gateway_access": "token", "gateway_webhook_hosts": "127.0.0.1"}
     settings = gateway_settings(broker, vhost_url, migrated_folder, **access)
     anna, boris = (accounts_of(settings).add(name, AccessRole.USER) for name in ("anna", "boris"))
@@ -32,6 +52,7 @@ async def test_events_arrive_signed_and_in_order(broker: Broker, vhost_url: str,
                 await served.ok("POST", "/api/dialogues/boris/messages", json=said, headers=others)
             await until(lambda: names().count("message_sent") == 2, 30)
             check(made["secret"])
+        assert not failing_once
         path = f"/api/webhooks/{made['id']}"
         assert (await served.no("DELETE", path, headers=others))[:2] == (404, "not_found")
         assert await served.ok("GET", "/api/webhooks", headers=others) == []

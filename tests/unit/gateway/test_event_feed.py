@@ -90,6 +90,25 @@ async def test_a_listener_is_read_like_a_stream(ear: Ear) -> None:
     assert millimetres(heard) == [0, 1, 2]
 
 
+async def test_a_mistake_of_one_listener_does_not_end_the_feed(ear: Ear) -> None:
+    heard: list[object] = []
+
+    def accepts(_item: Envelope) -> bool:
+        heard.append("a mistake")
+        raise LookupError("foreseen by nobody")
+
+    async def hears() -> bool:
+        await ear.bus.publish(Rained(millimetres=2))
+        heard.extend(millimetres(listener.take()))
+        return 2 in heard
+
+    with ear.feed.listen(accepts=accepts):
+        await ear.bus.publish(Rained(millimetres=1))
+        await until(lambda: bool(heard))
+    with ear.feed.listen() as listener:
+        await until(hears)
+
+
 async def test_heartbeats_show_the_fleet_and_disturb_nobody(ear: Ear) -> None:
     with ear.feed.listen() as listener:
         await ear.beat("storage")

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 import pytest
@@ -219,6 +219,27 @@ async def test_a_disk_that_refuses_holds_up_nobody(tmp_path: Path, capsys: pytes
     log.add("1", "final answer saved")
     await asyncio.wait_for(log.stop(), 10)
     assert "final answer saved" in (tmp_path / "logs" / "memory_1.log").read_text()
+
+
+async def test_a_mistake_in_one_line_is_not_the_end_of_the_log(tmp_path: Path) -> None:
+    class Mistaken(SessionFiles):
+        mistakes = 1
+
+        def write(self, lines: Iterable[tuple[str, str]]) -> None:
+            if self.mistakes:
+                self.mistakes -= 1
+                raise ValueError("foreseen by nobody")
+            super().write(lines)
+
+    files = Mistaken(tmp_path, MAX_BYTES)
+    log = SessionLog(files, Clock())
+    log.start()
+    log.request("12345", "lost")
+    await until(lambda: not files.mistakes)
+    log.request("12345", "kept")
+    await log.stop()
+
+    assert 'text="kept"' in lines(files)[-1]
 
 
 async def test_a_log_that_may_have_no_byte_is_not_written(tmp_path: Path) -> None:

@@ -88,6 +88,21 @@ async def test_one_on_which_storage_chokes_does_not_hold_up_the_others(bench: Be
     assert bench.set_aside() == ["art_0", "art_1"]
 
 
+async def test_an_error_that_nobody_foresaw_holds_up_no_other_and_ends_no_drain(bench: Bench) -> None:
+    bench.storage.is_away = True
+    async with bench.artifacts() as artifacts:
+        for number in range(3):
+            await artifacts.put(b"text", artifact_type="draft", trace=TRACE, artifact_id=f"art_{number}")
+        bench.storage.breaks_over.add("art_0")
+        bench.storage.is_away = False
+        await until(lambda: _after_a_beat(bench, lambda: bench.waiting() == ["art_0"]))
+
+        bench.storage.breaks_over.clear()
+        await until(lambda: _after_a_beat(bench))
+
+    assert sorted(bench.storage.manifests) == ["art_0", "art_1", "art_2"]
+
+
 async def test_a_drain_is_spread_over_time(bench: Bench) -> None:
     bench.storage.is_away = True
     async with bench.artifacts() as artifacts:
