@@ -109,8 +109,7 @@ class SiteScreens:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._sampling is None:
-            sampling = Supervised("gateway activity", self._activity.run, 0)
-            self._sampling = asyncio.create_task(sampling.run(begins_at_once=True), name=sampling.name)
+            self._sampling = Supervised("gateway activity", self._activity.run, 0).start()
         scope.setdefault("state", {}).update(backend=self._backend, activity=self._activity)
         await self._screens(scope, receive, send)
 

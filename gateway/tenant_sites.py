@@ -82,7 +82,7 @@ class TenantSites:
         for tenant in running - self._serving.keys():
             # A task each: one that cannot be served holds up no other.
             serving = Supervised(f"tenant {tenant}", partial(self._serve, tenant), _AGAIN_S)
-            self._serving[tenant] = asyncio.create_task(serving.run(begins_at_once=True), name=serving.name)
+            self._serving[tenant] = serving.start()
 
     def _app_for(self, scope: Scope) -> ASGIApp:
         if found := _PREFIX.match(scope["path"]):

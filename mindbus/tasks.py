@@ -36,6 +36,10 @@ class Supervised:
         """Whether its last five attempts have failed."""
         return self.failures >= FAILING_AFTER
 
+    def start(self) -> "asyncio.Task[None]":
+        """Begin at once, in a task of its name, which ends when it is cancelled."""
+        return asyncio.create_task(self.run(begins_at_once=True), name=self.name)
+
     async def run(self, *, begins_at_once: bool = False) -> None:
         delay_s = 0.0 if begins_at_once else self.interval_s
         while True:

@@ -195,8 +195,7 @@ class SessionLog:
     def start(self) -> None:
         """Start writing; idempotent."""
         if self._writing is None:
-            writing = Supervised("session log", self._write_lines, 0)
-            self._writing = asyncio.create_task(writing.run(begins_at_once=True), name=writing.name)
+            self._writing = Supervised("session log", self._write_lines, 0).start()
 
     async def stop(self) -> None:
         """Write what is queued, then stop."""

@@ -132,8 +132,7 @@ class RedisCache:
             await self._require_settings()
         except CacheAway as error:
             logger().warning("cache is away, reads go to the global memory", reason=str(error))
-        listening = Supervised("evictions", self._receive_evictions, 0)
-        self._listener = asyncio.create_task(listening.run(begins_at_once=True), name=listening.name)
+        self._listener = Supervised("evictions", self._receive_evictions, 0).start()
 
     async def close(self) -> None:
         if self._listener is not None:

@@ -108,7 +108,7 @@ class Service:
         # Apart: while the bus is away, the file says that the worker lives.
         for name, step in (("health", self._report_health), ("heartbeat", self._send_heartbeat)):
             beating = Supervised(f"{self.worker.name} {name}", step, self._settings.heartbeat_s)
-            self._presence.append(asyncio.create_task(beating.run(begins_at_once=True), name=beating.name))
+            self._presence.append(beating.start())
 
     async def wait_ready(self) -> None:
         """Wait until it consumes from all of its queues, unless it stands by."""

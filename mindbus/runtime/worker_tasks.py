@@ -51,7 +51,7 @@ class WorkerTasks:
             self._running.append(asyncio.create_task(run, name=name))
         if self._replay is not None:
             looking = Supervised(f"{self._worker.name} replay after crashes", self._replay.step, _LOOK_EVERY_S)
-            self._running.append(asyncio.create_task(looking.run(begins_at_once=True), name=looking.name))
+            self._running.append(looking.start())
 
     async def stop(self) -> None:
         await end(*self._running)
