@@ -15,7 +15,7 @@ from agents.fragment_reader import FragmentReader, ReadingPart
 from agents.fragments import MessageSentence, ProcessingResult, links_to, message_sentences, quotes_message
 from agents.people import KnownPeople
 from agents.present import Present
-from agents.sentence_kinds import SentenceKind, prepare_kinds, sentence_kind
+from agents.sentence_kinds import SentenceKind, sentence_kind
 from agents.task_manager.extraction import find_tasks
 from agents.tone import ToneAnalysis, analyse_tone, combine_tones
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
@@ -238,7 +238,6 @@ class MoodWatcher:
         return history, outcome
 
     async def _tone(self, messages: Sequence[DialogueMessage], present: Present | None) -> ToneAnalysis:
-        await prepare_kinds(messages)
         # Off the event loop: a message of 800 sentences takes seconds.
         by_rules = await asyncio.to_thread(lambda: combine_tones(message_mood(each.content or "") for each in messages))
         guide = shipped_guide(AGENT, language_of(" ".join(message.content or "" for message in messages)))

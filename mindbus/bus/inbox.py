@@ -70,7 +70,9 @@ class _Remembered:
 
     @classmethod
     def of(cls, at: float, outgoing: Iterable[Outgoing]) -> Self:
-        return cls(at, tuple((e.exchange, e.routing_key, e.body, e.mandatory, e.transient) for e in outgoing))
+        return cls(
+            at, tuple((each.exchange, each.routing_key, each.body, each.mandatory, each.transient) for each in outgoing)
+        )
 
     @property
     def size(self) -> int:
