@@ -109,7 +109,7 @@ class SiteScreens:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._sampling is None:
-            self._sampling = Supervised("gateway activity", self._activity.run, 0).start()
+            self._sampling = Supervised("gateway activity", self._activity.run, 0, lasts=True).start()
         scope.setdefault("state", {}).update(backend=self._backend, activity=self._activity)
         await self._screens(scope, receive, send)
 

@@ -4,9 +4,12 @@ import asyncio
 import os
 import random
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
+from math import inf
+from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from mindbus.errors import TemporaryFailure
@@ -20,21 +23,28 @@ _LONGEST_DELAY_S = 5.0
 _JITTER = 0.5
 # At these delays a task has failed for two to three seconds by then: longer than a blip, as of a restarting database.
 FAILING_AFTER = 5
+# A lasting step that has gone on for so long works; one that cannot fails sooner, as a rule at once.
+_WORKS_AFTER_S = 5.0
 
 
-@dataclass
+@dataclass(eq=False)
 class Supervised:
-    """A step that is repeated for ever; after a failure it waits ever longer, up to five seconds, with jitter."""
+    """A step that is repeated for ever; after a failure it waits ever longer, up to five seconds, with jitter.
+
+    One that `lasts` is not meant to end: it works once it has gone on for five seconds.
+    """
 
     name: str
     step: Callable[[], Awaitable[object]]
     interval_s: float
     failures: int = 0
+    lasts: bool = False
+    _working_at: float = inf
 
     @property
     def is_failing(self) -> bool:
-        """Whether its last five attempts have failed."""
-        return self.failures >= FAILING_AFTER
+        """Whether its last five attempts have failed, and the one under way has not gone on for long enough."""
+        return self.failures >= FAILING_AFTER and monotonic() < self._working_at
 
     def start(self) -> "asyncio.Task[None]":
         """Begin at once, in a task of its name, which ends when it is cancelled."""
@@ -42,25 +52,51 @@ class Supervised:
 
     async def run(self, *, begins_at_once: bool = False) -> None:
         delay_s = 0.0 if begins_at_once else self.interval_s
-        while True:
-            await asyncio.sleep(delay_s)
-            delay_s = self.interval_s
-            try:
-                await self.step()
-            except Exception as error:  # noqa: BLE001  # a step that fails is followed by the next one
-                self.failures += 1
-                delay_s = max(delay_s, backoff_s(self.failures))
-                self._log(error, delay_s)
-            else:
-                if self.is_failing:
-                    logger().info("task works again", task=self.name, failures=self.failures)
-                self.failures = 0
+        among = _LASTING.get([]) if self.lasts else []
+        among.append(self)
+        try:
+            while True:
+                await asyncio.sleep(delay_s)
+                delay_s = await self._attempt()
+        finally:
+            among.remove(self)
+
+    async def _attempt(self) -> float:
+        """Do the step; returns the seconds to wait before the next."""
+        if self.lasts:
+            self._working_at = monotonic() + _WORKS_AFTER_S
+        try:
+            await self.step()
+        except Exception as error:  # noqa: BLE001  # a step that fails is followed by the next one
+            self.failures = 1 if monotonic() >= self._working_at else self.failures + 1
+            self._working_at = inf
+            delay_s = max(self.interval_s, backoff_s(self.failures))
+            self._log(error, delay_s)
+            return delay_s
+        if self.failures >= FAILING_AFTER:
+            logger().info("task works again", task=self.name, failures=self.failures)
+        self.failures = 0
+        return self.interval_s
 
     def _log(self, error: Exception, delay_s: float) -> None:
         if isinstance(error, TemporaryFailure):
             logger().warning("task failed", task=self.name, again_in_s=round(delay_s, 2), reason=str(error))
         else:
             logger().error("task failed", task=self.name, again_in_s=round(delay_s, 2), exc_info=error)
+
+
+_LASTING: ContextVar[list[Supervised]] = ContextVar("lasting tasks")
+
+
+@contextmanager
+def lasting_tasks() -> Iterator[list[Supervised]]:
+    """Those begun within the block, or later by a task that was: they are in the list for as long as they run."""
+    tasks: list[Supervised] = []
+    before = _LASTING.set(tasks)
+    try:
+        yield tasks
+    finally:
+        _LASTING.reset(before)
 
 
 def backoff_s(failures: int) -> float:
@@ -121,7 +157,7 @@ async def running(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[N
 
 def kept_running(work: Callable[[], Awaitable[object]], name: str) -> AbstractAsyncContextManager[None]:
     """A task for the time of a block; work that fails is begun again, as a `Supervised` step."""
-    return running(Supervised(name, work, 0).run(begins_at_once=True), name)
+    return running(Supervised(name, work, 0, lasts=True).run(begins_at_once=True), name)
 
 
 @dataclass(frozen=True)

@@ -195,7 +195,7 @@ class SessionLog:
     def start(self) -> None:
         """Start writing; idempotent."""
         if self._writing is None:
-            self._writing = Supervised("session log", self._write_lines, 0).start()
+            self._writing = Supervised("session log", self._write_lines, 0, lasts=True).start()
 
     async def stop(self) -> None:
         """Write what is queued, then stop."""

@@ -132,7 +132,7 @@ class RedisCache:
             await self._require_settings()
         except CacheAway as error:
             logger().warning("cache is away, reads go to the global memory", reason=str(error))
-        self._listener = Supervised("evictions", self._receive_evictions, 0).start()
+        self._listener = Supervised("evictions", self._receive_evictions, 0, lasts=True).start()
 
     async def close(self) -> None:
         if self._listener is not None:

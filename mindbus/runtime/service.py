@@ -24,7 +24,7 @@ from mindbus.runtime.processor import Mailboxes, Processor, Work
 from mindbus.runtime.provision import Administrator, limit_deliveries, queues_of, shared_by_all, when_up
 from mindbus.runtime.worker_tasks import CrashReplay, WorkerTasks
 from mindbus.settings import Settings
-from mindbus.tasks import Supervised, end
+from mindbus.tasks import Supervised, end, lasting_tasks
 from mindbus.version import __version__
 
 _LEAD_AGAIN_S = 1.0
@@ -55,6 +55,7 @@ class Service:
         self._tasks = WorkerTasks(worker, sender, transport, replay)
         self._mailboxes: list[Mailboxes] = []
         self._presence: list[asyncio.Task[None]] = []
+        self._lasting: list[Supervised] = []
         self._at_work: dict[str, asyncio.Future[int]] = {}
         self._is_open = asyncio.Event()
         self._stands_by = False
@@ -66,8 +67,8 @@ class Service:
         """Reason why it is not well, beyond a broker that is away; empty where there is none."""
         if self._damage:
             return self._damage
-        if failing := self._tasks.failing:
-            return f"{', '.join(failing)} fails again and again; its log says why"
+        if failing := [*self._tasks.failing, *(task.name for task in self._lasting if task.is_failing)]:
+            return f"failing again and again: {', '.join(failing)}; its log says why"
         return self.worker.inbox.trouble
 
     @property
@@ -155,7 +156,8 @@ class Service:
             await leadership.acquire()
 
     async def _open(self) -> None:
-        await self.worker.start()
+        with lasting_tasks() as self._lasting:
+            await self.worker.start()
         await self.worker.inbox.start(self._transport)
         routes, name = self.worker.routes, self.worker.name
         topology = topology_of(self.worker, self._settings)

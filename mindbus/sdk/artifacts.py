@@ -89,7 +89,7 @@ class Artifacts:
         """Open the buffer; register what waits in it, now and at every heartbeat of storage."""
         await asyncio.to_thread(self._buffer.open)
         step = partial(self._drain.step, self._heartbeat.next, self._room.set)
-        self._draining = Supervised(f"buffer of {self._bus.owner}", step, 0).start()
+        self._draining = Supervised(f"buffer of {self._bus.owner}", step, 0, lasts=True).start()
 
     async def stop(self) -> None:
         if self._draining is not None:
