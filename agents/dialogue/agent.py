@@ -7,7 +7,7 @@ from typing import Protocol
 from agents.configuration.prompts import Guide, shipped_guide
 from agents.dialogue.generation import AnswerGeneration, RetryBudget
 from agents.keywords import closest_statements, statements_of
-from agents.models.conversation import chat_prompt, fit_window, message_tokens, normalise_calls
+from agents.models.conversation import chat_prompt, fit_window, normalise_calls
 from agents.models.errors import EmptyAnswer
 from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
 from agents.models.prompt import ATTACHED, EARLIER, MEMORY, UNCERTAIN, Material, PromptBudget, with_present
@@ -200,8 +200,8 @@ class DialogueAgent:
         guide = self._guide(language)
         fixed = guide.system + (present.block(language) if present else "")
         budget = PromptBudget.of(self.context_tokens, fixed, tools, guide.model.max_tokens)
-        shown = fit_window(said, budget.window)
-        budget = budget.with_spare(budget.window - message_tokens(shown))
+        shown, spare = fit_window(said, budget.window)
+        budget = budget.with_spare(spare)
         earlier = sum(_LABEL_TOKENS + estimated_tokens(each.text) for each in self._earlier_statements(shown))
         return shown, replace(budget, memory=max(0, budget.memory - earlier))
 

@@ -168,26 +168,29 @@ def message_groups(said: Sequence[ModelMessage]) -> list[list[ModelMessage]]:
     return grouped
 
 
-def fit_window(said: Sequence[ModelMessage], budget_tokens: int) -> list[ModelMessage]:
-    """The end of the talk that fits by estimated tokens, the last message in any case; it begins with the user."""
-    window: list[list[ModelMessage]] = []
+def fit_window(said: Sequence[ModelMessage], budget_tokens: int) -> tuple[list[ModelMessage], int]:
+    """The end of the talk that fits by estimated tokens, and how many are left; it begins with the user.
+
+    The last message is shown in any case.
+    """
+    window: list[tuple[list[ModelMessage], int]] = []
     room = budget_tokens
     for block in reversed(message_groups(said)):
-        room -= message_tokens(block)
-        if window and room < 0:
+        tokens = sum(map(_message_tokens, block))
+        if window and tokens > room:
             break
-        window.append(block)
-    window.reverse()
+        window.append((block, tokens))
+        room -= tokens
     # Some models refuse a conversation that the assistant begins.
-    while len(window) > 1 and window[0][0].role not in ("user", "system"):
-        window.pop(0)
-    return [message for block in window for message in block]
+    while len(window) > 1 and window[-1][0][0].role not in ("user", "system"):
+        room += window.pop()[1]
+    return [message for block, _ in reversed(window) for message in block], room
 
 
-def message_tokens(messages: Iterable[ModelMessage]) -> int:
-    """Estimated tokens of messages with their calls."""
-    texts = ((each.content, *(call.arguments for call in each.tool_calls)) for each in messages)
-    return sum(MESSAGE_TOKENS + sum(map(estimated_tokens, parts)) for parts in texts)
+def _message_tokens(message: ModelMessage) -> int:
+    """Estimated tokens of a message with its calls."""
+    tokens = MESSAGE_TOKENS + estimated_tokens(message.content)
+    return tokens + sum(estimated_tokens(call.arguments) for call in message.tool_calls)
 
 
 def sanitise_text(text: str) -> str:

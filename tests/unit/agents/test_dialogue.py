@@ -105,14 +105,19 @@ def test_turns_of_one_side_are_joined_since_models_expect_them_to_alternate() ->
     assert turns[0].content == "Раз.\n\nДва."
 
 
+def window_of(said: Sequence[ModelMessage], tokens: int) -> tuple[list[str], int]:
+    shown, left = fit_window(said, tokens)
+    return [message.content for message in shown], left
+
+
 def test_the_window_is_the_end_of_the_talk_and_begins_with_the_user() -> None:
     said = talk("one two three", by_assistant("four five"), "six", by_assistant("seven"), "eight nine")
     # A token a word, and four of each message.
-    assert [message.content for message in fit_window(said, 16)] == ["six", "seven", "eight nine"]
-    assert [message.content for message in fit_window(said, 15)] == ["eight nine"]
-    assert [message.content for message in fit_window(said, 0)] == ["eight nine"]
-    assert fit_window(said, 1000) == said
-    assert fit_window([], 10) == []
+    assert window_of(said, 16) == (["six", "seven", "eight nine"], 0)
+    assert window_of(said, 15) == (["eight nine"], 9)
+    assert window_of(said, 0) == (["eight nine"], -6)
+    assert fit_window(said, 1000)[0] == said
+    assert fit_window([], 10) == ([], 10)
 
 
 def test_memory_has_a_budget_of_its_own() -> None:
