@@ -41,6 +41,10 @@ _SIGNS = str.maketrans({"%": " percent ", "$": " dollar ", "€": " euro ", "£"
 
 def language_of(text: str) -> Language:
     """Russian where at least 30 % of the letters are Cyrillic, else English."""
+    return _known_language(text) if len(text) <= _KNOWN_CHARS else _count_letters(text)
+
+
+def _count_letters(text: str) -> Language:
     cyrillic = len(_CYRILLIC.findall(text))
     latin = len(_LATIN.findall(text))
     is_russian = cyrillic > 0 and cyrillic / (cyrillic + latin) >= _RUSSIAN_SHARE
@@ -128,10 +132,11 @@ def _count_words(text: str) -> int:
     return len(words(text))
 
 
-# The messages of a talk are weighed for each of its answers.
+# The messages of a talk are weighed for each of its answers; the last of them is looked at from many sides.
 _KNOWN_CHARS = 4096
 _known_tokens = lru_cache(maxsize=4096)(_count_tokens)
 _known_words = lru_cache(maxsize=4096)(_count_words)
+_known_language = lru_cache(maxsize=256)(_count_letters)
 
 
 def _tokens_of(piece: str) -> float:

@@ -22,7 +22,7 @@ from typing import Any, Literal, Self
 from agents.models import prompt
 from agents.models.errors import ModelRefused
 from agents.models.language_model import ModelMessage, ToolCall
-from agents.models.offline.model import answer
+from agents.models.offline.model import next_turn
 from agents.models.prompt import Verdict
 
 NAME = "scripted-1"
@@ -125,7 +125,7 @@ def offline_reply(request: Request) -> Reply:
     if asked not in (None, Verdict.__name__):
         return Fails(400, f"no such schema here: {asked}")
     try:
-        return Says(answer(request.messages, Verdict if asked else None))
+        return Says(str(next_turn(request.messages, (), Verdict if asked else None)))
     except ModelRefused as error:
         return Fails(400, str(error))
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pydantic import BaseModel
 
 from agents.models.answer_guards import Ungrounded, WrittenCall, grounded, spoken, without_echo
-from agents.models.conversation import is_written_call, parse_conversation, since_user, written_call
+from agents.models.conversation import Conversation, is_written_call, parse_conversation, since_user, written_call
 from agents.models.errors import AnswerCutOff
 from agents.models.explicit_calls import (
     NAMES,
@@ -72,20 +72,20 @@ class ExplicitRequestModel:
             async for chunk in self._model.stream(messages, tools=tools, params=params):
                 yield chunk
             return
-        told = _told_by_clock(messages)
-        if told:
+        asked, (said, since) = parse_conversation(messages), since_user(messages)
+        by_clock = not (asked.instruction or since)
+        if by_clock and (told := answer_from_clock(asked.words, asked.present, language_of(asked.words))):
             async for chunk in self._saying(told):
                 yield chunk
             return
-        asked = "".join(message.content for message in since_user(messages)[0][-1:])
-        async for chunk in without_echo(self._answer(messages, tools, params), present_lines(asked)):
+        last = "".join(message.content for message in said[-1:])
+        async for chunk in without_echo(self._answer(messages, asked, tools, params), present_lines(last)):
             yield chunk
 
     def _answer(
-        self, messages: Sequence[ModelMessage], tools: Sequence[Tool], params: ModelParams
+        self, messages: Sequence[ModelMessage], asked: Conversation, tools: Sequence[Tool], params: ModelParams
     ) -> AsyncIterator[Chunk]:
         _, since = since_user(messages)
-        asked = parse_conversation(messages)
         plan = planned_delegations(asked.words, tools)
         task_calls = () if plan or asked.instruction else explicit_task_calls(asked.words, asked.present, tools)
         done = sum(len(message.tool_calls) for message in since)
@@ -232,13 +232,6 @@ class ExplicitRequestModel:
             results = [message.content for message in with_plain_results(since) if message.role == "tool"]
             async for chunk in self._saying(results[-1] if results else written.text):
                 yield chunk
-
-
-def _told_by_clock(messages: Sequence[ModelMessage]) -> str:
-    asked = parse_conversation(messages)
-    if asked.instruction or since_user(messages)[1]:
-        return ""
-    return answer_from_clock(asked.words, asked.present, language_of(asked.words))
 
 
 def _delegations_in(since: Sequence[ModelMessage]) -> int:

@@ -3,9 +3,8 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
-from typing import TypeVar
 
 from pydantic import BaseModel
 
@@ -35,8 +34,6 @@ NAME = "offline-extractive-1"
 _PIECE = re.compile(r"(?:\S+\s*){1,3}|\s+")
 _DIGEST_QUOTES = 3
 _SHORT_CHARS = 8000
-GivenT = TypeVar("GivenT")
-ResultT = TypeVar("ResultT")
 
 
 class OfflineModel:
@@ -59,12 +56,15 @@ class OfflineModel:
         params: ModelParams = DEFAULTS,
     ) -> Completion:
         began = time.monotonic()
-        call = await _computed(next_call, messages, tools) if tools and schema is None else None
-        text = "" if call else await _computed(answer, messages, schema)
+        # A brief takes a second, a short talk a millisecond.
+        is_short = sum(len(message.content) for message in messages) <= _SHORT_CHARS
+        asked = (messages, tools, schema)
+        turn = next_turn(*asked) if is_short else await asyncio.to_thread(next_turn, *asked)
+        text, calls = (turn, ()) if isinstance(turn, str) else ("", (turn,))
         return Completion(
             text=text,
-            tool_calls=(call,) if call else (),
-            finish_reason="tool_calls" if call else "stop",
+            tool_calls=calls,
+            finish_reason="tool_calls" if calls else "stop",
             usage=TokenUsage(
                 prompt_tokens=sum(word_count(message.content) for message in messages),
                 completion_tokens=word_count(text),
@@ -85,36 +85,36 @@ class OfflineModel:
         """Holds nothing."""
 
 
-def next_call(messages: Sequence[ModelMessage], tools: Sequence[Tool]) -> ToolCall | None:
-    """The tool call that the conversation asks for before there is anything to answer."""
-    if prompt.read(messages).task != conversation.TASK:
-        return None
+def next_turn(
+    messages: Sequence[ModelMessage], tools: Sequence[Tool] = (), schema: type[BaseModel] | None = None
+) -> ToolCall | str:
+    """The text of the answer; before there is anything to answer, the call that a conversation asks for.
+
+    Raises NeedsLanguageModel for a schema other than Verdict.
+    """
+    request = prompt.read(messages)
+    if schema is not None or request.task != conversation.TASK:
+        return _written(request, schema)
     asked = conversation.parse_conversation(messages)
-    _, since = conversation.since_user(messages)
+    call = _next_call(asked, conversation.since_user(messages)[1], tools) if tools else None
+    return call or reply_to(asked)
+
+
+def _next_call(
+    asked: conversation.Conversation, since: Sequence[ModelMessage], tools: Sequence[Tool]
+) -> ToolCall | None:
     called = sum(len(message.tool_calls) for message in since)
     delegation = next(iter(planned_delegations(asked.words, tools)[called:]), None)
     task_call = next_task_call(asked.words, asked.present, since, tools)
     return delegation or task_call or next_tool(asked.words, since, tools, is_known=lambda: knows_answer(asked))
 
 
-async def _computed(
-    work: Callable[[Sequence[ModelMessage], GivenT], ResultT], messages: Sequence[ModelMessage], given: GivenT
-) -> ResultT:
-    """The result of the work, on a thread where it is long: a brief takes a second, a short talk a millisecond."""
-    is_short = sum(len(message.content) for message in messages) <= _SHORT_CHARS
-    return work(messages, given) if is_short else await asyncio.to_thread(work, messages, given)
-
-
-def answer(messages: Sequence[ModelMessage], schema: type[BaseModel] | None = None) -> str:
-    """The text of the answer. Raises NeedsLanguageModel for a schema other than Verdict."""
-    request = prompt.read(messages)
+def _written(request: prompt.Prompt, schema: type[BaseModel] | None) -> str:
     if schema is Verdict or (schema is None and request.step == "self-critique"):
         remarks = Writer(request).remarks()
         return Verdict(satisfied=not remarks, remarks=remarks).model_dump_json()
     if schema is not None:
         raise NeedsLanguageModel(f"the offline model cannot fill {schema.__name__}")
-    if request.task == conversation.TASK:
-        return reply_to(conversation.parse_conversation(messages))
     if request.task not in TASKS:
         return _digest(request)
     return Writer(request).revise() if request.step == "revise" else Writer(request).write()

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from functools import cache
 
 import pytest
@@ -16,7 +17,7 @@ from pydantic import BaseModel
 from agents.models.errors import ModelRefused
 from agents.models.language_model import ModelMessage, TokenUsage, complete_as
 from agents.models.offline.article import statements
-from agents.models.offline.model import NAME, OfflineModel, answer
+from agents.models.offline.model import NAME, OfflineModel, next_turn
 from agents.models.offline.source import statement_key
 from agents.models.prompt import Material, Step, Verdict, build_prompt, remarks
 from language.markdown import BlockKind, parse, plain
@@ -33,6 +34,10 @@ TEAM = {
     "final": ("edited",),
 }
 MOST_ROUNDS = 2
+
+
+def answer(messages: Sequence[ModelMessage]) -> str:
+    return str(next_turn(messages))
 
 
 def ask(task: str, *materials: Material, step: Step = "write") -> str:
