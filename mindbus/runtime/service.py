@@ -65,11 +65,12 @@ class Service:
     @property
     def trouble(self) -> str:
         """Reason why it is not well, beyond a broker that is away; empty where there is none."""
-        if self._damage:
-            return self._damage
-        if failing := [*self._tasks.failing, *(task.name for task in self._lasting if task.is_failing)]:
-            return f"failing again and again: {', '.join(failing)}; its log says why"
-        return self.worker.inbox.trouble
+        return self._damage or self._failing or self.worker.inbox.trouble
+
+    @property
+    def _failing(self) -> str:
+        names = [*self._tasks.failing, *(task.name for task in self._lasting if task.is_failing)]
+        return f"failing again and again: {', '.join(names)}; its log says why" if names else ""
 
     @property
     def note(self) -> str:
@@ -79,7 +80,7 @@ class Service:
     @property
     def state(self) -> State:
         """Ready while it consumes from all of its queues and nothing that it does by itself keeps failing."""
-        if self._stands_by:
+        if self._stands_by and not self._failing:
             return State.STANDING_BY
         is_consuming = self._is_open.is_set() and all(consumer.ready for consumer in self._consumers)
         return State.READY if is_consuming and not self.trouble else State.UNREADY
@@ -100,12 +101,16 @@ class Service:
 
     async def start(self) -> None:
         """Open the worker, then its queues; or stand by, if another instance leads."""
-        leadership = self.worker.leadership
-        self._stands_by = leadership is not None and not await leadership.try_acquire()
-        if not self._stands_by:
-            await self._open()
-        if leadership is not None:
-            self._presence.append(asyncio.create_task(self._keep_leading(leadership), name=f"{self.worker.name} leads"))
+        with lasting_tasks() as self._lasting:
+            leadership = self.worker.leadership
+            self._stands_by = leadership is not None and not await leadership.try_acquire()
+            if self._stands_by:
+                logger().info("another instance leads, standing by", worker=self.worker.name)
+            else:
+                await self._open()
+            if leadership is not None:
+                term = partial(self._serve_term, leadership)
+                self._presence.append(Supervised(f"{self.worker.name} leads", term, _LEAD_AGAIN_S, lasts=True).start())
         # Apart: while the bus is away, the file says that the worker lives.
         for name, step in (("health", self._report_health), ("heartbeat", self._send_heartbeat)):
             beating = Supervised(f"{self.worker.name} {name}", step, self._settings.heartbeat_s)
@@ -136,28 +141,30 @@ class Service:
         await self.worker.stop()
         await self._asking.stop_listening()
 
-    async def _keep_leading(self, leadership: Leadership) -> None:
+    async def _serve_term(self, leadership: Leadership) -> None:
+        """Wait for the lead, consume until it is lost; who cannot consume leaves it to the next."""
         if self._stands_by:
-            logger().info("another instance leads, standing by", worker=self.worker.name)
             await leadership.acquire()
-        while True:
-            try:
-                if not self._is_open.is_set():
-                    self._stands_by = False
-                    await self._open()
-                    logger().info("takes over", worker=self.worker.name)
-                await leadership.wait_until_lost()
-            except Exception:  # noqa: BLE001  # a standby that cannot take over leaves it to the next, then tries again
-                logger().exception("cannot lead", worker=self.worker.name)
-            self._stands_by = True
+        try:
+            if not self._is_open.is_set():
+                self._stands_by = False
+                await self._open()
+                logger().info("takes over", worker=self.worker.name)
+            await leadership.wait_until_lost()
+        except Exception:
+            await self._step_down(leadership)
+            raise
+        await self._step_down(leadership)
+
+    async def _step_down(self, leadership: Leadership) -> None:
+        self._stands_by = True
+        try:
             await self._close()
+        finally:
             await leadership.release()
-            await asyncio.sleep(_LEAD_AGAIN_S)
-            await leadership.acquire()
 
     async def _open(self) -> None:
-        with lasting_tasks() as self._lasting:
-            await self.worker.start()
+        await self.worker.start()
         await self.worker.inbox.start(self._transport)
         routes, name = self.worker.routes, self.worker.name
         topology = topology_of(self.worker, self._settings)
@@ -174,12 +181,14 @@ class Service:
     async def _close(self) -> None:
         """Stop consuming. Handlers that still run are fenced by their rows in the inbox; their messages come again."""
         self._is_open.clear()
-        await self._tasks.stop()
-        await self.worker.inbox.stop()
-        await asyncio.gather(*(mailboxes.close() for mailboxes in self._mailboxes))
-        await asyncio.gather(*(consumer.close() for consumer in self._consumers))
-        self._mailboxes.clear()
-        self._consumers.clear()
+        try:
+            await self._tasks.stop()
+            await self.worker.inbox.stop()
+        finally:
+            await asyncio.gather(*(mailboxes.close() for mailboxes in self._mailboxes))
+            await asyncio.gather(*(consumer.close() for consumer in self._consumers))
+            self._mailboxes.clear()
+            self._consumers.clear()
 
     def _consume(self, topology: Topology, queue: str) -> None:
         ladder, worker = rungs_of(self._settings.retry_rungs), self.worker

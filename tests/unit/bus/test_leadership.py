@@ -5,10 +5,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 import mindbus
 from bus_schema.fleet import State
 from config.settings import FleetSettings
 from mindbus.bus.connection import connect, open_transport
+from mindbus.bus.inbox import MemoryInbox
 from mindbus.bus.worker import Leadership
 from mindbus.runtime.service import Service, build
 from mindbus.sql.leadership import FileLock
@@ -51,6 +54,28 @@ class Losable(FileLock):
     async def wait_until_lost(self) -> None:
         await self.gone.wait()
         self.gone.clear()
+
+
+class Unopenable(FileLock):
+    """A lock whose file cannot be opened while there is an `error`."""
+
+    error: OSError | None = None
+
+    async def try_acquire(self) -> bool:
+        if self.error is not None:
+            raise self.error
+        return await super().try_acquire()
+
+
+class Unclosable(MemoryInbox):
+    """An inbox whose end fails, the first time."""
+
+    stops = 0
+
+    async def stop(self) -> None:
+        self.stops += 1
+        if self.stops == 1:
+            raise RuntimeError("the connection is in use")
 
 
 @asynccontextmanager
@@ -117,3 +142,33 @@ async def test_a_standby_that_cannot_open_leaves_the_place_to_another(tmp_path: 
         await leader.drain()
         await until(lambda: spare.state is State.READY, deadline_s=30)
         assert await who_leads(settings) == "third"
+
+
+async def test_a_standby_that_cannot_ask_for_the_lock_says_so_and_takes_over_once_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mindbus.runtime.service._LEAD_AGAIN_S", 0.01)
+    monkeypatch.setattr("mindbus.tasks._FIRST_DELAY_S", 0.01)
+    settings = settings_in(tmp_path)
+    first, second = led(tmp_path, "first"), led(tmp_path, "second", Unopenable)
+    async with started(first, settings) as leader, started(second, settings) as standby:
+        assert isinstance(second.leadership, Unopenable)
+        second.leadership.error = OSError("too many open files")
+        await until(lambda: standby.state is State.UNREADY)
+        assert standby.note == "failing again and again: led leads; its log says why"
+        second.leadership.error = None
+        await leader.drain()
+        await until(lambda: standby.state is State.READY)
+        assert await who_leads(settings) == "second"
+
+
+async def test_who_cannot_close_leaves_the_place_to_another_all_the_same(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    first, second = led(tmp_path, "first", Losable), led(tmp_path, "second")
+    first.inbox = inbox = Unclosable()
+    async with started(first, settings) as leader, started(second, settings) as standby:
+        assert isinstance(first.leadership, Losable)
+        first.leadership.gone.set()
+        await until(lambda: inbox.stops)
+        await until(lambda: State.READY in (leader.state, standby.state))
+        assert await who_leads(settings) in ("first", "second")
