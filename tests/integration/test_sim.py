@@ -84,6 +84,23 @@ async def test_one_that_is_stopped_is_answered_to_its_end(settings: FleetSetting
     assert ending.reason == "it was stopped"
 
 
+async def test_one_whose_scenario_is_gone_after_a_restart_ends_with_the_reason(settings: FleetSettings) -> None:
+    async with runtime(settings, *CAST) as team:
+        await team.bus.request(StartSim(profiles="duo", speed=60))
+        await team.until_on_timeline("message_sent")
+    assert settings.sim_dir is not None
+    (settings.sim_dir / "scenarios" / "tiny.yaml").unlink()
+    async with runtime(settings, *CAST) as team:
+        ending = await stopped(team)
+        state = await team.bus.request(GetSimStatus())
+        await team.bus.request(StartSim(profiles="team_en", speed=600))
+        await team.bus.request(StopSim())
+
+    assert ending.reason.startswith("it cannot go on: there is no scenario 'tiny'")
+    assert not state.is_running
+    assert state.counts == ending.counts
+
+
 @pytest.mark.parametrize(
     ("profiles", "scenario", "code", "said"),
     [

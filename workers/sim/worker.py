@@ -87,7 +87,7 @@ class SimWorker(Worker):
         record = await self._states.state(_ONLY)
         if self._player is None and record.is_running:
             self._player = self._player_from(record)
-            self._task = asyncio.create_task(self._run(self._player, record), name="simulation")
+            self._task = asyncio.create_task(self._run(record), name="simulation")
         return [sim.Simulation(sim_id=sim_id), *said]
 
     @on_command
@@ -128,8 +128,7 @@ class SimWorker(Worker):
     async def _resume(self) -> None:
         record = await _until_stored(lambda: self._states.state(_ONLY))
         if record.is_running and self._player is None:
-            self._player = self._player_from(record)
-            await self._run(self._player, record)
+            await self._run(record)
         elif not record.is_running:
             await _until_stored(lambda: self._states.publish_due(_ONLY, lambda last: (last, ()), self._bus.publish))
 
@@ -138,20 +137,32 @@ class SimWorker(Worker):
         order = record.order
         simulation, _scenario = self._generator(order)
         messages = islice(simulation.messages(), record.done, order.limit)
-        progress = SimProgress(begun=record.done, done=record.done, failed=set(record.failed))
-        return SimPlayer(self._bus, record.sim_id, messages, order.speed, progress)
+        return SimPlayer(self._bus, record.sim_id, messages, order.speed, _progress_of(record))
 
-    async def _run(self, player: SimPlayer, record: SimRecord) -> None:
-        reason = await player.run(lambda: self._save(player, record.sim_id))
+    async def _run(self, record: SimRecord) -> None:
+        """Play it from where it is; one that cannot go on ends there, or it could neither be stopped nor replaced."""
+        try:
+            player = self._player = self._player or self._player_from(record)
+            reason = await player.run(lambda: self._save(player, record.sim_id))
+        except Exception as error:  # noqa: BLE001  # as for files that have changed since it began
+            logger().exception("simulation cannot go on", sim_id=record.sim_id)
+            reason = f"it cannot go on: {error}"
+        await self._conclude(record, reason)
+        self._player = None
+
+    async def _conclude(self, record: SimRecord, reason: str) -> None:
+        progress = _progress_of(record)
+        if self._player is not None:
+            await self._player.abandon()
+            progress = self._player.progress
 
         def ended(last: SimRecord) -> tuple[SimRecord, Sequence[SimStopped]]:
             if not last.is_running:
                 return last, ()
-            stopped = SimStopped(counts=player.progress.counts(record.sim_id), reason=reason)
-            return last.model_copy(update=_changes(player.progress, record.sim_id) | {"is_running": False}), (stopped,)
+            stopped = SimStopped(counts=progress.counts(record.sim_id), reason=reason)
+            return last.model_copy(update=_changes(progress, record.sim_id) | {"is_running": False}), (stopped,)
 
         await _until_stored(lambda: self._states.publish_due(_ONLY, ended, self._bus.publish))
-        self._player = None
 
     async def _save(self, player: SimPlayer, sim_id: str) -> None:
         """Save the progress once; the next save makes up for a failed one."""
@@ -176,6 +187,10 @@ async def _until_stored(call: Callable[[], Awaitable[T]]) -> T:
         except TemporaryFailure as error:
             logger().warning("simulation waits for storage", reason=str(error))
             await asyncio.sleep(_LOOKS_AGAIN_S)
+
+
+def _progress_of(record: SimRecord) -> SimProgress:
+    return SimProgress(begun=record.done, done=record.done, failed=set(record.failed))
 
 
 def _changes(progress: SimProgress, sim_id: str) -> dict[str, object]:
