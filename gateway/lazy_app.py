@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from contextvars import Context
+from contextvars import copy_context
 from importlib import import_module
 from typing import Any
 
@@ -22,6 +22,8 @@ class LazyApp:
         self._module, self._function, self._backends = module, function, backends
         self._opened: asyncio.Future[ASGIApp] | None = None
         self._running: asyncio.Task[None] | None = None
+        # Its tasks are those of whoever has made it, not of the request that opens it.
+        self._context = copy_context()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = await self.open()
@@ -31,9 +33,9 @@ class LazyApp:
         """The application, opened if need be."""
         if self._opened is None or self._running is None or self._running.done():
             self._opened = asyncio.get_running_loop().create_future()
-            # Outside the context of the request, and whatever becomes of it.
-            name = f"run {self._module}"
-            self._running = asyncio.create_task(self._run(self._opened), context=Context(), name=name)
+            # Whatever becomes of the request.
+            run, name = self._run(self._opened), f"run {self._module}"
+            self._running = asyncio.create_task(run, context=self._context.copy(), name=name)
         return await asyncio.shield(self._opened)
 
     async def close(self) -> None:
