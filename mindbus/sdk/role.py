@@ -23,9 +23,11 @@ from bus_schema.replies import Code
 from bus_schema.runs import StepStatus
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import on_command
+from mindbus.bus.outcomes import is_bug, may_try_again
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import (
     BusUnavailable,
+    Damaged,
     Ending,
     MindBusError,
     OutOfTokens,
@@ -35,6 +37,7 @@ from mindbus.errors import (
     TemporaryFailure,
 )
 from mindbus.logs import logger
+from mindbus.redaction import without_secrets
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.errors import BufferFull
 from mindbus.sdk.requests import in_id_scope
@@ -130,6 +133,7 @@ class RoleWorker(Worker, ABC):
         """The output of a step.
 
         After a TemporaryFailure it is called again; Rejected and PermanentFailure fail the step with what they say.
+        After any other exception it is called again, too; the last time it fails this attempt of the step.
         """
 
     @property
@@ -155,20 +159,12 @@ class RoleWorker(Worker, ABC):
         left_s = (context.on_own_clock(order.deadline) - self.clock()).total_seconds()
         limit_s = min(left_s, order.timeout_s or left_s)
         hands = StepArtifacts(self.artifacts, order)
+        limit = asyncio.timeout(limit_s)
         try:
-            async with asyncio.timeout(limit_s) as limit, running(self._tell_of_work(order), "tell of work"):
+            async with limit, running(self._tell_of_work(order), "tell of work"):
                 return await self.complete(replace(hands, limit=limit), limit_s)
-        except TimeoutError:
-            return hands.kept() or _failed(order, _late(order), retryable=True)
-        except BufferFull as error:
-            return _failed(order, str(error), retryable=True)
-        except (TemporaryFailure, OSError) as error:
-            return self._later(hands, context, error)
-        except MindBusError as error:
-            if error.ending is Ending.RETRY:
-                raise
-            retryable = error.retryable and not isinstance(error, PermanentFailure)
-            return _failed(order, str(error), retryable=retryable, quota_spent=isinstance(error, OutOfTokens))
+        except Exception as error:  # noqa: BLE001  # whatever happens, the run is to go on, or to end
+            return self._ending(error, hands, context, is_late=limit.expired())
 
     async def complete(self, hands: StepArtifacts, limit_s: float) -> StepCompleted | StepPendingStorage:
         """Make the attempt's artifact, unless it has been made."""
@@ -211,13 +207,33 @@ class RoleWorker(Worker, ABC):
         await asyncio.sleep(_TOLD_AFTER_S)
         await self.tell(order, StepBegun(run_id=order.run_id, step_id=order.step_id, attempt=order.attempt))
 
-    def _later(
-        self, hands: StepArtifacts, context: MessageContext, error: Exception
+    def _ending(
+        self, error: Exception, hands: StepArtifacts, context: MessageContext, *, is_late: bool
     ) -> StepPendingStorage | StepFailed:
-        """Keep the attempt, whose work so far is paid for; the last time, leave it to the orchestrator."""
-        if context.attempt < self.attempts:
-            raise TemporaryFailure(str(error), getattr(error, "delay", None)) from error
-        return hands.kept() or _failed(hands.order, str(error), retryable=True)
+        """How an attempt ends that has raised; what may pass by itself is raised again, to be tried once more.
+
+        The last time it is left to the orchestrator, with the work so far, which is paid for.
+        """
+        order = hands.order
+        match error:
+            case TimeoutError() if is_late:
+                return hands.kept() or _failed(order, _late(order), retryable=True)
+            case BufferFull():
+                return _failed(order, str(error), retryable=True)
+            case Damaged():
+                raise error
+            case MindBusError() if error.ending is not Ending.RETRY:
+                retryable = error.retryable and not isinstance(error, PermanentFailure)
+                return _failed(order, str(error), retryable=retryable, quota_spent=isinstance(error, OutOfTokens))
+        cause = error
+        if isinstance(error, OSError):
+            cause = TemporaryFailure(_reason(error))
+            cause.__cause__ = error
+        if may_try_again(cause, context.attempt, self.attempts, self.clock(), None):
+            raise cause
+        if is_bug(cause):
+            logger().error("step failed", role=self.name, run=order.run_id, step=order.step_id, exc_info=error)
+        return hands.kept() or _failed(order, _reason(error), retryable=True)
 
 
 def _failed(order: ExecuteStep, reason: str, *, retryable: bool, quota_spent: bool = False) -> StepFailed:
@@ -229,6 +245,11 @@ def _failed(order: ExecuteStep, reason: str, *, retryable: bool, quota_spent: bo
         reason=reason,
         quota_spent=quota_spent,
     )
+
+
+def _reason(error: Exception) -> str:
+    said = without_secrets(str(error))
+    return said if isinstance(error, MindBusError) else f"{type(error).__name__}: {said}".removesuffix(": ")
 
 
 def _late(order: ExecuteStep) -> str:

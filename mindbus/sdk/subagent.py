@@ -223,10 +223,13 @@ class SubAgent(Worker, ABC):
             context = current_message()
             deadline = context.on_own_clock(order.deadline) if context else order.deadline
             left_s = min(left_s, (deadline - self.clock()).total_seconds())
+        limit = asyncio.timeout(left_s)
         try:
-            async with asyncio.timeout(left_s):
+            async with limit:
                 response = (await self.execute(work)).replace("\0", "").strip()[:MAX_TASK_CHARS]
         except TimeoutError as error:
+            if not limit.expired():
+                raise
             raise Rejected(Code.EXPIRED, f"not done within {left_s:.3g} s") from error
         if not response:
             raise PermanentFailure(f"{self.name} has returned no response")

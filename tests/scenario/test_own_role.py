@@ -12,8 +12,9 @@ from agents.models.errors import TokensSpent
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.messages import Nothing
 from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed
+from bus_schema.replies import Code
 from config.settings import FleetSettings
-from mindbus import PermanentFailure, Rejected, TemporaryFailure
+from mindbus import PermanentFailure, Rejected, ReplyError, TemporaryFailure
 from mindbus.bus.client import Client
 from mindbus.bus.worker import WorkerContext
 from mindbus.errors import Damaged
@@ -140,6 +141,38 @@ async def test_what_is_missing_for_the_moment_is_waited_for(stage: Stage) -> Non
 
 async def test_a_bug_is_no_verdict_on_the_step(stage: Stage) -> None:
     _, ended = await stage.ended(raising(ValueError("a bug")))
+
+    assert (ended.outcome, ended.events(StepFailed)) == ("retried", [])
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (KeyError("rhyme"), "KeyError: 'rhyme'"),
+        (ReplyError(Code.INTERNAL, "the muse is mistaken"), "internal: the muse is mistaken"),
+        (TimeoutError(), "TimeoutError"),
+        (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device"),
+        (TemporaryFailure("the ink is frozen"), "the ink is frozen"),
+    ],
+)
+async def test_whatever_it_raises_the_last_time_fails_the_step_or_the_run_would_wait_for_it(
+    stage: Stage, error: Exception, reason: str
+) -> None:
+    poet = Poet(WorkerContext(stage.settings, stage.bus), raising(error))
+    poet.attempts = 1
+    ended = await stage.ended_by(poet)
+
+    (failed,) = ended.events(StepFailed)
+    assert (ended.outcome, failed.reason, failed.retryable) == ("handled", reason, True)
+
+
+async def test_a_limit_of_its_own_is_not_that_of_the_step(stage: Stage) -> None:
+    async def impatient(_work: StepWork) -> RoleOutput:
+        async with asyncio.timeout(0.01):
+            await asyncio.Event().wait()
+        raise AssertionError("unreachable: it waits for ever")
+
+    _, ended = await stage.ended(impatient)
 
     assert (ended.outcome, ended.events(StepFailed)) == ("retried", [])
 

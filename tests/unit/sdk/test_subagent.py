@@ -29,6 +29,8 @@ class Patient(SubAgent):
 
     async def execute(self, work: Delegated) -> str:
         Patient.begun += 1
+        if work.task == "in a hurry":
+            raise TimeoutError("the archive does not answer")
         await Patient.go_on.wait()
         return f"{work.task}: done"
 
@@ -58,6 +60,11 @@ async def test_what_is_not_done_by_its_deadline_is_dropped(bus: Client) -> None:
     with pytest.raises(ReplyError) as late:
         await ask(bus, deadline=datetime.now(UTC) + timedelta(seconds=0.1))
     assert late.value.code is Code.EXPIRED
+
+
+async def test_a_limit_of_its_own_is_not_that_of_the_task(bus: Client) -> None:
+    with pytest.raises(ReplyError, match="TimeoutError: the archive does not answer"):
+        await ask(bus, task="in a hurry")
 
 
 async def test_what_is_cancelled_is_dropped_and_may_be_asked_anew(bus: Client) -> None:
