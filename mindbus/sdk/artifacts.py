@@ -35,6 +35,7 @@ from mindbus.sdk.transfers import (
     Source,
     no_progress,
     read_whole,
+    require_fields,
     save_to,
 )
 from mindbus.settings import Settings
@@ -104,6 +105,7 @@ class Artifacts:
 
         Raises BufferFull, ArtifactConflict, ArtifactRejected; OSError where the source or the disk fails.
         """
+        require_fields(options, PutOptions)
         artifact_id = options["artifact_id"] = options.get("artifact_id") or mint("art")
         with blob_span("blob put", "CLIENT", mindbus__artifact=artifact_id), self._working_on(artifact_id) as is_alone:
             artifact: NewArtifact = {"source": source, **options}
@@ -118,6 +120,8 @@ class Artifacts:
         One that is rejected harms no other: its error is its outcome. Raises BufferFull, OSError as `put` does;
         those before it are registered all the same.
         """
+        for each in artifacts:
+            require_fields(each, NewArtifact)
         named: list[NewArtifact] = [
             {**each, "artifact_id": each.get("artifact_id") or mint("art")} for each in artifacts
         ]
@@ -183,6 +187,7 @@ class Artifacts:
 
         Raises as `manifest` does; ArtifactUnreadable, NoSuchRange.
         """
+        require_fields(options, ReadOptions)
         trace = options.get("trace")
         needs_place = self._access.needs_place
         manifest = await (self._located(artifact_id, trace) if needs_place else self.manifest(artifact_id, trace=trace))

@@ -3,10 +3,10 @@
 import asyncio
 import mimetypes
 import secrets
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal, Protocol, Required, TypedDict
+from typing import IO, Any, Literal, Protocol, Required, TypedDict
 
 from bus_schema.artifacts import AIContext, ArtifactRef, Manifest, Visibility
 from mindbus.files.disk import BackgroundSha256, Disk, WriteBehindFile
@@ -57,6 +57,8 @@ async def chunks_of(source: Source) -> AsyncIterator[bytes]:
     elif isinstance(source, AsyncIterable):
         async for chunk in _gather(source):
             yield chunk
+    elif not hasattr(source, "read"):
+        raise NoTextMode(f"{NoTextMode.__doc__} (this is of type {type(source).__name__})")
     else:
         while chunk := _binary(await asyncio.to_thread(source.read, CHUNK_BYTES)):
             yield chunk
@@ -118,6 +120,15 @@ class NewArtifact(PutOptions):
     """A source with the fields of its manifest."""
 
     source: Required[Source]
+
+
+def require_fields(given: Mapping[str, object], kind: Any) -> None:
+    """Raises TypeError for fields that a TypedDict lacks or requires: type checkers see them, `**options` does not."""
+    known: frozenset[str] = kind.__required_keys__ | kind.__optional_keys__
+    if unknown := given.keys() - known:
+        raise TypeError(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
+    if missing := kind.__required_keys__ - given.keys():
+        raise TypeError(f"{', '.join(sorted(missing))} must be given")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import hashlib
 import io
 from collections.abc import AsyncIterator
-from typing import Unpack
+from typing import Any, Unpack
 
 import pytest
 
@@ -81,6 +81,22 @@ async def test_text_is_refused_before_anything_is_kept(bench: Bench) -> None:
     async with bench.artifacts() as artifacts:
         with pytest.raises(NoTextMode):
             await artifacts.put(io.StringIO("text"), artifact_type="draft", trace=TRACE)  # type: ignore[arg-type]
+        with pytest.raises(NoTextMode, match=r"encode the text. \(this is of type str\)"):
+            await artifacts.put("text", artifact_type="draft", trace=TRACE)  # type: ignore[arg-type]
+    assert bench.leftovers() == []
+
+
+async def test_options_that_are_misspelt_or_missing_are_refused_rather_than_ignored(bench: Bench) -> None:
+    misspelt: dict[str, Any] = {"artifact_type": "draft", "trace": TRACE, "retain": "30d"}
+    async with bench.artifacts() as artifacts:
+        with pytest.raises(TypeError, match=r"there is no retain; there are .*retention"):
+            await artifacts.put(b"text", **misspelt)
+        with pytest.raises(TypeError, match=r"there is no retain; there are .*source"):
+            await artifacts.put_all([{"source": b"text", **misspelt}])  # type: ignore[typeddict-item]
+        with pytest.raises(TypeError, match="trace must be given"):
+            await artifacts.put(b"text", artifact_type="draft")  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match=r"there is no begin; there are length, progress, start, trace"):
+            await artifacts.get("art_1", begin=5)  # type: ignore[call-arg]
     assert bench.leftovers() == []
 
 
