@@ -109,6 +109,8 @@ class Command(Message, Generic[ResultT_co]):
         cls, *, domain: str = "", action: str = "", version: int = 1, service: str | None = "", **options: Any
     ) -> None:
         super().__pydantic_init_subclass__(**options)
+        if (domain and not action) or {"topic", "name"} & options.keys():
+            raise TypeError(f"{cls.__name__}: a command has a domain and an action")
         if not action:
             return
         target = domain if service == "" else service
@@ -117,6 +119,8 @@ class Command(Message, Generic[ResultT_co]):
         _require_words(domain, action)
         wire_type = f"mb.cmd.{domain}.{action}.v{version}"
         cls.wire = Wire(wire_type, f"cmd.{domain}.{action}", version, target, _result_of(cls))
+        if issubclass(cls, Query) and cls.wire.result is Nothing:
+            raise TypeError(f"{cls.__name__}: say what a query is answered with, as in Query[Report]")
         _register(cls)
 
 
@@ -132,6 +136,8 @@ class Event(Message):
     @classmethod
     def __pydantic_init_subclass__(cls, *, topic: str = "", name: str = "", version: int = 1, **options: Any) -> None:
         super().__pydantic_init_subclass__(**options)
+        if (topic and not name) or {"domain", "action"} & options.keys():
+            raise TypeError(f"{cls.__name__}: an event has a topic and a name")
         if not name:
             return
         _require_words(topic, name)

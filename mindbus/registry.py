@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from pydantic.fields import FieldInfo
 
@@ -88,7 +88,7 @@ class WorkerEntry:
             raise self.broken(reason) from error
         if not callable(factory):
             raise self.broken("is not a callable that takes a WorkerContext, such as a Worker class")
-        return as_factory(factory)
+        return cast("Factory", factory)
 
     def broken(self, reason: str) -> BrokenWorker:
         """The error that says why this worker cannot be used."""
@@ -199,14 +199,14 @@ def workers_at(target: str) -> dict[str, Factory]:
         classes = worker_classes(module)
         if not classes:
             raise UnknownWorker(f"{target} defines no Worker class with a name")
-        return {worker_class.name: as_factory(worker_class) for worker_class in classes}
+        return {worker_class.name: worker_class for worker_class in classes}
     name, _, attribute = target.partition(":")
     module = import_from(Path(), name)
     worker = getattr(module, attribute, None)
     if not (inspect.isclass(worker) and issubclass(worker, Worker)):
         names = ", ".join(worker_class.__name__ for worker_class in worker_classes(module)) or "none"
         raise UnknownWorker(f"{attribute!r} is no Worker class of {name}; it has {names}")
-    return {worker.name: as_factory(worker)}
+    return {worker.name: worker}
 
 
 def import_from(folder: Path, name: str) -> ModuleType:
@@ -229,13 +229,6 @@ def worker_classes(module: ModuleType) -> list[type[Worker]]:
         for value in vars(module).values()
         if inspect.isclass(value) and issubclass(value, Worker) and value.name and value.__module__ == module.__name__
     ]
-
-
-def as_factory(factory: Callable[..., Worker]) -> Factory:
-    """A worker that needs nothing may do without a constructor."""
-    if isinstance(factory, type) and factory.__init__ is object.__init__:  # type: ignore[misc]  # of a class, not an instance
-        return lambda _context: factory()
-    return factory
 
 
 def load_entry_point(point: EntryPoint) -> Any:

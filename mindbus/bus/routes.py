@@ -122,6 +122,7 @@ def routes_of(worker: type) -> Routes:
         mark = mark_of(method)
         if mark is None:
             continue
+        _require_async(worker, name, method)
         _check_answer(worker, name, method, mark)
         if mark.kind in {"every", "background"}:
             tasks.append(TaskRoute(name, mark.seconds, mark.kind == "background"))
@@ -136,6 +137,12 @@ def routes_of(worker: type) -> Routes:
             route = _typed_route(worker, name, method, Command if mark.kind == "command" else Event)
             _add(worker, by_type, typing.cast("type[Message]", route.receives).wire.type, route)
     return Routes(by_type, by_topic, tuple(tasks))
+
+
+def _require_async(worker: type, name: str, method: Callable[..., Any]) -> None:
+    inner = inspect.unwrap(method)
+    if inspect.isfunction(inner) and not (inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner)):
+        raise TypeError(f"{worker.__name__}.{name} must be a coroutine: `async def {name}`")
 
 
 def _join_routes(
@@ -155,6 +162,8 @@ def _add(worker: type, table: dict[str, Route], key: str, route: Route) -> None:
 
 def _typed_route(worker: type, name: str, method: Callable[..., Any], kind: type[Message]) -> Route:
     receives = _receives(method)
+    if receives is None:
+        raise TypeError(f"{worker.__name__}.{name} must say which {kind.__name__} it takes: `{name}(self, message: …)`")
     if not (isinstance(receives, type) and issubclass(receives, kind) and hasattr(receives, "wire")):
         raise TypeError(f"{worker.__name__}.{name} must take one {kind.__name__} that has a wire name, not {receives}")
     is_query, limit_s = issubclass(receives, Query), time_limit_of(method)
@@ -173,6 +182,8 @@ def _takes_context(method: Callable[..., Any]) -> bool:
         return False
     if len(parameters) > 1 and hints.get(parameters[1].name) is not MessageContext:
         raise TypeError(f"{method.__qualname__}: the second parameter, where there is one, is a MessageContext")
+    if any(each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters[2:]):
+        raise TypeError(f"{method.__qualname__} takes more than the message and its MessageContext")
     return len(parameters) > 1
 
 

@@ -44,6 +44,15 @@ class Coordinates(TypedDict, total=False):
     cause: Cause | None
 
 
+def require_fields(given: Mapping[str, object], kind: Any) -> None:
+    """Raises TypeError for fields that a TypedDict lacks or requires: type checkers see them, `**options` does not."""
+    known: frozenset[str] = kind.__required_keys__ | kind.__optional_keys__
+    if unknown := given.keys() - known:
+        raise TypeError(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
+    if missing := kind.__required_keys__ - given.keys():
+        raise TypeError(f"{', '.join(sorted(missing))} must be given")
+
+
 @dataclass(frozen=True)
 class Sender:
     """A participant's name on the bus; `identity` is the requester of its messages.
@@ -90,6 +99,8 @@ class Sender:
         **where: Unpack[Coordinates],
     ) -> Outgoing:
         """Address a command. Raises NoTarget, ClaimTooLarge."""
+        if not isinstance(command, Command):
+            raise TypeError(f"{type(command).__name__} is no command; events are published")
         target = to or command.wire.service
         if target is None:
             raise NoTarget(f"{NoTarget.__doc__} ({command.wire.type})")
@@ -107,6 +118,8 @@ class Sender:
 
     async def event(self, event: Event, **where: Unpack[Coordinates]) -> Outgoing:
         """Address an event; it may have no listener yet."""
+        if not isinstance(event, Event):
+            raise TypeError(f"{type(event).__name__} is no event; commands are sent or requested")
         return await self._event(event, events_exchange(self.service), event.wire.routing_key, where)
 
     async def event_for(self, subscriber: str, event: Event) -> Outgoing:
@@ -141,6 +154,7 @@ class Sender:
         return replace(outgoing, transient=True) if part else outgoing
 
     def _stamp(self, kind: Kind, wire_type: str, where: Coordinates, **attributes: Any) -> Envelope:
+        require_fields(where, Coordinates)
         context = current_message()
         cause = context.envelope if context else None
         if context is not None and context.hops > MAX_HOPS:

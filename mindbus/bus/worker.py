@@ -1,11 +1,13 @@
 """Worker: the base class of every consumer, with its context, its middleware and its leadership."""
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
 from bus_schema.envelope import Envelope
+from bus_schema.identities import SERVICE_NAME
 from bus_schema.messages import Message
 from mindbus.bus.client import Client
 from mindbus.bus.context import MessageContext
@@ -102,7 +104,12 @@ class Worker:
     def __init_subclass__(cls) -> None:
         """Read the routes at import, so that a worker which cannot be routed never starts."""
         super().__init_subclass__()
+        if cls.name and not re.fullmatch(SERVICE_NAME, cls.name):
+            raise TypeError(f"a worker's name is lowercase letters, digits, - and _, not {cls.name!r}")
         cls.routes = routes_of(cls)
+
+    def __init__(self, context: WorkerContext | None = None) -> None:
+        """Override to keep what it needs of the context."""
 
     def include(self, *routers: object) -> None:
         """Add the handlers and tasks of other objects. Raises TypeError where two receive the same message."""

@@ -13,6 +13,7 @@ from bus_schema.ids import mint
 from bus_schema.storage import GetVersions
 from bus_schema.uploads import FoundManifest
 from mindbus.bus.client import Client
+from mindbus.bus.sender import require_fields
 from mindbus.bus.worker import utc_now
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.files.store import has_direct_access, open_files
@@ -35,7 +36,6 @@ from mindbus.sdk.transfers import (
     Source,
     no_progress,
     read_whole,
-    require_fields,
     save_to,
 )
 from mindbus.settings import Settings

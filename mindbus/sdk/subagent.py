@@ -166,6 +166,11 @@ class SubAgent(Worker, ABC):
     concurrency = 16
     attempts = 3
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.name and not cls.name.startswith(SERVICE_PREFIX):
+            raise TypeError(f"a sub-agent's name begins with {SERVICE_PREFIX}, by which it is known: not {cls.name!r}")
+
     def __init__(self, context: WorkerContext) -> None:
         self.bus = context.bus.acting_as(self.identity, service=self.name)
         self.settings, self.clock = context.settings, context.clock

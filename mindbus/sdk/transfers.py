@@ -3,10 +3,10 @@
 import asyncio
 import mimetypes
 import secrets
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol, Required, TypedDict
+from typing import IO, Literal, Protocol, Required, TypedDict
 
 from bus_schema.artifacts import AIContext, ArtifactRef, Manifest, Visibility
 from mindbus.files.disk import BackgroundSha256, Disk, WriteBehindFile
@@ -120,15 +120,6 @@ class NewArtifact(PutOptions):
     """A source with the fields of its manifest."""
 
     source: Required[Source]
-
-
-def require_fields(given: Mapping[str, object], kind: Any) -> None:
-    """Raises TypeError for fields that a TypedDict lacks or requires: type checkers see them, `**options` does not."""
-    known: frozenset[str] = kind.__required_keys__ | kind.__optional_keys__
-    if unknown := given.keys() - known:
-        raise TypeError(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
-    if missing := kind.__required_keys__ - given.keys():
-        raise TypeError(f"{', '.join(sorted(missing))} must be given")
 
 
 @dataclass(frozen=True)
