@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +17,8 @@ from mindbus.files.disk import write_private
 from mindbus.run_dir import RunSettings
 
 MISSED_HEARTBEATS = 3
+# On it a worker process writes the stacks of its threads to standard error, however busy or blocked it is.
+SHOWS_STACKS = signal.SIGUSR2
 # Files of containers that are long gone: nobody else will ever remove them.
 _ABANDONED_AFTER = timedelta(hours=1)
 

@@ -18,7 +18,7 @@ from mindbus.bus.connection import NoBroker, find_broker, open_transport
 from mindbus.bus.telemetry import watch_loop
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import MindBusError
-from mindbus.health import HealthFolder
+from mindbus.health import SHOWS_STACKS, HealthFolder
 from mindbus.logs import logger
 from mindbus.runtime.metrics_reports import MetricsReports
 from mindbus.runtime.provision import Administrator, when_up
@@ -101,6 +101,11 @@ def die_with_parent(grace_s: float) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, name="parent watch", daemon=True).start()
+
+
+def show_stacks_on_signal() -> None:
+    """Write the stacks of all threads to standard error on SIGUSR2: by C alone, so even while a thread holds Python."""
+    faulthandler.register(SHOWS_STACKS)
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from mindbus.health import SHOWS_STACKS
 from mindbus.logs import logger
 from mindbus.tasks import end
 
@@ -20,6 +21,7 @@ FIRST_DELAY_S = 0.5
 LONGEST_DELAY_S = 10.0
 # Who has lived that long has recovered from whatever killed the one before.
 STABLE_AFTER_S = 60.0
+_STACKS_S = 0.2
 _TAIL_BYTES = 64 * 1024
 _LINES_SHOWN = 15
 _LARGE_LOG_BYTES = 10 * 1024**2
@@ -74,6 +76,14 @@ class Child:
         if self.pid is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
+
+    async def end_frozen(self) -> None:
+        """Kill it; where its threads stand is written to its log first, as far as it still can."""
+        if self.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, SHOWS_STACKS)
+            await asyncio.sleep(_STACKS_S)
+            self.kill()
 
     async def stop(self, within_s: float) -> None:
         """Let it drain; when that takes too long, kill it."""

@@ -154,8 +154,9 @@ class Supervisor:
                 continue
             limit_s = READY_WITHIN_S if (sign := self._health.last_sign(child.pid)) == 0 else self._frozen_after_s
             if child.silent_s(sign, _LOOK_S) > limit_s:
-                logger().error("worker is frozen, killing it", process=child.group.name, pid=child.pid)
-                child.kill()
+                hint = "its log shows where its threads stood; what blocks belongs into a thread"
+                logger().error("worker is frozen, killing it", process=child.group.name, pid=child.pid, hint=hint)
+                await child.end_frozen()
 
     async def _until_ready(self) -> None:
         deadline = time.monotonic() + READY_WITHIN_S

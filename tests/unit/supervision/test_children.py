@@ -1,4 +1,5 @@
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -86,6 +87,28 @@ async def test_who_dies_while_the_disk_is_full_comes_back(start: Start, tmp_path
 
     await until(lambda: child.pid not in (None, first))
     assert child.deaths == 1
+    await child.stop(5)
+
+
+async def test_who_blocks_its_loop_leaves_word_of_where(start: Start, log: Path) -> None:
+    code = """
+import time
+from mindbus.worker_host import show_stacks_on_signal
+
+def ask_a_slow_model():
+    print("asking", flush=True)
+    time.sleep(60)
+
+show_stacks_on_signal()
+ask_a_slow_model()
+"""
+    child = start(f"exec {sys.executable} -c '{code}'")
+    await until(lambda: "asking" in tail(log, 1), 30)
+
+    await child.end_frozen()
+
+    await until(lambda: child.deaths)
+    assert "in ask_a_slow_model" in tail(log, 9)
     await child.stop(5)
 
 
