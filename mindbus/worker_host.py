@@ -103,9 +103,13 @@ def die_with_parent(grace_s: float) -> None:
     threading.Thread(target=watch, name="parent watch", daemon=True).start()
 
 
-def show_stacks_on_signal() -> None:
-    """Write the stacks of all threads to standard error on SIGUSR2: by C alone, so even while a thread holds Python."""
+def show_stacks() -> None:
+    """Write the stacks of all threads to standard error on SIGUSR2, and before the end where a library of C crashes.
+
+    It is done by C alone, so even while a thread holds the interpreter.
+    """
     faulthandler.register(SHOWS_STACKS)
+    faulthandler.enable()
 
 
 @asynccontextmanager

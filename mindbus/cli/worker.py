@@ -14,7 +14,7 @@ from mindbus.tasks import stop_on_signals
 from mindbus.worker_host import (
     die_with_parent,
     host,
-    show_stacks_on_signal,
+    show_stacks,
     skip_last_collection,
     spare_collections,
     wait_for_broker,
@@ -48,7 +48,7 @@ def worker(
     mindbus worker counter:CounterWorker      the class in counter.py, in this folder
     """
     settings = read_settings()
-    show_stacks_on_signal()
+    show_stacks()
     if supervised:
         die_with_parent(settings.drain_s + _ORPHAN_MARGIN_S)
     keep_private(settings.data_dir)

@@ -90,25 +90,38 @@ async def test_who_dies_while_the_disk_is_full_comes_back(start: Start, tmp_path
     await child.stop(5)
 
 
-async def test_who_blocks_its_loop_leaves_word_of_where(start: Start, log: Path) -> None:
-    code = """
-import time
-from mindbus.worker_host import show_stacks_on_signal
+def asking(how: str) -> str:
+    """A worker that asks a model and does not come back."""
+    code = f"""
+import os, time
+from mindbus.worker_host import show_stacks
 
-def ask_a_slow_model():
+def ask_a_model():
     print("asking", flush=True)
-    time.sleep(60)
+    {how}
 
-show_stacks_on_signal()
-ask_a_slow_model()
+show_stacks()
+ask_a_model()
 """
-    child = start(f"exec {sys.executable} -c '{code}'")
+    return f"exec {sys.executable} -c '{code}'"
+
+
+async def test_who_blocks_its_loop_leaves_word_of_where(start: Start, log: Path) -> None:
+    child = start(asking("time.sleep(60)"))
     await until(lambda: "asking" in tail(log, 1), 30)
 
     await child.end_frozen()
 
     await until(lambda: child.deaths)
-    assert "in ask_a_slow_model" in tail(log, 9)
+    assert "in ask_a_model" in tail(log, 9)
+    await child.stop(5)
+
+
+async def test_who_crashes_leaves_word_of_where(start: Start, log: Path) -> None:
+    child = start(asking("os.abort()"))
+    await until(lambda: child.deaths, 30)
+
+    assert "in ask_a_model" in tail(log, 99)
     await child.stop(5)
 
 
