@@ -23,15 +23,15 @@ _LONGEST_DELAY_S = 5.0
 _JITTER = 0.5
 # At these delays a task has failed for two to three seconds by then: longer than a blip, as of a restarting database.
 FAILING_AFTER = 5
-# A lasting step that has gone on for so long works; one that cannot fails sooner, as a rule at once.
-_WORKS_AFTER_S = 5.0
+# A lasting step that has gone on for so long seems to work, as most that cannot fail at once; after a minute it has.
+_WORKS_AFTER_S, _FORGIVEN_AFTER_S = 5.0, 60.0
 
 
 @dataclass(eq=False)
 class Supervised:
     """A step that is repeated for ever; after a failure it waits ever longer, up to five seconds, with jitter.
 
-    One that `lasts` is not meant to end: it works once it has gone on for five seconds.
+    One that `lasts` is not meant to end: it counts as working once it has gone on for five seconds.
     """
 
     name: str
@@ -39,12 +39,12 @@ class Supervised:
     interval_s: float
     failures: int = 0
     lasts: bool = False
-    _working_at: float = inf
+    _began_at: float = inf
 
     @property
     def is_failing(self) -> bool:
         """Whether its last five attempts have failed, and the one under way has not gone on for long enough."""
-        return self.failures >= FAILING_AFTER and monotonic() < self._working_at
+        return self.failures >= FAILING_AFTER and monotonic() - self._began_at < _WORKS_AFTER_S
 
     def start(self) -> "asyncio.Task[None]":
         """Begin at once, in a task of its name, which ends when it is cancelled."""
@@ -64,12 +64,12 @@ class Supervised:
     async def _attempt(self) -> float:
         """Do the step; returns the seconds to wait before the next."""
         if self.lasts:
-            self._working_at = monotonic() + _WORKS_AFTER_S
+            self._began_at = monotonic()
         try:
             await self.step()
         except Exception as error:  # noqa: BLE001  # a step that fails is followed by the next one
-            self.failures = 1 if monotonic() >= self._working_at else self.failures + 1
-            self._working_at = inf
+            self.failures = 1 if monotonic() - self._began_at >= _FORGIVEN_AFTER_S else self.failures + 1
+            self._began_at = inf
             delay_s = max(self.interval_s, backoff_s(self.failures))
             self._log(error, delay_s)
             return delay_s
