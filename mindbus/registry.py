@@ -5,6 +5,7 @@ import importlib
 import inspect
 import re
 import sys
+import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -49,6 +50,10 @@ class BrokenWorker(MindBusError, code=Code.INVALID):
 
 class HiddenPackage(BrokenWorker):
     """The worker needs a package whose name a package of the fleet has in this process, such as `agents`."""
+
+
+class BrokenModule(MindBusError, code=Code.INVALID):
+    """A module of one's own that raises when it is imported."""
 
 
 class WorkerNameTaken(MindBusError, code=Code.CONFLICT):
@@ -201,6 +206,7 @@ def workers_at(target: str) -> dict[str, Factory]:
             raise UnknownWorker(f"{target} defines no Worker class with a name")
         return {worker_class.name: worker_class for worker_class in classes}
     name, _, attribute = target.partition(":")
+    name = name.removesuffix(".py")
     module = import_from(Path(), name)
     worker = getattr(module, attribute, None)
     if not (inspect.isclass(worker) and issubclass(worker, Worker)):
@@ -210,7 +216,7 @@ def workers_at(target: str) -> dict[str, Factory]:
 
 
 def import_from(folder: Path, name: str) -> ModuleType:
-    """Import a module, searching the folder first. Raises UnknownWorker where there is none of that name."""
+    """Import a module, searching the folder first. Raises UnknownWorker, BrokenModule."""
     folder_name = str(folder.absolute())
     if folder_name not in sys.path:
         sys.path.insert(0, folder_name)
@@ -218,8 +224,21 @@ def import_from(folder: Path, name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise
+            raise _broken(name, error) from error
         raise UnknownWorker(f"There is no module {name!r} in {folder_name} or among the installed packages") from error
+    except Exception as error:
+        raise _broken(name, error) from error
+
+
+def _broken(module: str, error: Exception) -> BrokenModule:
+    """What is wrong in the module, without the frames of whoever imports it."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_frame.f_code.co_filename.startswith(
+        (__file__, importlib.__file__, "<frozen ")
+    ):
+        frame = frame.tb_next
+    lines = traceback.format_exception(type(error), error, frame, chain=False)
+    return BrokenModule(f"{module} cannot be imported\n{''.join(lines).rstrip()}")
 
 
 def worker_classes(module: ModuleType) -> list[type[Worker]]:

@@ -10,7 +10,15 @@ from agents.configuration.prompts import role_names
 from config.settings import FleetSettings
 from mindbus.bus.connection import connect, open_transport
 from mindbus.bus.worker import WorkerContext
-from mindbus.registry import GROUP, BrokenWorker, UnknownWorker, WorkerRegistry, installed_workers
+from mindbus.registry import (
+    GROUP,
+    BrokenModule,
+    BrokenWorker,
+    UnknownWorker,
+    WorkerRegistry,
+    installed_workers,
+    workers_at,
+)
 from mindbus.runtime.service import build
 from mindbus.worker_host import start_stages
 from tests.installed import FLEET
@@ -119,6 +127,23 @@ def test_the_same_entry_point_listed_twice_is_one() -> None:
 )
 def test_an_unusable_entry_point_says_why(name: str, value: str, trouble: str) -> None:
     assert trouble in WorkerRegistry.of([point(name, value)]).checked().broken[name]
+
+
+@pytest.mark.parametrize("target", ["{folder}/spoilt_worker.py", "spoilt_worker:Spoilt", "spoilt_worker.py:Spoilt"])
+def test_what_is_wrong_in_a_file_of_ones_own_is_shown_without_the_frames_of_who_imports_it(
+    tmp_path: Path, path: pytest.MonkeyPatch, target: str
+) -> None:
+    (tmp_path / "spoilt_worker.py").write_text("import mindbus\nclass Spoilt(mindbus.Worker):\n    name = 'Big One'\n")
+    path.chdir(tmp_path)
+    path.syspath_prepend(tmp_path)
+
+    with pytest.raises(BrokenModule) as broken:
+        workers_at(target.format(folder=tmp_path))
+
+    said = str(broken.value).splitlines()
+    assert said[0] == "spoilt_worker cannot be imported"
+    assert 'spoilt_worker.py", line 2, in <module>' in said[2]
+    assert said[-1] == "TypeError: a worker's name is lowercase letters, digits, - and _, not 'Big One'"
 
 
 def test_an_unknown_worker_is_told_its_nearest_name() -> None:
