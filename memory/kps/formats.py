@@ -103,7 +103,7 @@ def extract(content: bytes, content_type: str) -> Document:
     detected = _looks_like(content)
     if detected is not None:
         raise DeclaredTypeDiffers(declared=media_type, looks_like=detected)
-    return require_words(read(_decode(content, charset or _charset_within(content, media_type))))
+    return require_words(read(decode(content, charset or _charset_within(content, media_type))))
 
 
 def _parse_content_type(content_type: str) -> tuple[str, str | None]:
@@ -170,14 +170,15 @@ def _charset_within(content: bytes, media_type: str) -> str | None:
     return match[1].decode().lower() if match else None
 
 
-def _decode(content: bytes, charset: str | None) -> str:
+def decode(content: bytes, charset: str | None) -> str:
+    """Bytes as text, in a charset that is guessed where none is given. Raises NotText."""
     if charset is None:
         charset = next((name for bom, name in _BOMS.items() if content.startswith(bom)), None) or _guessed(content)
     try:
         text = content.decode("utf-8-sig" if charset in ("utf-8", "utf8") else charset)
     except UnicodeDecodeError as error:
         raise NotText(charset=charset, at_byte=error.start) from error
-    except LookupError as unknown:
+    except (LookupError, UnicodeError) as unknown:
         raise NotText(charset=charset, reason="no such charset") from unknown
     if "\0" in text:
         raise NotText(charset=charset, reason="contains NUL characters")

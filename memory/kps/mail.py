@@ -1,11 +1,13 @@
 """Extraction from a mail: its subject, who wrote it to whom and when, its words; attachments are left out."""
 
 import email
+from contextlib import suppress
 from email import policy
 from email.message import EmailMessage
 from typing import cast
 
-from memory.kps.document import Block, Composer, CorruptDocument, Document
+from memory.kps.document import Block, Composer, CorruptDocument, Document, NotText
+from memory.kps.formats import decode
 from memory.kps.text_formats import extract_html, extract_text
 
 _NAMED = ("From", "To", "Cc", "Date")
@@ -17,23 +19,41 @@ def extract_mail(content: bytes) -> Document:
     if not mail.keys():
         raise CorruptDocument(reason="a mail begins with lines such as `From: …`")
     composer = Composer()
-    composer.heading(str(mail["Subject"] or ""), 1)
-    composer.lines("\n".join(f"{name}: {mail[name]}" for name in _NAMED if mail[name]))
+    composer.heading(_header(mail, "Subject"), 1)
+    composer.lines("\n".join(f"{name}: {told}" for name in _NAMED if (told := _header(mail, name))))
     for document in _words(mail):
         for block in document.blocks:
             _add(composer, block, document.text[block.start : block.end])
     return composer.document()
 
 
+def _header(mail: EmailMessage, name: str) -> str:
+    """A header as text, as it was written where the library cannot parse it, as many a malformed address."""
+    try:
+        return str(mail[name] or "")
+    except (LookupError, AttributeError, TypeError, ValueError):
+        written = next(str(value) for key, value in mail.raw_items() if key.lower() == name.lower())
+        return " ".join(written.split())
+
+
 def _words(mail: EmailMessage) -> list[Document]:
-    body = mail.get_body(preferencelist=("plain", "html"))
+    body = cast("EmailMessage | None", mail.get_body(preferencelist=("plain", "html")))
     if body is None:
         return []
     try:
-        text = cast("EmailMessage", body).get_content()
+        text = _text_of(body)
     except (LookupError, ValueError) as unreadable:
         raise CorruptDocument(reason=f"its text cannot be read: {unreadable}") from unreadable
     return [extract_html(text) if body.get_content_subtype() == "html" else extract_text(text)]
+
+
+def _text_of(body: EmailMessage) -> str:
+    content = body.get_payload(decode=True)
+    if body.get_content_charset("us-ascii") == "us-ascii" and isinstance(content, bytes):
+        # Not all who write other letters declare them; of a few words nothing can be guessed, and the rest is kept.
+        with suppress(NotText):
+            return decode(content, None)
+    return str(body.get_content())
 
 
 def _add(composer: Composer, block: Block, text: str) -> None:

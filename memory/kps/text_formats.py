@@ -220,6 +220,13 @@ class _Page(HTMLParser):
         elif tag in _BREAKS:
             self._flush()
 
+    def parse_marked_section(self, i: int, report: bool = True) -> int:
+        """Skip `<![…` that is no section, as browsers do."""
+        try:
+            return super().parse_marked_section(i, report)
+        except AssertionError:
+            return self.parse_bogus_comment(i)
+
     def handle_data(self, data: str) -> None:
         if self._in_title:
             self._title += data

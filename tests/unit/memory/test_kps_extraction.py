@@ -85,6 +85,31 @@ def test_a_mail_has_its_subject_its_head_and_its_words() -> None:
     ]
 
 
+@pytest.mark.parametrize("sender", ["a@", "Group: a@b.c; d@e.f,", "undisclosed recipients:;", "=?utf-8?Q?=FF?= <@>"])
+def test_a_mail_from_a_malformed_address_is_read_all_the_same(sender: str) -> None:
+    mail = f"From: {sender}\nSubject: Перенос\n\nПереносим на пятницу.\n".encode()
+
+    heading, head, words = told(extract(mail, MAIL))
+
+    assert heading == ("h1", "Перенос")
+    assert head[1].startswith("From: ")
+    assert words == ("prose", "Переносим на пятницу.")
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "windows-1251", "koi8-r"])
+def test_the_charset_of_a_mail_that_declares_none_is_guessed(charset: str) -> None:
+    words = f"{LONG}. {LONG}."
+    mail = b"From: anna@example.org\nSubject: Plan\n\n" + words.encode(charset)
+
+    assert told(extract(mail, MAIL))[-1] == ("prose", words)
+
+
+def test_what_is_no_section_of_a_page_is_skipped() -> None:
+    page = "<p>Before.</p><![table><p>Words.</p><![if !supportLists]><p>After.</p>"
+
+    assert [words for _, words in told(extract(page.encode(), "text/html"))] == ["Before.", "Words.", "After."]
+
+
 def test_a_mail_without_plain_text_is_read_as_the_page_that_it_is() -> None:
     mail = EmailMessage()
     mail["Subject"] = "News"
