@@ -21,7 +21,8 @@ FIRST_DELAY_S = 0.5
 LONGEST_DELAY_S = 10.0
 # Who has lived that long has recovered from whatever killed the one before.
 STABLE_AFTER_S = 60.0
-_STACKS_S = 0.2
+# Writing them takes milliseconds, on a machine that is busy somewhat longer.
+_STACKS_S = 0.5
 _TAIL_BYTES = 64 * 1024
 _LINES_SHOWN = 15
 _LARGE_LOG_BYTES = 10 * 1024**2

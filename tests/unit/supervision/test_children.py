@@ -106,7 +106,10 @@ ask_a_model()
     return f"exec {sys.executable} -c '{code}'"
 
 
-async def test_who_blocks_its_loop_leaves_word_of_where(start: Start, log: Path) -> None:
+async def test_who_blocks_its_loop_leaves_word_of_where(
+    start: Start, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mindbus_fleet.supervision.children._STACKS_S", 2.0)
     child = start(asking("time.sleep(60)"))
     await until(lambda: "asking" in tail(log, 1), 30)
 
