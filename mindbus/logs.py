@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
 
+_LONGEST_FOREIGN = 2000
+
+
 class UnfailingStream:
     """A text stream that drops what cannot be written: a full disk must not end whoever has something to log."""
 
@@ -30,6 +33,29 @@ class UnfailingStream:
             self._stream.flush()
 
 
+class LogsOfLibraries(logging.Handler):
+    """Warnings and errors of other libraries, as events of ours: in the same format, redacted, of a bounded length.
+
+    Where the standard library's logging has a handler, libraries that would configure it themselves do not: that of MCP
+    adds one which highlights each line, and needs minutes for a long one.
+    """
+
+    @classmethod
+    def take(cls) -> None:
+        """Unless they go elsewhere already."""
+        if not logging.getLogger().handlers:
+            logging.getLogger().addHandler(cls(logging.WARNING))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        tell = logger().warning if record.levelno < logging.ERROR else logger().error
+        try:
+            message = record.getMessage()
+            event = message if len(message) <= _LONGEST_FOREIGN else f"{message[:_LONGEST_FOREIGN]}…"
+            tell(event, library=record.name, exc_info=record.exc_info)
+        except Exception:  # noqa: BLE001  # as all handlers do: whoever logs has done nothing wrong
+            self.handleError(record)
+
+
 def configure_logs(level: str, log_format: str) -> None:
     """Send all logs to standard error, which leaves standard output to results."""
     import structlog
@@ -37,6 +63,7 @@ def configure_logs(level: str, log_format: str) -> None:
     global _deferred
     _deferred = None
     redact_other_logs()
+    LogsOfLibraries.take()
 
     # Plain tracebacks: those with local variables would put messages and keys into the log.
     console = structlog.dev.ConsoleRenderer(
@@ -70,6 +97,7 @@ def configure_logs_later(level: str, log_format: str) -> None:
     """`configure_logs` when something is logged first: a process that logs next to nothing goes without structlog."""
     global _deferred
     _deferred = DeferredLogger(level, log_format)
+    LogsOfLibraries.take()
 
 
 class DeferredLogger:

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from types import TracebackType
 
 MASK = "***"
-_SIGNED_QUERY = re.compile(r"\?[^\s'\"<>]*X-Amz-[^\s'\"<>]*", re.IGNORECASE)
+# Not over a second question mark: of many in a row each would search all that follows.
+_SIGNED_QUERY = re.compile(r"\?[^\s'\"<>?]*X-Amz-[^\s'\"<>]*", re.IGNORECASE)
 _PASSWORD = re.compile(r"(?<=://)([^\s/@:'\"<>]*):[^\s/@'\"<>]+@")
 _PARAMETER = re.compile(
     r"([?&](?:password|passwd|pwd|token|ticket|secret|signature|api[-_]?key)=)[^&\s'\"<>]+", re.IGNORECASE

@@ -1,8 +1,10 @@
 """Logs of the library where the program that uses it has configured none."""
 
+import json
 import subprocess
 import sys
 
+import pytest
 import structlog
 
 from mindbus.logs import RepeatedErrors
@@ -49,6 +51,29 @@ def test_an_error_has_one_traceback() -> None:
 
     assert printed.startswith("failed step=1\nTraceback")
     assert printed.count("Traceback") == 1
+
+
+@pytest.mark.parametrize("configure", ["configure_logs", "configure_logs_later"])
+def test_logs_of_libraries_are_events_of_a_bounded_length(configure: str) -> None:
+    program = f"""
+import logging
+from mcp.server.mcpserver.utilities.logging import configure_logging
+from mindbus.logs import configure_logs, configure_logs_later
+
+{configure}("INFO", "json")
+configure_logging()
+library = logging.getLogger("a2a.server")
+library.info("asked")
+library.warning("no method %s", "0" * 1_000_000)
+library.log(35, "an odd %s", "level")
+library.error("no number %d", "x")
+"""
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stderr
+
+    long, odd, *mistake = printed.splitlines()
+    assert json.loads(long)["event"] == f"no method {'0' * 1990}…"
+    assert json.loads(odd).items() >= {"event": "an odd level", "level": "warning", "library": "a2a.server"}.items()
+    assert "TypeError: %d format: a real number is required, not str" in mistake
 
 
 def test_workers_and_commands_keep_their_logs() -> None:

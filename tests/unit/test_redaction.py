@@ -57,6 +57,12 @@ def test_what_is_secret_by_its_form_is_masked(text: str, shown: str) -> None:
     assert without_secrets(text) == shown
 
 
+def test_a_long_row_of_question_marks_takes_no_minutes() -> None:
+    text = "?" * 200_000
+
+    assert without_secrets(text) == text
+
+
 def test_values_of_secret_settings_are_masked_wherever_they_stand() -> None:
     settings = FleetSettings(llm_api_key=KEY, redis_url="redis://:canary%2F4w6Vn8@host", s3_secret_key="password")
 
