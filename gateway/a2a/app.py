@@ -1,5 +1,6 @@
 """A2A as an application: JSON-RPC, HTTP with JSON, the agent card; and the sender of push notifications."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -12,13 +13,15 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from bus_schema.codes import Code
 from gateway.a2a.cards import REST, public_card
 from gateway.a2a.handler import BACKEND, URL, A2AHandler
 from gateway.a2a.push_configs import TASK, PushConfigs
 from gateway.access_control import A2A, AGENT_CARD
 from gateway.backend import Backend
+from gateway.problems import problem_response
 from gateway.webhooks.delivery import Deliveries, open_sender
 from gateway.webhooks.store import webhooks_of
 from mindbus.tasks import kept_running
@@ -41,7 +44,38 @@ async def open_a2a(backend: Backend) -> AsyncIterator[ASGIApp]:
             *create_rest_routes(handler, contexts, path_prefix=REST),
         ]
         async with kept_running(Deliveries(TASK, backend, store, push.deliver).run, "push notifications"):
-            yield Starlette(routes=routes)
+            yield _Readable(Starlette(routes=routes))
+
+
+class _Readable:
+    """Refuses bodies whose JSON is no text in UTF-8, with half a character or nested too deep: the library fails."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        body = await Request(scope, receive).body()
+        rest: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def again() -> Message:
+            return rest.pop() if rest else await receive()
+
+        refused = None if _is_readable(body) else problem_response(Code.INVALID, "the body is not JSON in UTF-8", 400)
+        await (refused or self._app)(scope, again, send)
+
+
+def _is_readable(body: bytes) -> bool:
+    """Whether whatever is in it can be written again; broken JSON is told in the words of the protocol."""
+    try:
+        json.dumps(json.loads(body), ensure_ascii=False).encode()
+    except (UnicodeError, RecursionError):
+        return False
+    except ValueError:
+        pass
+    return True
 
 
 class _Contexts(DefaultServerCallContextBuilder):

@@ -48,6 +48,8 @@ def _tool(declared: Mapping[str, Any]) -> ClientTool:
     if declared.get("type") != "function":
         raise Rejected(Code.INVALID, f"tools: only functions are called, no {declared.get('type')}")
     function = declared.get("function", declared)
+    if not isinstance(function, Mapping):
+        raise Rejected(Code.INVALID, "tools: a function is an object with a name and its parameters")
     fields = {name: function[name] for name in ("name", "description", "parameters") if function.get(name) is not None}
     return ClientTool.model_validate(fields)
 
@@ -57,8 +59,8 @@ def _choice(choice: Any) -> str | None:
         return None
     if choice == ANY_TOOL:
         return ANY_TOOL
-    named = choice.get("function", choice) if isinstance(choice, dict) else {}
-    if not isinstance(name := named.get("name"), str):
+    named = choice.get("function", choice) if isinstance(choice, dict) else None
+    if not isinstance(named, dict) or not isinstance(name := named.get("name"), str):
         raise Rejected(Code.INVALID, "tool_choice: none, auto, required, or a function by its name")
     return name
 

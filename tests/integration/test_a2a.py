@@ -154,6 +154,15 @@ async def test_a_private_card(settings: FleetSettings) -> None:
         assert (await served.http.get(path, headers={"Authorization": f"Bearer {anna}"})).status_code == 200
 
 
+async def test_bodies_that_nobody_can_read_are_refused(settings: FleetSettings) -> None:
+    anna = accounts_of(settings).add("anna", AccessRole.USER)
+    async with agent(settings) as served:
+        for body in (b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "GetTask"}', b'{"\xff": 1}', b"[" * 100_000):
+            signed = {"Authorization": f"Bearer {anna}"}
+            refused = await served.http.post(f"{served.worker.url}/a2a", content=body, headers=signed)
+            assert (refused.status_code, refused.json()["code"]) == (400, "invalid")
+
+
 @pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
 async def test_questions_and_runs(settings: FleetSettings, binding: str) -> None:
     accounts = accounts_of(settings)

@@ -185,6 +185,8 @@ async def test_tools_that_are_refused(broker: Broker, vhost_url: str, migrated_f
             ("only dialogue calls those of a client", {"model": "role/critic"}),
             ("two tools are called f", {"tools": [tool, tool]}),
             ("no web_search", {"tools": [{"type": "web_search"}]}),
+            ("a function is an object", {"tools": [{"type": "function", "function": "weather"}]}),
+            ("or a function by its name", {"tool_choice": {"type": "function", "function": "weather"}}),
             ("there is no tool g; there are f", {"tool_choice": unknown}),
             ("the call c1 has no result", {"messages": called}),
         ):
