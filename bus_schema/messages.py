@@ -119,7 +119,7 @@ class Command(Message, Generic[ResultT_co]):
         _require_words(domain, action)
         wire_type = f"mb.cmd.{domain}.{action}.v{version}"
         cls.wire = Wire(wire_type, f"cmd.{domain}.{action}", version, target, _result_of(cls))
-        if issubclass(cls, Query) and cls.wire.result is Nothing:
+        if issubclass(cls, Query) and not _arguments_of(cls):
             raise TypeError(f"{cls.__name__}: say what a query is answered with, as in Query[Report]")
         _register(cls)
 
@@ -172,8 +172,11 @@ def _require_words(*words: str) -> None:
 
 
 def _result_of(command: ResultClass) -> ResultClass:
-    for ancestor in command.__mro__:
-        arguments = getattr(ancestor, "__pydantic_generic_metadata__", {}).get("args", ())
-        if arguments and isinstance(arguments[0], type):
-            return arguments[0]
-    return Nothing
+    results = [argument for argument in _arguments_of(command) if isinstance(argument, type)]
+    return results[0] if results else Nothing
+
+
+def _arguments_of(command: ResultClass) -> list[Any]:
+    """Arguments in brackets of the bases of a class, the nearest first: X of `Command[X]`."""
+    given = [getattr(ancestor, "__pydantic_generic_metadata__", {}).get("args", ()) for ancestor in command.__mro__]
+    return [arguments[0] for arguments in given if arguments]

@@ -231,7 +231,7 @@ def import_from(folder: Path, name: str) -> ModuleType:
 
 
 def _broken(module: str, error: Exception) -> BrokenModule:
-    """What is wrong in the module, without the frames of whoever imports it."""
+    """The error of a module, without the frames of whoever imports it."""
     frame = error.__traceback__
     while frame is not None and frame.tb_frame.f_code.co_filename.startswith(
         (__file__, importlib.__file__, "<frozen ")

@@ -27,6 +27,7 @@ from mindbus.settings import Settings
 from mindbus.spans import exporting
 from mindbus.tasks import running
 
+_STDERR = 2
 # How long a worker of `mindbus up` waits for the broker that starts beside it.
 _BROKER_WITHIN_S = 180.0
 # Of objects that have not been freed again, before the youngest are collected; 700 by default.
@@ -108,8 +109,8 @@ def show_stacks() -> None:
 
     It is done by C alone, so even while a thread holds the interpreter.
     """
-    faulthandler.register(SHOWS_STACKS)
-    faulthandler.enable()
+    faulthandler.register(SHOWS_STACKS, file=_STDERR)
+    faulthandler.enable(file=_STDERR)
 
 
 @asynccontextmanager
