@@ -39,7 +39,7 @@ class Buffer:
 
     def __init__(self, root: Path, owner: str, limits: BufferLimits, disk: Disk | None = None) -> None:
         self.root, self._owner, self._limits, self._disk = root / owner, owner, limits, disk or Disk()
-        self._lock, self._adopting = threading.Lock(), threading.Lock()
+        self._lock, self._changing = threading.Lock(), threading.Lock()
         self._own: BufferFolder | None = None
         self._adopted: list[BufferFolder] = []
         self._held: dict[str, _Held] = {}
@@ -58,7 +58,7 @@ class Buffer:
     def adopt(self) -> None:
         """Take over the folders of instances that have died since; a closed buffer takes none."""
         # A second caller must find what the first has adopted, not a locked folder.
-        with self._adopting:
+        with self._changing:
             if self._own is None:
                 return
             for path in sorted(self.root.iterdir()):
@@ -121,9 +121,10 @@ class Buffer:
 
     def drop(self, *artifact_ids: str) -> None:
         """Remove entries that storage has registered."""
-        for artifact_id in artifact_ids:
-            self._at(artifact_id).folder.drop(artifact_id)
-            self._forget(artifact_id)
+        with self._changing:
+            for artifact_id in artifact_ids:
+                self._at(artifact_id).folder.drop(artifact_id)
+                self._forget(artifact_id)
 
     def set_aside(self, artifact_id: str, reason: str) -> None:
         self._at(artifact_id).folder.set_aside(artifact_id, reason)
@@ -131,8 +132,8 @@ class Buffer:
 
     def close(self) -> None:
         """Release the folders; the next buffer to open adopts what waits in them."""
-        # A thread that still adopts would keep their locks as long as the process lives.
-        with self._adopting:
+        # A thread that still adopts would keep their locks as long as the process lives, one that drops lose the rest.
+        with self._changing:
             for entry in self.entries():
                 self._forget(entry.artifact_id)
             for folder in (*self._adopted, *filter(None, (self._own,))):

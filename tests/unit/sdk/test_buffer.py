@@ -1,6 +1,7 @@
 """The buffer survives a crash anywhere, has one writer, hands over what the dead have left."""
 
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
@@ -53,6 +54,19 @@ class BrittleDisk(Disk):
         effect()
         if self.dies_at == at:
             raise Crashed(name)
+
+
+class SlowDisk(Disk):
+    """Takes as long as it is told to remove bytes."""
+
+    def __init__(self) -> None:
+        self.removing, self.goes_on = threading.Event(), threading.Event()
+
+    def remove(self, path: Path) -> None:
+        if path.suffix == ".bytes":
+            self.removing.set()
+            self.goes_on.wait(10)
+        super().remove(path)
 
 
 def an_entry(bench: Bench, artifact_id: str = "art_1") -> Callable[[str, int], BufferEntry]:
@@ -236,3 +250,21 @@ async def _find_or_none(artifacts: Artifacts) -> object:
 async def _beat_and_look(bench: Bench, artifacts: Artifacts) -> bool:
     await bench.beat()
     return "art_step" in bench.storage.manifests and await _find_or_none(artifacts) is None
+
+
+def test_what_is_being_dropped_is_gone_when_the_buffer_is_closed(bench: Bench) -> None:
+    disk = SlowDisk()
+    buffer = opened(bench, disk)
+    kept(buffer, bench, b"registered", "art_step")
+    dropping, closing = threading.Thread(target=buffer.drop, args=("art_step",)), threading.Thread(target=buffer.close)
+    dropping.start()
+    disk.removing.wait(10)
+    closing.start()
+    closing.join(0.2)
+    is_patient = closing.is_alive()
+    disk.goes_on.set()
+    dropping.join(10)
+    closing.join(10)
+
+    assert is_patient
+    assert bench.leftovers() == []
