@@ -16,8 +16,10 @@ from memory.packing.decisions import TO_REMEMBER
 
 def anchor_reason(text: str) -> AnchorReason | None:
     """Reason for which a user's message makes an anchor, the most explicit one first; None for most messages."""
+    # Of a long run of white space each place would be tried as the beginning of a sentence, with all that follow.
+    lines = "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())
     for reason, pattern in _PATTERNS:
-        if pattern.search(text):
+        if pattern.search(lines):
             return reason
     return None
 

@@ -51,3 +51,12 @@ def test_the_four_kinds_of_anchor_are_found_by_their_words(words: str, reason: A
 )
 def test_ordinary_words_make_no_anchor(words: str) -> None:
     assert anchor_reason(words) is None
+
+
+@pytest.mark.parametrize("gap", ["\n", " ", ", ", ". "])
+def test_a_long_gap_takes_no_minutes(gap: str) -> None:
+    assert anchor_reason(f"Hello{gap * 100_000}there") is None
+
+
+def test_white_space_makes_no_difference() -> None:
+    assert anchor_reason("Hello.\n\n   Always  answer\u00a0in German.") is AnchorReason.SYSTEM
