@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Literal
 
 from agents.models import prompt
@@ -37,6 +37,8 @@ MOST_AT_ONCE = 16
 _LONGEST_ID = 64
 _LONGEST_NAME = 64
 _LONGEST_ARGUMENTS = 40_000
+# Of a message, characters that rules read, its end among them: whoever pastes a text asks before or after it.
+_LONGEST_READ, _END_READ = 8000, 2000
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -66,7 +68,7 @@ class Conversation:
     def earlier(self) -> tuple[ChatTurn, ...]:
         """Turns before the last message, without instructions."""
         return tuple(
-            ChatTurn("assistant" if turn.role == "assistant" else "user", _INSTRUCTION.sub("", turn.content).strip())
+            ChatTurn("assistant" if turn.role == "assistant" else "user", _for_rules(turn.content))
             for turn in self.before
         )
 
@@ -98,13 +100,24 @@ def parse_conversation(messages: Sequence[ModelMessage]) -> Conversation:
     instructions = _INSTRUCTION.findall(asked.instructions)
     is_last = asked.instructions.endswith("</instruction>")
     return Conversation(
-        words=_INSTRUCTION.sub("", asked.instructions).strip(),
+        words=_for_rules(asked.instructions),
         instruction=instructions[-1] if instructions and is_last else None,
         memory=asked.materials,
         results=tuple(message for message in since if message.role == "tool"),
         before=turns[:-1],
         present=parse_present(last),
     )
+
+
+def _for_rules(content: str) -> str:
+    """A message without instructions as rules read it: without runs of white space, the middle of a long one left out.
+
+    Each place of a run would be tried with all that follow; a message of 32,000 line breaks held the event loop for
+    minutes.
+    """
+    lines = [" ".join(line.split()) for line in _INSTRUCTION.sub("", content).strip().splitlines()]
+    text = "\n".join(line for before, line in pairwise(["", *lines]) if before or line)
+    return text if len(text) <= _LONGEST_READ else f"{text[: _LONGEST_READ - _END_READ]}\n{text[-_END_READ:]}"
 
 
 def since_user(messages: Sequence[ModelMessage]) -> tuple[Sequence[ModelMessage], Sequence[ModelMessage]]:

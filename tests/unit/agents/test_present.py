@@ -184,3 +184,11 @@ async def test_agents_that_read_are_told_the_present_too() -> None:
 )
 async def test_a_model_that_repeats_the_present_before_its_answer_is_not_heard_to_do_so(echo: str, said: str) -> None:
     assert await answer_of_model("Какой код двери?", echo + said) == said
+
+
+@pytest.mark.parametrize("gap", ["\n", " ", " \n", "и ", "at 5 "])
+async def test_a_long_message_is_answered_without_minutes_of_thought(gap: str) -> None:
+    agent = DialogueAgent(ExplicitRequestModel(OfflineModel()))
+    said = asked(f"Hello{gap * 50_000}and what day is it?")
+
+    assert "".join([piece async for piece in agent.answer(said, (), None, PRESENT)])
