@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from functools import cache, lru_cache
 from importlib import resources
+from itertools import pairwise
 
 import Stemmer
 
@@ -54,6 +55,15 @@ def _count_letters(text: str) -> Language:
 def has_cyrillic(text: str) -> bool:
     """Whether a text has a Cyrillic letter."""
     return bool(_CYRILLIC.search(text))
+
+
+def without_gaps(text: str) -> str:
+    """A text with one space, one line break or one empty line in place of longer white space.
+
+    Each place of a long run would be tried by patterns that begin with white space, with all that follow.
+    """
+    lines = [" ".join(line.split()) for line in text.strip().splitlines()]
+    return "\n".join(line for before, line in pairwise(["", *lines]) if before or line)
 
 
 def words(text: str) -> list[str]:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Literal
 
 from agents.models import prompt
@@ -24,7 +24,7 @@ from agents.models.language_model import ModelMessage, ToolCall
 from agents.models.prompt import Material
 from agents.present import Present, parse_present
 from bus_schema.history import ChatMessage, FunctionCall, HistoryToolCall
-from language.words import MESSAGE_TOKENS, estimated_tokens
+from language.words import MESSAGE_TOKENS, estimated_tokens, without_gaps
 
 TASK = "reply"
 # A kind of material: another conversation, out of which the task of this one comes.
@@ -110,13 +110,8 @@ def parse_conversation(messages: Sequence[ModelMessage]) -> Conversation:
 
 
 def _for_rules(content: str) -> str:
-    """A message without instructions as rules read it: without runs of white space, the middle of a long one left out.
-
-    Each place of a run would be tried with all that follow; a message of 32,000 line breaks held the event loop for
-    minutes.
-    """
-    lines = [" ".join(line.split()) for line in _INSTRUCTION.sub("", content).strip().splitlines()]
-    text = "\n".join(line for before, line in pairwise(["", *lines]) if before or line)
+    """A message without instructions as rules read it: without long gaps, the middle of a long one left out."""
+    text = without_gaps(_INSTRUCTION.sub("", content))
     return text if len(text) <= _LONGEST_READ else f"{text[: _LONGEST_READ - _END_READ]}\n{text[-_END_READ:]}"
 
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import takewhile
 
 from config.shipped import subagent_names
-from language.words import Language, language_of
+from language.words import Language, language_of, without_gaps
 
 DELEGATE = "delegate_to_"
 _POLITE = r"(?:\W*(?:пожалуйста|please|could\s+you|can\s+you)\b)?\W*"
@@ -54,7 +54,8 @@ def delegations(text: str, names: Sequence[str]) -> list[tuple[str, str]]:
     A sub-agent is addressed by its name, in either alphabet and inflected («аналитику» is `analytic`), or as sub-agent.
     A bare `ask it` asks about the content before.
     """
-    return list((_known_delegations if len(text) <= _KNOWN_CHARS else _delegations)(text, tuple(names)))
+    said = without_gaps(text)
+    return list((_known_delegations if len(said) <= _KNOWN_CHARS else _delegations)(said, tuple(names)))
 
 
 def _delegations(text: str, names: tuple[str, ...]) -> Sequence[tuple[str, str]]:

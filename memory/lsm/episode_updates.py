@@ -9,6 +9,7 @@ from bus_schema.episodes import AnchorReason, Layer
 from bus_schema.ids import derived
 from bus_schema.lsm_events import EpisodeAnchored
 from config.settings import FleetSettings
+from language.words import without_gaps
 from memory.lsm.priority import LayerRules
 from memory.lsm.tables import EpisodeRow, TurnRow
 from memory.packing.decisions import TO_REMEMBER
@@ -16,10 +17,9 @@ from memory.packing.decisions import TO_REMEMBER
 
 def anchor_reason(text: str) -> AnchorReason | None:
     """Reason for which a user's message makes an anchor, the most explicit one first; None for most messages."""
-    # Of a long run of white space each place would be tried as the beginning of a sentence, with all that follow.
-    lines = "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())
+    said = without_gaps(text)
     for reason, pattern in _PATTERNS:
-        if pattern.search(lines):
+        if pattern.search(said):
             return reason
     return None
 

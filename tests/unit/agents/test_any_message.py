@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from agents.context_manager.agent import ContextManager
 from agents.context_manager.knowledge import FactBase
 from agents.fragment_reader import FragmentReader
+from agents.models.explicit_delegation import is_delegation
 from agents.models.offline.model import OfflineModel
 from agents.mood_watcher import MoodHistory, MoodWatcher
 from agents.task_manager.agent import TaskManager
@@ -66,3 +67,8 @@ async def test_sentences_are_read_off_the_event_loop(agent: str) -> None:
 
     assert clock.threads
     assert threading.get_ident() not in clock.threads
+
+
+@pytest.mark.parametrize("gap", ["\n", " ", "\t", " \n"])
+def test_a_long_gap_is_read_without_minutes_of_thought(gap: str) -> None:
+    assert not is_delegation(f"Hello{gap * 100_000}there")
