@@ -110,7 +110,8 @@ class Command(Message, Generic[ResultT_co]):
     ) -> None:
         super().__pydantic_init_subclass__(**options)
         if (domain and not action) or {"topic", "name"} & options.keys():
-            raise TypeError(f"{cls.__name__}: a command has a domain and an action")
+            example = 'class Sell(Command[Sale], domain="shop", action="sell")'
+            raise TypeError(f"{cls.__name__}: a command has a domain and an action, as in `{example}`")
         if not action:
             return
         target = domain if service == "" else service
@@ -137,7 +138,8 @@ class Event(Message):
     def __pydantic_init_subclass__(cls, *, topic: str = "", name: str = "", version: int = 1, **options: Any) -> None:
         super().__pydantic_init_subclass__(**options)
         if (topic and not name) or {"domain", "action"} & options.keys():
-            raise TypeError(f"{cls.__name__}: an event has a topic and a name")
+            example = 'class Sold(Event, topic="shop", name="sold")'
+            raise TypeError(f"{cls.__name__}: an event has a topic and a name, as in `{example}`")
         if not name:
             return
         _require_words(topic, name)
