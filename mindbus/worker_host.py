@@ -9,6 +9,7 @@ import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from time import monotonic
 
 from prometheus_client import disable_created_metrics, start_http_server
 
@@ -78,16 +79,18 @@ def skip_last_collection() -> None:
     gc.freeze()
 
 
-async def wait_for_broker(settings: Settings) -> None:
-    """Wait for the private broker that starts beside this process. Raises NoBroker."""
-    async with asyncio.timeout(_BROKER_WITHIN_S):
-        while True:
-            try:
-                find_broker(settings)
-            except NoBroker:
-                await asyncio.sleep(0.05)
-            else:
-                return
+async def wait_for_broker(settings: Settings, within_s: float = _BROKER_WITHIN_S) -> None:
+    """Wait for the private broker that starts beside this process. Raises NoBroker if it does not in time."""
+    deadline = monotonic() + within_s
+    while True:
+        try:
+            find_broker(settings)
+        except NoBroker:
+            if monotonic() >= deadline:
+                raise
+            await asyncio.sleep(0.05)
+        else:
+            return
 
 
 def die_with_parent(grace_s: float) -> None:

@@ -14,9 +14,10 @@ from bus_schema.fleet import Heartbeat
 from config.settings import FleetSettings
 from mindbus.bus.connection import connect
 from mindbus.health import HealthFolder, WorkerUnhealthy
+from mindbus.run_dir import broker_file
 from mindbus.sql.errors import DatabaseDamaged
 from mindbus.testing.wait import until
-from mindbus.worker_host import WorkerMisnamed, host
+from mindbus.worker_host import WorkerMisnamed, host, wait_for_broker
 
 
 class Answer(mindbus.Nothing):
@@ -199,6 +200,16 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+async def test_a_worker_whose_broker_does_not_start_says_that_it_knows_none(settings: FleetSettings) -> None:
+    alone = settings.model_copy(update={"amqp_url": ""})
+    with pytest.raises(mindbus.NoBroker, match="mindbus up"):
+        await wait_for_broker(alone, within_s=0.1)
+    address = broker_file(alone)
+    address.parent.mkdir(parents=True, exist_ok=True)
+    address.write_text("memory://late")
+    await wait_for_broker(alone, within_s=0)
 
 
 @pytest.mark.parametrize(("still_s", "code"), [("60", 1), ("1", 0)])
