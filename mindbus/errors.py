@@ -1,5 +1,6 @@
 """The one tree of errors: each says with which code the asker hears of it, and how the message that met it ends."""
 
+import errno
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
@@ -7,6 +8,12 @@ from inspect import cleandoc
 from typing import Any, ClassVar
 
 from bus_schema.codes import Code
+
+
+# Descriptors, memory, room on a disk, a disk that answers.
+_SHORTAGES = frozenset(
+    (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+)
 
 
 class Ending(StrEnum):
@@ -140,3 +147,8 @@ class NoReply(ReplyError):
         super().__init__(
             Code.UNAVAILABLE, f"no answer to {wire_type} within {waited_s:g} s; it may still be carried out"
         )
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether the machine lacks something just now, which is no fault of the message, nor of its handler."""
+    return isinstance(error, OSError) and error.errno in _SHORTAGES

@@ -1,5 +1,6 @@
 """When a message is tried again."""
 
+import errno
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -39,14 +40,24 @@ def test_what_is_no_ladder_is_refused(ladder: str) -> None:
         rungs_of(ladder)
 
 
-@pytest.mark.parametrize("failure", [TemporaryFailure("x"), BusUnavailable("x"), NoReply("mb.cmd.a.b.v1", 1)])
+@pytest.mark.parametrize(
+    "failure",
+    [
+        *(TemporaryFailure("x"), BusUnavailable("x"), NoReply("mb.cmd.a.b.v1", 1)),
+        *(OSError(number, "x") for number in (errno.EMFILE, errno.ENOSPC, errno.EROFS, errno.EIO)),
+    ],
+)
 def test_expected_failures_use_the_whole_budget(failure: Exception) -> None:
     assert may_try_again(failure, 4, 5, NOW, None)
     assert not may_try_again(failure, 5, 5, NOW, None)
 
 
 @pytest.mark.parametrize(
-    "failure", [ZeroDivisionError(), ReplyError(Code.NOT_FOUND, "x"), MindBusError("x", code=Code.UNAVAILABLE)]
+    "failure",
+    [
+        *(ZeroDivisionError(), ReplyError(Code.NOT_FOUND, "x"), MindBusError("x", code=Code.UNAVAILABLE)),
+        *(FileNotFoundError(errno.ENOENT, "x"), OSError("x")),
+    ],
 )
 def test_bugs_use_a_small_one(failure: Exception) -> None:
     assert may_try_again(failure, BUG_ATTEMPTS - 1, 5, NOW, None)
