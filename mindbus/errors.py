@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from bus_schema.codes import Code
 
-
 # Descriptors, memory, room on a disk, a disk that answers.
 _SHORTAGES = frozenset(
     (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)

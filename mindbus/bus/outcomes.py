@@ -160,7 +160,7 @@ def rung_for(attempt: int, ladder: Sequence[Rung], delay: timedelta | None) -> R
 
 
 def is_bug(failure: Exception) -> bool:
-    """Whether trying again helps little: no TemporaryFailure, no error reply that may pass, no lack of the machine's."""
+    """Whether trying again helps little: no TemporaryFailure, no error reply that may pass, no lack of the machine."""
     may_pass = isinstance(failure, TemporaryFailure) or (isinstance(failure, ReplyError) and failure.retryable)
     return not may_pass and not is_shortage(failure)
 
