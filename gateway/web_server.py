@@ -1,17 +1,29 @@
-"""Address of the gateway: the socket it binds, the URL it is reached at."""
+"""Web server of the gateway: the socket it binds, the URL it is reached at, the connections that it keeps open."""
 
+import asyncio
 import socket
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
 from urllib.parse import urlsplit
 
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from config.settings import FleetSettings
 from mindbus.errors import MindBusError
 from mindbus.run_dir import last_gateway_url
 
-if TYPE_CHECKING:
-    from config.settings import FleetSettings
-
 DEFAULT_PORT = 8040
+_DRAIN_S = 3
+_MOST_CONNECTIONS = 1000
+# Longer than reverse proxies usually keep a connection that nobody uses (60 s): a request must not meet its end.
+_IDLE_S = 75
+# Bytes of a head, cookies included.
+_LARGEST_HEAD = 64 * 1024
+# Accepted in one turn of the loop, before any of them can make room for another.
+_BACKLOG = 100
 _LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -19,7 +31,11 @@ class CannotListen(MindBusError, OSError):
     """The gateway cannot listen there: set MINDBUS_GATEWAY_HOST, MINDBUS_GATEWAY_PORT to what is free here."""
 
 
-def bound_socket(settings: "FleetSettings") -> socket.socket:
+class ServerNotStarted(MindBusError):
+    """The web server ended before it served; its log says why."""
+
+
+def bound_socket(settings: FleetSettings) -> socket.socket:
     """A listening socket at the set port; without one at the last, the default or any free port.
 
     Raises CannotListen.
@@ -38,6 +54,123 @@ def url_of(bound: socket.socket, scheme: str = "http") -> str:
     host, port = bound.getsockname()[:2]
     host = _LOOPBACK_OF.get(host, host)
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+@asynccontextmanager
+async def serving(
+    app: ASGIApp,
+    bound: socket.socket,
+    settings: FleetSettings,
+    most_connections: int = _MOST_CONNECTIONS,
+    idle_s: int = _IDLE_S,
+) -> AsyncIterator[None]:
+    """Uvicorn for one app on one bound socket; at the end open requests finish within the drain time.
+
+    Whoever connects, half of the files that this process may open are for its own work.
+    """
+    open_files, _ = getrlimit(RLIMIT_NOFILE)
+    if open_files != RLIM_INFINITY:
+        most_connections = min(most_connections, open_files // 2)
+    config = uvicorn.Config(
+        app,
+        http=_Connection,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # Of others a header that names the client is a lie that would get around the limit of wrong tokens.
+        proxy_headers=bool(settings.gateway_trusted_proxies),
+        forwarded_allow_ips=settings.gateway_trusted_proxies,
+        ssl_certfile=settings.gateway_tls_cert,
+        ssl_keyfile=settings.gateway_tls_key_file,
+        backlog=_BACKLOG,
+        limit_concurrency=most_connections,
+        timeout_keep_alive=idle_s,
+        timeout_graceful_shutdown=_DRAIN_S,
+    )
+    server = _EmbeddedServer(config)
+    served = asyncio.create_task(server.serve([bound]), name="web server")
+    while not server.started:
+        if served.done():
+            raise ServerNotStarted
+        await asyncio.sleep(0.01)
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await served
+
+
+class _EmbeddedServer(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the process."""
+        yield
+
+
+class _Connection(HttpToolsProtocol):
+    """A connection that has to ask: of too many, the one that has waited longest without a request is closed.
+
+    Uvicorn refuses requests where there are too many connections, and closes those that ask no more; not those that
+    never ask, or whose heads have no end, which would leave the workers of this process no file to open, no memory.
+    """
+
+    # Of the loop's clock; None while it is answered.
+    _idle_since: float | None = None
+    _patience: asyncio.TimerHandle | None = None
+    # Bytes since the last head, or piece of a body.
+    _fruitless = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait()
+        # At the limit itself Uvicorn would refuse every request.
+        if len(self.connections) >= (self.limit_concurrency or _MOST_CONNECTIONS):
+            self._make_room()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_no_more()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._fruitless += len(data)
+        super().data_received(data)
+        if self._fruitless > _LARGEST_HEAD and not self.transport.is_closing():
+            self.send_400_response(f"Headers of more than {_LARGEST_HEAD} bytes.")
+
+    def on_headers_complete(self) -> None:
+        self._fruitless = 0
+        self._wait_no_more()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._fruitless = 0
+        super().on_body(body)
+
+    def on_response_complete(self) -> None:
+        is_last = not self.pipeline
+        super().on_response_complete()
+        if is_last:
+            self._wait()
+
+    def _make_room(self) -> None:
+        idle = {
+            each: each._idle_since
+            for each in self.connections
+            if isinstance(each, _Connection) and each._idle_since is not None
+        }
+        longest = min(idle, key=idle.__getitem__)
+        self.connections.discard(longest)
+        longest.transport.abort()
+
+    def _wait(self) -> None:
+        self._wait_no_more()
+        self._idle_since = self.loop.time()
+        self._patience = self.loop.call_later(self.timeout_keep_alive, self.transport.close)
+
+    def _wait_no_more(self) -> None:
+        self._idle_since = None
+        if self._patience is not None:
+            self._patience.cancel()
 
 
 def _bound(host: str, port: int) -> socket.socket:

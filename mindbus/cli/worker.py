@@ -7,7 +7,7 @@ import typer
 
 from mindbus.cli.errors import read_settings
 from mindbus.cli.session import run
-from mindbus.files.disk import keep_private
+from mindbus.files.disk import allow_many_open_files, keep_private
 from mindbus.registry import Factory, installed_workers, workers_at
 from mindbus.settings import Settings
 from mindbus.tasks import stop_on_signals
@@ -49,6 +49,7 @@ def worker(
     """
     settings = read_settings()
     show_stacks()
+    allow_many_open_files()
     if supervised:
         die_with_parent(settings.drain_s + _ORPHAN_MARGIN_S)
     keep_private(settings.data_dir)

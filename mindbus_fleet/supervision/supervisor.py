@@ -19,7 +19,7 @@ from typing import Self
 
 from bus_schema.codes import Code
 from mindbus.errors import MindBusError
-from mindbus.files.disk import write_private
+from mindbus.files.disk import allow_many_open_files, write_private
 from mindbus.health import MISSED_HEARTBEATS, HealthFolder
 from mindbus.logs import configure_logs_later, logger
 from mindbus.run_dir import RunSettings, broker_file, last_gateway_url, management_file, user_file
@@ -284,6 +284,7 @@ async def keep_up(plan: Plan) -> None:
 def main() -> None:
     plan = Plan.read(sys.stdin.read())
     configure_logs_later(plan.log_level, plan.log_format)
+    allow_many_open_files()
     try:
         asyncio.run(run_until_stopped(keep_up(plan)))
     except (MindBusError, OSError) as error:

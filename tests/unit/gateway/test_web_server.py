@@ -1,14 +1,18 @@
-"""Where the gateway listens."""
+"""Where the gateway listens, and which connections it keeps open."""
 
+import asyncio
 import socket
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from config.settings import FleetSettings
-from gateway.address import DEFAULT_PORT, CannotListen, bound_socket, url_of
+from gateway.web_server import DEFAULT_PORT, CannotListen, bound_socket, serving, url_of
 from mindbus.files.disk import write_private
 from mindbus.run_dir import gateway_url_file, last_gateway_url
 
@@ -58,3 +62,122 @@ def test_its_address_can_be_opened_on_this_machine(tmp_path: Path, stack: ExitSt
     listening = stack.enter_context(bound_socket(FleetSettings(data_dir=tmp_path, gateway_host=host, gateway_port=0)))
 
     assert url_of(listening) == f"http://{shown}:{listening.getsockname()[1]}"
+
+
+GET = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
+
+
+@asynccontextmanager
+async def served(folder: Path, held: asyncio.Event, **limits: int) -> AsyncIterator[int]:
+    """The port of a server that says how long the body was, once `held` is set."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await held.wait()
+            length = len(await Request(scope, receive).body())
+            await Response(f"{length} bytes")(scope, receive, send)
+
+    settings = FleetSettings(data_dir=folder)
+    bound = bound_socket(settings)
+    port: int = bound.getsockname()[1]
+    async with serving(answer, bound, settings, **limits):
+        yield port
+
+
+@asynccontextmanager
+async def clients(port: int, count: int) -> AsyncIterator[list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]:
+    """Open connections, in the order of their opening."""
+    opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(count)]
+    try:
+        yield opened
+    finally:
+        for _, writer in opened:
+            writer.close()
+
+
+async def ended(reader: asyncio.StreamReader) -> bool:
+    """Whether the server has closed the connection without a word."""
+    try:
+        return not await asyncio.wait_for(reader.read(), 10)
+    except ConnectionError:
+        return True
+
+
+async def test_of_too_many_connections_those_that_have_asked_for_nothing_are_closed_first(tmp_path: Path) -> None:
+    held = asyncio.Event()
+    async with served(tmp_path, held, most_connections=5) as port, clients(port, 1) as [(answer, asking)]:
+        asking.write(GET)
+        async with clients(port, 12) as idle:
+            closed = await asyncio.gather(*(ended(reader) for reader, _ in idle[:9]))
+            async with clients(port, 1) as [(late_answer, asking_late)]:
+                asking_late.write(GET)
+                held.set()
+                answers = [await asyncio.wait_for(reader.readline(), 10) for reader in (answer, late_answer)]
+
+    assert all(closed)
+    assert answers == [b"HTTP/1.1 200 OK\r\n"] * 2
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost:", GET + b"GET /"])
+async def test_a_connection_that_does_not_send_its_request_in_time_is_closed(tmp_path: Path, begun: bytes) -> None:
+    held = asyncio.Event()
+    held.set()
+    async with served(tmp_path, held, idle_s=1) as port, clients(port, 1) as [(reader, writer)]:
+        writer.write(begun)
+        told = await asyncio.wait_for(reader.read(), 10)
+
+    assert told.count(b"HTTP/1.1 200 OK") == begun.count(GET)
+
+
+async def test_one_whose_answer_takes_longer_than_it_may_be_idle_is_answered(tmp_path: Path) -> None:
+    held = asyncio.Event()
+    async with served(tmp_path, held, idle_s=1) as port, clients(port, 2) as [(answer, asking), (beside, _)]:
+        asking.write(GET)
+        # By then the other has been idle for as long as it may.
+        assert await ended(beside)
+        held.set()
+        told = await asyncio.wait_for(answer.readline(), 10)
+
+    assert told == b"HTTP/1.1 200 OK\r\n"
+
+
+HEAD = b"POST / HTTP/1.1\r\nHost: here\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "again"),
+    [
+        (b"", b"A"),
+        (b"GET /", b"a"),
+        (HEAD + b"X: ", b"a"),
+        (HEAD, b"X: a\r\n"),
+        (CHUNKED + b"3;", b"a"),
+        (CHUNKED + b"3\r\nabc\r\n0\r\n", b"X: a\r\n"),
+    ],
+)
+async def test_a_request_whose_head_has_no_end_is_not_kept(tmp_path: Path, begin: bytes, again: bytes) -> None:
+    held = asyncio.Event()
+    async with served(tmp_path, held) as port, clients(port, 1) as [(reader, writer)]:
+        writer.write(begin)
+        sent = 0
+        with suppress(ConnectionError):
+            while not reader.at_eof() and sent < 8_000_000:
+                writer.write(again * 1000)
+                await writer.drain()
+                sent += 1000 * len(again)
+        held.set()
+
+    # The buffers of both ends included.
+    assert sent < 8_000_000
+
+
+@pytest.mark.parametrize("pieces", [[b"a" * 1_000_000], [b"a"] * 100_000])
+async def test_a_long_body_is_read_however_it_is_cut(tmp_path: Path, pieces: list[bytes]) -> None:
+    held = asyncio.Event()
+    held.set()
+    async with served(tmp_path, held) as port, clients(port, 1) as [(reader, writer)]:
+        writer.write(CHUNKED + b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n")
+        told = await asyncio.wait_for(reader.readuntil(b"bytes"), 30)
+
+    assert told.endswith(b"\r\n\r\n%d bytes" % sum(map(len, pieces)))
