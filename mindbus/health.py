@@ -1,5 +1,6 @@
 """Health files: the state of each worker process, written with every heartbeat."""
 
+import errno
 import json
 import os
 import signal
@@ -97,15 +98,16 @@ class HealthFolder:
         """Write the file of a worker of this process; `at_work` is the number of messages that it handles.
 
         Raises OSError; on a full disk the file of the report before is touched, so that the worker is not taken for a
-        frozen one.
+        frozen one. Where this process may open no more files, it had better be: the next has all of them closed.
         """
         health = Health(name, self._host, os.getpid(), state, self._clock(), at_work, note)
         file = self._file(name, os.getpid())
         try:
             write_private(file, json.dumps(health.as_json(), separators=(",", ":")))
-        except OSError:
-            with suppress(OSError):
-                os.utime(file)
+        except OSError as error:
+            if error.errno != errno.EMFILE:
+                with suppress(OSError):
+                    os.utime(file)
             raise
 
     def keep_reason(self, name: str, reason: str) -> None:

@@ -1,24 +1,23 @@
-"""No worker can open a file or a connection: the limit on descriptors is reached; what is open stays open."""
+"""No worker can open a file or a connection, as after a leak, until another process has taken its place."""
 
 from resource import RLIMIT_NOFILE, prlimit
 
+from mindbus.testing.wait import until
 from tests.chaos.faults.fault import Fault
 from tests.chaos.testbed import Testbed
 
 # Those of standard input, output and errors.
 _LEFT = 3
+_REPLACED_WITHIN_S = 60.0
 
 
 async def inflict(bed: Testbed) -> int:
-    before = {pid: prlimit(pid, RLIMIT_NOFILE) for pid in bed.pids.values()}
-    for pid, (_, most) in before.items():
+    spent = set(bed.pids.values())
+    for pid in spent:
+        _, most = prlimit(pid, RLIMIT_NOFILE)
         prlimit(pid, RLIMIT_NOFILE, (_LEFT, most))
-    try:
-        await bed.told("history")
-    finally:
-        for pid in before.keys() & set(bed.pids.values()):
-            prlimit(pid, RLIMIT_NOFILE, before[pid])
-    return len(before)
+    await until(lambda: not spent & set(bed.pids.values()), _REPLACED_WITHIN_S, "other processes are there")
+    return len(spent)
 
 
 FAULT = Fault(inflict)

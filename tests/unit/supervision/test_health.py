@@ -1,7 +1,10 @@
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from resource import RLIMIT_NOFILE, getrlimit, setrlimit
 
 import pytest
 
@@ -9,6 +12,7 @@ from bus_schema.fleet import State
 from config.settings import FleetSettings
 from mindbus.health import HealthFolder, WorkerUnhealthy, is_alive
 from mindbus.testing.wait import eventually
+from tests.small_disks import small_disk_at
 
 
 class Clock:
@@ -128,6 +132,38 @@ def said_by_the_dead(health: HealthFolder, tmp_path: Path, note: str = "") -> No
     said = file.read_text().replace(f'"pid":{os.getpid()}', f'"pid":{gone.pid}')
     file.with_name(file.name.replace(f".{os.getpid()}.", f".{gone.pid}.")).write_text(said)
     file.unlink()
+
+
+@contextmanager
+def no_more_files() -> Iterator[None]:
+    """This process may open none meanwhile."""
+    before = getrlimit(RLIMIT_NOFILE)
+    setrlimit(RLIMIT_NOFILE, (3, before[1]))
+    try:
+        yield
+    finally:
+        setrlimit(RLIMIT_NOFILE, before)
+
+
+def test_who_may_open_no_more_files_gives_no_sign_and_is_started_anew(health: HealthFolder, tmp_path: Path) -> None:
+    health.report("storage", State.READY)
+    (file,) = (tmp_path / "run" / "health").glob("storage@*.json")
+    os.utime(file, (1, 1))
+    with no_more_files(), pytest.raises(OSError, match="Too many open files"):
+        health.report("storage", State.READY)
+    assert health.last_sign(os.getpid()) == 1
+
+
+def test_who_writes_to_a_full_disk_gives_a_sign_and_stays(tmp_path: Path, clock: Clock) -> None:
+    with small_disk_at(tmp_path / "disk", 1) as disk:
+        health = HealthFolder(FleetSettings(data_dir=disk.folder), clock)
+        health.report("storage", State.READY)
+        (file,) = (disk.folder / "run" / "health").glob("storage@*.json")
+        os.utime(file, (1, 1))
+        disk.fill()
+        with pytest.raises(OSError, match="No space left"):
+            health.report("storage", State.READY)
+        assert health.last_sign(os.getpid()) > 1
 
 
 def test_a_standby_is_well(health: HealthFolder) -> None:
