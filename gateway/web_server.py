@@ -108,27 +108,31 @@ class _EmbeddedServer(uvicorn.Server):
 
 
 class _Connection(HttpToolsProtocol):
-    """A connection that has to ask: of too many, the one that has waited longest without a request is closed.
+    """A connection whose client has to go on: of too many, the one that has kept us waiting longest is closed.
 
     Uvicorn refuses requests where there are too many connections, and closes those that ask no more; not those that
-    never ask, or whose heads have no end, which would leave the workers of this process no file to open, no memory.
+    never ask, whose heads or bodies do not end, or who do not read, which would leave the workers of this process no
+    file to open, no memory.
     """
 
-    # Of the loop's clock; None while it is answered.
-    _idle_since: float | None = None
+    # Of the loop's clock; None while it is our turn.
+    _waits_since: float | None = None
     _patience: asyncio.TimerHandle | None = None
+    _owes_head = True
+    _owes_body = _owes_reading = False
     # Bytes since the last head, or piece of a body.
     _fruitless = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._wait()
+        self._take_turns()
         # At the limit itself Uvicorn would refuse every request.
         if len(self.connections) >= (self.limit_concurrency or _MOST_CONNECTIONS):
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._wait_no_more()
+        self._owes_head = self._owes_body = self._owes_reading = False
+        self._take_turns()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -136,41 +140,63 @@ class _Connection(HttpToolsProtocol):
         super().data_received(data)
         if self._fruitless > _LARGEST_HEAD and not self.transport.is_closing():
             self.send_400_response(f"Headers of more than {_LARGEST_HEAD} bytes.")
+        elif self._owes_body and not self._owes_head:
+            self._take_turns()
 
     def on_headers_complete(self) -> None:
         self._fruitless = 0
-        self._wait_no_more()
+        self._owes_head, self._owes_body = False, True
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._fruitless = 0
         super().on_body(body)
 
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._owes_body = False
+        self._take_turns()
+
     def on_response_complete(self) -> None:
-        is_last = not self.pipeline
+        self._owes_head = not self.pipeline
         super().on_response_complete()
-        if is_last:
-            self._wait()
+        self._take_turns()
 
-    def _make_room(self) -> None:
-        idle = {
-            each: each._idle_since
-            for each in self.connections
-            if isinstance(each, _Connection) and each._idle_since is not None
-        }
-        longest = min(idle, key=idle.__getitem__)
-        self.connections.discard(longest)
-        longest.transport.abort()
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._owes_reading = True
+        self._take_turns()
 
-    def _wait(self) -> None:
-        self._wait_no_more()
-        self._idle_since = self.loop.time()
-        self._patience = self.loop.call_later(self.timeout_keep_alive, self.transport.close)
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._owes_reading = False
+        self._take_turns()
 
-    def _wait_no_more(self) -> None:
-        self._idle_since = None
+    def _take_turns(self) -> None:
+        """Wait for the client from now on, or no more."""
         if self._patience is not None:
             self._patience.cancel()
+        self._waits_since = self._patience = None
+        if self._owes_head or self._owes_body or self._owes_reading:
+            self._waits_since = self.loop.time()
+            self._patience = self.loop.call_later(self.timeout_keep_alive, self._lose_patience)
+
+    def _lose_patience(self) -> None:
+        if self._owes_body and self.flow.read_paused:
+            # It is we who do not read.
+            self._take_turns()
+        elif self in self.connections:
+            self.transport.abort()
+
+    def _make_room(self) -> None:
+        waits = {
+            each: each._waits_since
+            for each in self.connections
+            if isinstance(each, _Connection) and each._waits_since is not None
+        }
+        longest = min(waits, key=waits.__getitem__)
+        self.connections.discard(longest)
+        longest.transport.abort()
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -19,8 +19,8 @@ T = TypeVar("T")
 # Handing over less takes longer than hashing it.
 _THREAD_BYTES = 64 * 1024
 _WRITE_BEHIND_BYTES = 8 * 1024 * 1024
-# Erlang's own default; above it, the tables of a broker that inherits the limit grow with it.
-_OPEN_FILES = 65_536
+# Erlang's own default, above which the tables of a broker that inherits the limit grow; what macOS allows.
+_OPEN_FILES = (65_536, 10_240)
 
 
 def keep_private(folder: Path) -> None:
@@ -38,11 +38,13 @@ def keep_private(folder: Path) -> None:
 def allow_many_open_files() -> None:
     """Raise the soft limit of open files, often 1,024 with connections included, as far as this process may."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        # A system may have a lower limit of its own, which it tells of by refusing.
+    for most in _OPEN_FILES:
+        wanted = most if hard == resource.RLIM_INFINITY else min(hard, most)
+        if soft == resource.RLIM_INFINITY or soft >= wanted:
+            return
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            return
 
 
 def write_private(file: Path, text: str) -> None:
