@@ -1,7 +1,8 @@
 """The gateway's connections: bus client, artifact store, event feed, timeline tail, shared memory; accounts' views."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from copy import copy
 from datetime import datetime
 from time import monotonic
@@ -14,6 +15,7 @@ from pydantic import BaseModel
 from bus_schema.conversations import DialoguePage, ListDialogues
 from bus_schema.messages import Command
 from bus_schema.process import GetProcess
+from bus_schema.replies import Code
 from bus_schema.runs import Run
 from bus_schema.timeline import GetTimeline, GetTimelineBuckets, TimelineBuckets, TimelinePage
 from config.settings import FleetSettings
@@ -29,6 +31,7 @@ from mindbus.accounts import Account, accounts_of
 from mindbus.bus.client import Client
 from mindbus.bus.connection import find_broker
 from mindbus.bus.worker import utc_now
+from mindbus.errors import Rejected
 from mindbus.management import QueueState, open_management
 from mindbus.sdk.artifacts import Artifacts, open_artifacts
 from mindbus.tasks import kept_running
@@ -37,12 +40,17 @@ QUEUE_PREFIX, DEAD_SUFFIX = "mb.q.", ".dead"
 # Nobody waits longer at a screen.
 QUERY_TIMEOUT_S = 10.0
 _MAX_READERS = 200
+_MOST_UNANSWERED = 32
 _CHECKED_FOR_S = 1.0
 
 _RUN = "run_"
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 TimelineQueryT = TypeVar("TimelineQueryT", GetTimeline, GetTimelineBuckets)
+
+
+class TooManyUnanswered(Rejected, code=Code.UNAVAILABLE):
+    """Too many messages of this user wait for their answers, which come one after the other: wait for some of them."""
 
 
 class Backend:
@@ -58,6 +66,7 @@ class Backend:
         self._memories = SharedMemories(bus)
         self._budget = TokenBudget(self._events, accounts_of(settings), clock)
         self._memory_listener = MemoryChangeListener(self._events, self._memories.changes)
+        self._unanswered: Counter[str] = Counter()
         self.names = DisplayNames(self.bus, simulated_names())
         self._look_as(OWNER)
 
@@ -115,6 +124,24 @@ class Backend:
         if not self.account.is_operator:
             raise NotYours
         return self._connection.acting_as(f"user.{user_id}")
+
+    @contextmanager
+    def asking_as(self, user_id: str) -> Iterator[Client]:
+        """The bus as `acting_as` while a message waits for its answer here: one user's must not hold up all others.
+
+        Raises NotYours, BudgetSpent, TooManyUnanswered.
+        """
+        bus = self.acting_as(user_id)
+        self.require_budget()
+        if self._unanswered[user_id] >= _MOST_UNANSWERED:
+            raise TooManyUnanswered
+        self._unanswered[user_id] += 1
+        try:
+            yield bus
+        finally:
+            self._unanswered[user_id] -= 1
+            if not self._unanswered[user_id]:
+                del self._unanswered[user_id]
 
     def artifacts_of(self, user_id: str) -> Artifacts:
         """Artifacts of the account, or of another user for an operator, to be read. Raises NotYours."""

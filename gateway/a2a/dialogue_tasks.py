@@ -48,21 +48,21 @@ class DialogueTasks:
 
     async def start(self, message: Message) -> str:
         """Have it answered, whatever becomes of this gateway; the id of the task. Raises MindBusError, A2AError."""
-        self._backend.require_budget()
         task_id, text = self.id_of(message), "\n\n".join(texts_of(message))
         command = Invoke(user_id=self.user_id, message=text, message_id=task_id)
         deadline = self._backend.clock() + timedelta(seconds=answer_within_s(self._backend))
-        await self._backend.bus.send(command, trace=conversation_trace(self.user_id), deadline=deadline)
-        await until_kept(self._backend, self.user_id, task_id)
+        with self._backend.asking_as(self.user_id) as bus:
+            await bus.send(command, trace=conversation_trace(self.user_id), deadline=deadline)
+            await until_kept(self._backend, self.user_id, task_id)
         return task_id
 
     async def answer(self, message: Message) -> Task:
         """The task with its answer; it goes on whatever becomes of this gateway. Raises MindBusError, A2AError."""
-        self._backend.require_budget()
         task = self._begun(message)
         text, within_s = "\n\n".join(texts_of(message)), answer_within_s(self._backend)
         command = Invoke(user_id=self.user_id, message=text, message_id=task.id)
-        answered = await self._backend.bus.request(command, trace=task.context_id, timeout_s=within_s)
+        with self._backend.asking_as(self.user_id) as bus:
+            answered = await bus.request(command, trace=task.context_id, timeout_s=within_s)
         task.artifacts.append(text_artifact(ANSWER, ANSWER, answered.response))
         task.status.CopyFrom(status_of(TaskState.TASK_STATE_COMPLETED, self._backend.clock()))
         return task
@@ -87,11 +87,11 @@ class DialogueTasks:
 
     async def stream(self, message: Message) -> AsyncGenerator[DialogueEvent]:
         """Have a message answered, piece by piece. Raises MindBusError, A2AError."""
-        self._backend.require_budget()
-        task = self._begun(message)
-        yield task
-        async for event in self._answered(task, "\n\n".join(texts_of(message))):
-            yield event
+        with self._backend.asking_as(self.user_id):
+            task = self._begun(message)
+            yield task
+            async for event in self._answered(task, "\n\n".join(texts_of(message))):
+                yield event
 
     def _begun(self, message: Message) -> Task:
         task_id, text = self.id_of(message), "\n\n".join(texts_of(message))

@@ -163,15 +163,16 @@ async def send_message(
 ) -> AsyncGenerator[str | Answered]:
     """Chunks of the answer, then the whole answer; closing the generator does not stop the agent: `cancel_answer` does.
 
-    Raises NotYours, BudgetSpent, ReplyError, BusUnavailable.
+    Raises NotYours, BudgetSpent, TooManyUnanswered, ReplyError, BusUnavailable.
     """
-    command = _invocation(backend, user_id, text, message_id, attachments, is_streamed=True)
+    command = _invocation(user_id, text, message_id, attachments, is_streamed=True)
     command = command.model_copy(update={"client_tools": client_tools})
-    bus, trace, timeout_s = backend.acting_as(user_id), conversation_trace(user_id), answer_within_s(backend)
-    chunks = bus.stream(command, trace=trace, timeout_s=timeout_s)
-    async with aclosing(cast("AsyncGenerator[str | Answered]", chunks)):
-        async for chunk in chunks:
-            yield chunk
+    trace, timeout_s = conversation_trace(user_id), answer_within_s(backend)
+    with backend.asking_as(user_id) as bus:
+        chunks = bus.stream(command, trace=trace, timeout_s=timeout_s)
+        async with aclosing(cast("AsyncGenerator[str | Answered]", chunks)):
+            async for chunk in chunks:
+                yield chunk
 
 
 async def answer_to(
@@ -183,14 +184,13 @@ async def answer_to(
     client_tools: ClientTools | None = None,
 ) -> Answered:
     """The whole answer alone. Raises as `send_message` does."""
-    command = _invocation(backend, user_id, text, message_id, attachments, is_streamed=False)
+    command = _invocation(user_id, text, message_id, attachments, is_streamed=False)
     command = command.model_copy(update={"client_tools": client_tools})
-    bus, trace, timeout_s = backend.acting_as(user_id), conversation_trace(user_id), answer_within_s(backend)
-    return await bus.request(command, trace=trace, timeout_s=timeout_s)
+    with backend.asking_as(user_id) as bus:
+        return await bus.request(command, trace=conversation_trace(user_id), timeout_s=answer_within_s(backend))
 
 
 def _invocation(
-    backend: Backend,
     user_id: str,
     text: str,
     message_id: str | None,
@@ -198,7 +198,6 @@ def _invocation(
     *,
     is_streamed: bool,
 ) -> Invoke:
-    backend.require_budget()
     return Invoke(
         user_id=user_id,
         message=text,

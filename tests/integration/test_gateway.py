@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from httpx import Response
 
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, Invoke
 from bus_schema.timeline import GetTimeline
@@ -139,6 +140,33 @@ async def test_an_answer_is_heard_as_it_grows_and_given_even_if_nobody_listens_a
     assert (first.event, first.data) == ("piece", {"text": "The first half, "})
     assert (last.event, last.data["response"]) == ("answered", "The first half, the second half.")
     assert slow[0].answered == ["user.anna", "user.anna"]
+
+
+async def test_one_user_who_asks_without_waiting_holds_up_no_other(settings: FleetSettings) -> None:
+    slow: list[SlowWorker] = []
+
+    def make(context: WorkerContext) -> Worker:
+        slow.append(SlowWorker(context))
+        return slow[-1]
+
+    async with serving(make, settings=settings) as gateway:
+
+        def ask(user_id: str) -> asyncio.Task[Response]:
+            asking = gateway.http.post(f"/api/dialogues/{user_id}/messages", json={"message": "x"})
+            return asyncio.create_task(asking)
+
+        of_anna = [ask("anna") for _ in range(40)]
+        await until(lambda: sum(each.done() for each in of_anna) == 8)
+        of_bob = ask("bob")
+        slow[0].goes_on.set()
+        answers = await asyncio.gather(*of_anna, of_bob)
+        again = await ask("anna")
+
+    refused = [each.json() for each in answers if not each.is_success]
+    assert [(each["status"], each["code"], each["retryable"]) for each in refused] == [(503, "unavailable", True)] * 8
+    assert "wait for some of them" in refused[0]["detail"]
+    assert answers[-1].is_success
+    assert again.is_success
 
 
 async def test_an_id_that_was_used_for_other_words_is_a_conflict(settings: FleetSettings) -> None:
