@@ -178,7 +178,6 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 @pytest.mark.parametrize(
     ("begin", "again"),
     [
-        (b"", b"A"),
         (b"GET /", b"a"),
         (HEAD + b"X: ", b"a"),
         (HEAD, b"X: a\r\n"),
