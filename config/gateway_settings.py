@@ -83,6 +83,12 @@ class GatewaySettings(Settings):
     gateway_requests_per_minute: int = Field(
         default=1200, ge=0, description="How many HTTP requests an account may make in a minute; 0: any number."
     )
+    gateway_unanswered_messages: int = Field(
+        default=32,
+        ge=0,
+        description="How many messages to models of one person may wait at the gateway for their answers, which come "
+        "one after the other; further ones are refused. 0: any number.",
+    )
     a2a_card: Literal["public", "private"] = Field(
         default="public",
         description="public: everybody may read the agent card, which says that there is an assistant here, and which "

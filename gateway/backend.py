@@ -40,7 +40,6 @@ QUEUE_PREFIX, DEAD_SUFFIX = "mb.q.", ".dead"
 # Nobody waits longer at a screen.
 QUERY_TIMEOUT_S = 10.0
 _MAX_READERS = 200
-_MOST_UNANSWERED = 32
 _CHECKED_FOR_S = 1.0
 
 _RUN = "run_"
@@ -126,22 +125,22 @@ class Backend:
         return self._connection.acting_as(f"user.{user_id}")
 
     @contextmanager
-    def asking_as(self, user_id: str) -> Iterator[Client]:
-        """The bus as `acting_as` while a message waits for its answer here: one user's must not hold up all others.
+    def asking(self, user_id: str | None = None) -> Iterator[Client]:
+        """The bus as the account, or `acting_as` a user, while a message to models waits here for its answer.
 
-        Raises NotYours, BudgetSpent, TooManyUnanswered.
+        One person's must not hold up all others'. Raises NotYours, BudgetSpent, TooManyUnanswered.
         """
-        bus = self.acting_as(user_id)
+        bus = self.bus if user_id is None else self.acting_as(user_id)
         self.require_budget()
-        if self._unanswered[user_id] >= _MOST_UNANSWERED:
+        if 0 < self.settings.gateway_unanswered_messages <= self._unanswered[bus.owner]:
             raise TooManyUnanswered
-        self._unanswered[user_id] += 1
+        self._unanswered[bus.owner] += 1
         try:
             yield bus
         finally:
-            self._unanswered[user_id] -= 1
-            if not self._unanswered[user_id]:
-                del self._unanswered[user_id]
+            self._unanswered[bus.owner] -= 1
+            if not self._unanswered[bus.owner]:
+                del self._unanswered[bus.owner]
 
     def artifacts_of(self, user_id: str) -> Artifacts:
         """Artifacts of the account, or of another user for an operator, to be read. Raises NotYours."""

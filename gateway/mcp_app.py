@@ -26,7 +26,7 @@ async def open_mcp(backend: Backend) -> AsyncIterator[ASGIApp]:
         request = context.request_context.request
         assert request is not None
         view = backend.of(request.state.account)
-        return Participant(view.bus, view.own_artifacts, answer_s, view.require_budget)
+        return Participant(view.bus, view.own_artifacts, answer_s, view.asking)
 
     server = MindBusServer(participant, cards_over(backend.bus))
     # Host and Origin have been checked at the door.

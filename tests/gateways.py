@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import httpx2
+from mcp import Client as McpClient
+from mcp.client.streamable_http import streamable_http_client
 
 from config.settings import FleetSettings
 from gateway.worker import GatewayWorker
@@ -55,6 +58,17 @@ class Frame:
     event: str
     data: Any
     id: str | None = None
+
+
+@asynccontextmanager
+async def mcp_client(gateway: Served, token: str | None = None) -> AsyncIterator[McpClient]:
+    """The official client of MCP."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60, trust_env=False) as http,
+        McpClient(streamable_http_client(f"{gateway.worker.url}/mcp", http_client=http)) as client,
+    ):
+        yield client
 
 
 def gateway_settings(broker: Broker, vhost_url: str, data_dir: Path, **options: Any) -> FleetSettings:

@@ -51,7 +51,7 @@ class DialogueTasks:
         task_id, text = self.id_of(message), "\n\n".join(texts_of(message))
         command = Invoke(user_id=self.user_id, message=text, message_id=task_id)
         deadline = self._backend.clock() + timedelta(seconds=answer_within_s(self._backend))
-        with self._backend.asking_as(self.user_id) as bus:
+        with self._backend.asking(self.user_id) as bus:
             await bus.send(command, trace=conversation_trace(self.user_id), deadline=deadline)
             await until_kept(self._backend, self.user_id, task_id)
         return task_id
@@ -61,7 +61,7 @@ class DialogueTasks:
         task = self._begun(message)
         text, within_s = "\n\n".join(texts_of(message)), answer_within_s(self._backend)
         command = Invoke(user_id=self.user_id, message=text, message_id=task.id)
-        with self._backend.asking_as(self.user_id) as bus:
+        with self._backend.asking(self.user_id) as bus:
             answered = await bus.request(command, trace=task.context_id, timeout_s=within_s)
         task.artifacts.append(text_artifact(ANSWER, ANSWER, answered.response))
         task.status.CopyFrom(status_of(TaskState.TASK_STATE_COMPLETED, self._backend.clock()))
@@ -87,7 +87,7 @@ class DialogueTasks:
 
     async def stream(self, message: Message) -> AsyncGenerator[DialogueEvent]:
         """Have a message answered, piece by piece. Raises MindBusError, A2AError."""
-        with self._backend.asking_as(self.user_id):
+        with self._backend.asking(self.user_id):
             task = self._begun(message)
             yield task
             async for event in self._answered(task, "\n\n".join(texts_of(message))):

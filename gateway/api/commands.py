@@ -1,5 +1,6 @@
 """Any command over HTTP: which there are, what they take, send one."""
 
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
@@ -48,10 +49,9 @@ async def send(
 ) -> dict[str, Any]:
     """Send a command as whoever is signed in, and wait for its result."""
     command = _command(name).model_validate(fields)
-    if isinstance(command, ASK_MODELS):
-        backend.require_budget()
     message_id = derived(backend.bus.owner, "idempotency key", name, key) if key else None
-    result: BaseModel = await backend.bus.request(command, trace=trace, message_id=message_id)
+    with backend.asking() if isinstance(command, ASK_MODELS) else nullcontext(backend.bus) as bus:
+        result: BaseModel = await bus.request(command, trace=trace, message_id=message_id)
     return result.model_dump(mode="json")
 
 

@@ -168,7 +168,7 @@ async def send_message(
     command = _invocation(user_id, text, message_id, attachments, is_streamed=True)
     command = command.model_copy(update={"client_tools": client_tools})
     trace, timeout_s = conversation_trace(user_id), answer_within_s(backend)
-    with backend.asking_as(user_id) as bus:
+    with backend.asking(user_id) as bus:
         chunks = bus.stream(command, trace=trace, timeout_s=timeout_s)
         async with aclosing(cast("AsyncGenerator[str | Answered]", chunks)):
             async for chunk in chunks:
@@ -186,7 +186,7 @@ async def answer_to(
     """The whole answer alone. Raises as `send_message` does."""
     command = _invocation(user_id, text, message_id, attachments, is_streamed=False)
     command = command.model_copy(update={"client_tools": client_tools})
-    with backend.asking_as(user_id) as bus:
+    with backend.asking(user_id) as bus:
         return await bus.request(command, trace=conversation_trace(user_id), timeout_s=answer_within_s(backend))
 
 

@@ -150,7 +150,6 @@ async def _end_of(backend: Backend, run_id: str) -> Run:
 
 
 async def _of_subagent(backend: Backend, question: Question) -> Pieces:
-    backend.require_budget()
     name = question.model.removeprefix(SUBAGENT)
     within_s = backend.settings.subagent_timeout_s
     task = ExecuteTask(
@@ -159,7 +158,7 @@ async def _of_subagent(backend: Backend, question: Question) -> Pieces:
         delegation_id=mint("dlg"),
         deadline=backend.clock() + timedelta(seconds=within_s),
     )
-    bus = backend.acting_as(question.user_id)
-    done = await bus.request(task, to=service_of(name), timeout_s=within_s + backend.settings.request_timeout_s)
+    with backend.asking(question.user_id) as bus:
+        done = await bus.request(task, to=service_of(name), timeout_s=within_s + backend.settings.request_timeout_s)
     yield done.response
     yield Answer(done.response)

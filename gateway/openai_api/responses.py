@@ -74,10 +74,10 @@ async def respond(
         raise Rejected(Code.INVALID, "background: tools of a client are called only while it waits")
     if question.model != DIALOGUE:
         raise Rejected(Code.INVALID, f"background: only {DIALOGUE} answers there; start a run instead")
-    backend.require_budget()
     said = Invoke(user_id=question.user_id, message=last_words(question.messages), message_id=question.id)
-    await backend.acting_as(question.user_id).send(said, trace=conversation_trace(question.user_id))
-    await until_kept(backend, question.user_id, question.id)
+    with backend.asking(question.user_id) as bus:
+        await bus.send(said, trace=conversation_trace(question.user_id))
+        await until_kept(backend, question.user_id, question.id)
     return JSONResponse(_text_of(question, backend).as_json("in_progress"))
 
 

@@ -19,7 +19,7 @@ from mindbus import MessageContext, Worker, WorkerContext, on_command
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import until
 from tests.brokers import Broker
-from tests.gateways import Served, gateway_settings, serving
+from tests.gateways import Served, gateway_settings, mcp_client, serving
 from tests.greetings import Greeter, Misbehave
 from tests.installed import FLEET
 from workers.dialogue.worker import DialogueWorker
@@ -142,31 +142,40 @@ async def test_an_answer_is_heard_as_it_grows_and_given_even_if_nobody_listens_a
     assert slow[0].answered == ["user.anna", "user.anna"]
 
 
-async def test_one_user_who_asks_without_waiting_holds_up_no_other(settings: FleetSettings) -> None:
+async def test_one_user_who_asks_without_waiting_by_whatever_way_holds_up_no_other(settings: FleetSettings) -> None:
     slow: list[SlowWorker] = []
 
     def make(context: WorkerContext) -> Worker:
         slow.append(SlowWorker(context))
         return slow[-1]
 
-    async with serving(make, settings=settings) as gateway:
+    few = settings.model_copy(update={"gateway_unanswered_messages": 5})
+    async with serving(make, settings=few) as gateway, mcp_client(gateway) as mcp:
 
         def ask(user_id: str) -> asyncio.Task[Response]:
             asking = gateway.http.post(f"/api/dialogues/{user_id}/messages", json={"message": "x"})
             return asyncio.create_task(asking)
 
-        of_anna = [ask("anna") for _ in range(40)]
-        await until(lambda: sum(each.done() for each in of_anna) == 8)
+        mine = [ask("local") for _ in range(8)]
+        await until(lambda: sum(each.done() for each in mine) == 3)
+        said = {"model": "dialogue", "messages": [{"role": "user", "content": "x"}]}
+        otherwise = [
+            await gateway.http.post("/api/commands/dialogue.invoke", json={"user_id": "local", "message": "x"}),
+            await gateway.http.post("/v1/chat/completions", json=said),
+        ]
+        by_mcp = await mcp.call_tool("ask_assistant", {"message": "x"})
         of_bob = ask("bob")
         slow[0].goes_on.set()
-        answers = await asyncio.gather(*of_anna, of_bob)
-        again = await ask("anna")
+        answers = await asyncio.gather(*mine, of_bob)
+        again, again_by_mcp = await ask("local"), await mcp.call_tool("ask_assistant", {"message": "x"})
 
-    refused = [each.json() for each in answers if not each.is_success]
-    assert [(each["status"], each["code"], each["retryable"]) for each in refused] == [(503, "unavailable", True)] * 8
-    assert "wait for some of them" in refused[0]["detail"]
+    refused = [each.json() for each in (*answers, otherwise[0]) if not each.is_success]
+    assert [(each["status"], each["code"], each["retryable"]) for each in refused] == [(503, "unavailable", True)] * 4
+    assert otherwise[1].status_code == 503
+    assert all("wait for some of them" in words for words in (refused[0]["detail"], otherwise[1].text, str(by_mcp)))
     assert answers[-1].is_success
     assert again.is_success
+    assert "the second half" in str(again_by_mcp)
 
 
 async def test_an_id_that_was_used_for_other_words_is_a_conflict(settings: FleetSettings) -> None:

@@ -6,22 +6,19 @@ import os
 import re
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
-import httpx2
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
-from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
 from config.settings import FleetSettings
 from mindbus.accounts import AccessRole, accounts_of
 from mindbus.testing.wait import until
 from tests.brokers import Broker
-from tests.gateways import Served, gateway_settings, serving
+from tests.gateways import Served, gateway_settings, mcp_client, serving
 from tests.installed import FLEET
 from tests.llm_server import LlmServer, Stalls
 from workers.dialogue.worker import DialogueWorker
@@ -58,16 +55,6 @@ async def gateway(settings: FleetSettings) -> AsyncIterator[Served]:
         yield served
 
 
-@asynccontextmanager
-async def signed_in(gateway: Served, token: str) -> AsyncIterator[Client]:
-    headers = {"Authorization": f"Bearer {token}"}
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=60, trust_env=False) as http,
-        Client(streamable_http_client(f"{gateway.worker.url}/mcp", http_client=http)) as client,
-    ):
-        yield client
-
-
 async def done(client: Client, tool: str, /, **arguments: Any) -> Any:
     """What a tool returns: a list or a text stands alone."""
     answer = await client.call_tool(tool, arguments)
@@ -87,7 +74,7 @@ async def refused(client: Client, tool: str, /, **arguments: Any) -> str:
 
 async def test_every_tool_over_http(gateway: Served, settings: FleetSettings) -> None:
     token = accounts_of(settings).add("anna", AccessRole.USER)
-    async with signed_in(gateway, token) as anna:
+    async with mcp_client(gateway, token) as anna:
         tools = {tool.name for tool in (await anna.list_tools()).tools}
         used: set[str] = set()
 
@@ -186,19 +173,19 @@ async def _use_commands(use: Any) -> None:
 
 async def test_what_is_wrong_is_told(gateway: Served, settings: FleetSettings) -> None:
     accounts = accounts_of(settings)
-    async with signed_in(gateway, accounts.add("anna", AccessRole.USER)) as anna:
+    async with mcp_client(gateway, accounts.add("anna", AccessRole.USER)) as anna:
         assert "no command 'no.such'" in await refused(anna, "command_send", name="no.such", data={})
         assert "name: Field required" in await refused(anna, "command_send", name="swm.get_counter", data={})
         assert "brief" in await refused(anna, "run_look-up", brief="")
         assert "depth" in await refused(anna, "run_look-up", brief="# Wind", depth="endless")
-    async with signed_in(gateway, accounts.add("scout", AccessRole.AGENT)) as agent:
+    async with mcp_client(gateway, accounts.add("scout", AccessRole.AGENT)) as agent:
         assert "agent.scout is no person" in await refused(agent, "task_list")
 
 
 async def test_a_stranger_sees_nothing(gateway: Served, settings: FleetSettings) -> None:
     accounts = accounts_of(settings)
     tokens = {name: accounts.add(name, AccessRole.USER) for name in ("anna", "boris")}
-    async with signed_in(gateway, tokens["anna"]) as anna:
+    async with mcp_client(gateway, tokens["anna"]) as anna:
         unit = await done(anna, "memory_add", text="My salary is 310000.")
         art = await done(anna, "artifact_put", text="310000", type="notes")
         run = await done(anna, "run_look-up", brief="# 310000")
@@ -215,7 +202,7 @@ async def test_a_stranger_sees_nothing(gateway: Served, settings: FleetSettings)
         "task_complete": task["task_id"],
         "task_cancel": task["task_id"],
     }
-    async with signed_in(gateway, tokens["boris"]) as boris:
+    async with mcp_client(gateway, tokens["boris"]) as boris:
         for tool, id_ in ids.items():
             await refused(boris, tool, id=id_)
         for tool in ("process_status", "process_cancel"):
@@ -271,7 +258,7 @@ async def test_an_answer_that_is_no_longer_wanted_is_cancelled(
         settings = gateway_settings(broker, vhost_url, migrated_folder, **access)
         token = accounts_of(settings).add("anna", AccessRole.USER)
         workers = (FLEET["storage"], FLEET["history"], FLEET["dialogue"])
-        async with serving(*workers, settings=settings) as gateway, signed_in(gateway, token) as anna:
+        async with serving(*workers, settings=settings) as gateway, mcp_client(gateway, token) as anna:
             question = {"message": "How late are we?"}
             asking = asyncio.create_task(anna.call_tool("ask_assistant", question, progress_callback=hear))
             await until(lambda: bool(heard))

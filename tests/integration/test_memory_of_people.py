@@ -5,10 +5,7 @@ import sys
 from asyncio.subprocess import PIPE
 from pathlib import Path
 
-import httpx2
 import pytest
-from mcp import Client as McpClient
-from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 from pydantic import TypeAdapter
 
@@ -19,7 +16,7 @@ from mindbus.accounts import AccessRole, accounts_of
 from mindbus.bus.connection import connect
 from mindbus.sdk.memory import AddedMemory, MalformedMessage, Memory
 from tests.brokers import Broker
-from tests.gateways import Served, gateway_settings, serving
+from tests.gateways import Served, gateway_settings, mcp_client, serving
 from tests.installed import FLEET
 from tests.newcomer import ROOT, files_of
 
@@ -134,10 +131,7 @@ async def added_each_way(gateway: Served, settings: FleetSettings) -> tuple[list
         by_sdk = await Memory(bus).add(TALK, user="anna")
     body = {"user": "boris", "messages": TALK}
     over_http = await gateway.ok("POST", "/api/memory/messages", json=body)
-    async with (
-        httpx2.AsyncClient(timeout=60, trust_env=False) as http,
-        McpClient(streamable_http_client(f"{gateway.worker.url}/mcp", http_client=http)) as client,
-    ):
+    async with mcp_client(gateway) as client:
         answer = await client.call_tool("conversation_add", {"messages": TALK})
     assert isinstance(answer.content[0], TextContent)
     return [by_sdk, TypeAdapter(AddedMemory).validate_python(over_http)], answer.content[0].text

@@ -1,5 +1,6 @@
 """MCP tools for all the rest: which commands there are, what they take, send one."""
 
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context
@@ -49,9 +50,8 @@ class CommandTools:
     ) -> dict[str, Any]:
         """Send a command and wait for its answer."""
         participant, command = self._of(context), _command(name).model_validate(data)
-        if isinstance(command, ASK_MODELS):
-            participant.require_budget()
-        answer: BaseModel = await participant.bus.request(command, trace=trace)
+        with participant.asking() if isinstance(command, ASK_MODELS) else nullcontext():
+            answer: BaseModel = await participant.bus.request(command, trace=trace)
         return answer.model_dump(mode="json")
 
 

@@ -78,11 +78,11 @@ class ConversationTools:
     ) -> str:
         """Say something to your MindBus assistant, who knows your tasks, your past conversations and its sub-agents."""
         participant = self._of(context)
-        participant.require_budget()
         user_id = participant.user_id
         command = Invoke(user_id=user_id, message=message, message_id=mint("msg"), stream=True)
         try:
-            return await _answer(context, participant, command)
+            with participant.asking():
+                return await _answer(context, participant, command)
         except asyncio.CancelledError:
             # Have the model called no more: nobody waits for the rest.
             cancel = CancelAnswer(user_id=user_id, message_id=command.message_id or "")

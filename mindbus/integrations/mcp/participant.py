@@ -1,7 +1,7 @@
 """Participant behind an MCP client: whose bus and artifacts its tools use, and what its tools may tell of a failure."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -25,13 +25,14 @@ T = TypeVar("T")
 class Participant:
     """Whom a client acts as; `artifacts` opens theirs for reading and writing, `answer_s` is how long an answer takes.
 
-    `require_budget` raises where their messages to models have cost their tokens of the day.
+    `asking` is open while a message to models waits for its answer. It raises where those have cost their tokens of the
+    day, or too many wait.
     """
 
     bus: Client
     artifacts: Callable[[], AbstractAsyncContextManager[Artifacts]]
     answer_s: float
-    require_budget: Callable[[], None] = lambda: None
+    asking: Callable[[], AbstractContextManager[object]] = nullcontext
 
     @property
     def user_id(self) -> str:
