@@ -1,6 +1,7 @@
 """The one tree of errors: each says with which code the asker hears of it, and how the message that met it ends."""
 
 import errno
+import socket
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
@@ -9,9 +10,12 @@ from typing import Any, ClassVar
 
 from bus_schema.codes import Code
 
-# Descriptors, memory, room on a disk, a disk that answers.
-_SHORTAGES = frozenset(
-    (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+# No descriptors, memory, room on a disk; a disk that fails; a network without a way, or without an answer.
+_OUTAGES = frozenset(
+    (
+        *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO),
+        *(errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ETIMEDOUT),
+    )
 )
 
 
@@ -148,6 +152,7 @@ class NoReply(ReplyError):
         )
 
 
-def is_shortage(error: BaseException) -> bool:
-    """Whether the machine lacks something just now, which is no fault of the message, nor of its handler."""
-    return isinstance(error, OSError) and error.errno in _SHORTAGES
+def is_outage(error: BaseException) -> bool:
+    """Whether the machine or the network fails just now, which is no fault of the message, nor of its handler."""
+    is_of_network = isinstance(error, ConnectionError | socket.gaierror)
+    return is_of_network or (isinstance(error, OSError) and error.errno in _OUTAGES)

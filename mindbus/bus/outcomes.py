@@ -17,7 +17,7 @@ from mindbus.bus.routes import PUBLISHABLE
 from mindbus.bus.sender import Sender
 from mindbus.bus.topology import DEAD_LETTERS, REPLIES, REQUEUE, Rung
 from mindbus.bus.transport import USER, Incoming, Outgoing, RawCopy
-from mindbus.errors import MindBusError, ReplyError, TemporaryFailure, is_shortage
+from mindbus.errors import MindBusError, ReplyError, TemporaryFailure, is_outage
 from mindbus.redaction import without_secrets
 
 REASON = "mb-reason"
@@ -160,9 +160,9 @@ def rung_for(attempt: int, ladder: Sequence[Rung], delay: timedelta | None) -> R
 
 
 def is_bug(failure: Exception) -> bool:
-    """Whether trying again helps little: no TemporaryFailure, no error reply that may pass, no lack of the machine."""
+    """Whether trying again helps little: no TemporaryFailure, no error reply that may pass, no outage."""
     may_pass = isinstance(failure, TemporaryFailure) or (isinstance(failure, ReplyError) and failure.retryable)
-    return not may_pass and not is_shortage(failure)
+    return not may_pass and not is_outage(failure)
 
 
 def may_try_again(failure: Exception, attempt: int, attempts: int, at: datetime, expiry: datetime | None) -> bool:

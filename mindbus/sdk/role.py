@@ -34,7 +34,6 @@ from mindbus.errors import (
     PermanentFailure,
     Rejected,
     ReplyError,
-    TemporaryFailure,
 )
 from mindbus.logs import logger
 from mindbus.redaction import without_secrets
@@ -225,13 +224,9 @@ class RoleWorker(Worker, ABC):
             case MindBusError() if error.ending is not Ending.RETRY:
                 retryable = error.retryable and not isinstance(error, PermanentFailure)
                 return _failed(order, str(error), retryable=retryable, quota_spent=isinstance(error, OutOfTokens))
-        cause = error
-        if isinstance(error, OSError):
-            cause = TemporaryFailure(_reason(error))
-            cause.__cause__ = error
-        if may_try_again(cause, context.attempt, self.attempts, self.clock(), None):
-            raise cause
-        if is_bug(cause):
+        if may_try_again(error, context.attempt, self.attempts, self.clock(), None):
+            raise error
+        if is_bug(error):
             logger().error("step failed", role=self.name, run=order.run_id, step=order.step_id, exc_info=error)
         return hands.kept() or _failed(order, _reason(error), retryable=True)
 

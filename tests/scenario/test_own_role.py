@@ -54,16 +54,7 @@ class Stage:
         return poet, await self.ended_by(poet, times=times, **changes)
 
     async def ended_by(self, poet: RoleWorker, *, times: int = 1, **changes: object) -> DeliveryResult[Nothing]:
-        fields = {
-            "run_id": RUN,
-            "step_id": "verse",
-            "attempt": 1,
-            "produces": "verse",
-            "instructions": "Make it rhyme.",
-            "inputs": [NamedInput(name="brief", artifact=self.brief)],
-            "deadline": datetime.now(UTC) + timedelta(minutes=5),
-        }
-        order = ExecuteStep.model_validate(fields | changes)
+        order = self.order(**changes)
         await poet.start()
         try:
             ended = [
@@ -73,6 +64,18 @@ class Stage:
         finally:
             await poet.stop()
         return ended[-1]
+
+    def order(self, **changes: object) -> ExecuteStep:
+        fields = {
+            "run_id": RUN,
+            "step_id": "verse",
+            "attempt": 1,
+            "produces": "verse",
+            "instructions": "Make it rhyme.",
+            "inputs": [NamedInput(name="brief", artifact=self.brief)],
+            "deadline": datetime.now(UTC) + timedelta(minutes=5),
+        }
+        return ExecuteStep.model_validate(fields | changes)
 
 
 @pytest.fixture
@@ -164,6 +167,25 @@ async def test_whatever_it_raises_the_last_time_fails_the_step_or_the_run_would_
 
     (failed,) = ended.events(StepFailed)
     assert (ended.outcome, failed.reason, failed.retryable) == ("handled", reason, True)
+
+
+@pytest.mark.parametrize(("error", "times"), [(FileNotFoundError("no paper"), 3), (ConnectionRefusedError("no"), 5)])
+async def test_an_outage_is_waited_out_longer_than_a_mistake(stage: Stage, error: Exception, times: int) -> None:
+    poets: list[Poet] = []
+
+    def make(context: WorkerContext) -> Poet:
+        poets.append(Poet(context, raising(error)))
+        poets[0].attempts = 5
+        return poets[0]
+
+    async with running(make, settings=stage.settings) as bus, bus.subscribe("process.#", trace=RUN) as events:
+        await bus.acting_as("svc.orchestrator").send(stage.order(), to="poet", trace=RUN, step="verse")
+        async for event in events:
+            if event.type == StepFailed.wire.type:
+                break
+
+    assert event.data is not None
+    assert (poets[0].made, event.data["reason"]) == (times, f"{type(error).__name__}: {error}")
 
 
 async def test_a_limit_of_its_own_is_not_that_of_the_step(stage: Stage) -> None:

@@ -1,6 +1,7 @@
 """When a message is tried again."""
 
 import errno
+import socket
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -44,7 +45,8 @@ def test_what_is_no_ladder_is_refused(ladder: str) -> None:
     "failure",
     [
         *(TemporaryFailure("x"), BusUnavailable("x"), NoReply("mb.cmd.a.b.v1", 1)),
-        *(OSError(number, "x") for number in (errno.EMFILE, errno.ENOSPC, errno.EROFS, errno.EIO)),
+        *(OSError(number, "x") for number in (errno.EMFILE, errno.ENOSPC, errno.EROFS, errno.EIO, errno.ENETUNREACH)),
+        *(ConnectionRefusedError("x"), ConnectionResetError(), socket.gaierror(socket.EAI_AGAIN, "x")),
     ],
 )
 def test_expected_failures_use_the_whole_budget(failure: Exception) -> None:
@@ -56,7 +58,7 @@ def test_expected_failures_use_the_whole_budget(failure: Exception) -> None:
     "failure",
     [
         *(ZeroDivisionError(), ReplyError(Code.NOT_FOUND, "x"), MindBusError("x", code=Code.UNAVAILABLE)),
-        *(FileNotFoundError(errno.ENOENT, "x"), OSError("x")),
+        *(FileNotFoundError(errno.ENOENT, "x"), PermissionError("x"), OSError("x"), TimeoutError()),
     ],
 )
 def test_bugs_use_a_small_one(failure: Exception) -> None:
