@@ -15,6 +15,7 @@ from redis import Redis
 
 from benchmarks.servers.postgres import PostgresMissing, PrivatePostgres
 from benchmarks.servers.seaweed import PrivateSeaweed, SeaweedMissing
+from mindbus.cli.main import bypass_proxy_for_loopback
 from mindbus.logs import configure_logs
 from mindbus.testing.wait import PATIENCE
 from mindbus_fleet.node.installation import RabbitMQMissing
@@ -42,6 +43,8 @@ ON_BACKENDS = {
 # Tests never assert times: on a busy machine the first example of a property takes long.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
+# As commands do: with a proxy in the environment, servers of these tests are reached all the same.
+bypass_proxy_for_loopback()
 # What is imported stays to the end: to go through all of it time after time takes a tenth of the tests' time.
 gc.disable()
 

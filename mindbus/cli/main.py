@@ -2,6 +2,7 @@
 
 import difflib
 import importlib
+import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -106,6 +107,8 @@ COMMANDS = {
 _TALKATIVE = frozenset({"up", "worker", "dev"})
 # They run every few seconds and say one thing.
 _PROBES = frozenset({"health"})
+_PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
+_LOOPBACK = "localhost,127.0.0.1,::1"
 
 
 class Commands(TyperGroup):
@@ -205,6 +208,7 @@ def mindbus(
     [bold]mindbus up -d[/bold].
     """
     settings = read_settings()
+    bypass_proxy_for_loopback()
     if context.invoked_subcommand not in _PROBES:
         for name, setting in misspelt_settings():
             note(f"warning: {name} is no setting; did you mean {setting}?", style="yellow")
@@ -213,6 +217,16 @@ def mindbus(
     # structlog takes a tenth of a second to import; most commands log nothing.
     configure = configure_logs_later if is_quiet and "structlog" not in sys.modules else configure_logs
     configure("WARNING" if is_quiet else settings.log_level, settings.log_format)
+
+
+def bypass_proxy_for_loopback() -> None:
+    """Have every HTTP client of this process, and of its children, reach this machine without the environment's proxy.
+
+    RabbitMQ's management API, a model server or an object store here would be asked for at the proxy.
+    """
+    given = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    if given != "*" and _LOOPBACK not in given and _PROXIES & {name.lower() for name in os.environ}:
+        os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join(filter(None, (given, _LOOPBACK)))
 
 
 def _app(name: str, place: Place) -> typer.Typer:

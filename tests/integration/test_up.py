@@ -32,14 +32,15 @@ BRIEF = """# Каток, который греет бассейн
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    """A fleet of all workers, with one of another package and a broken one."""
+    """A fleet of all workers, with one of another package and a broken one; the way out is a proxy that is away."""
     require_rabbitmq()
     folder = tmp_path_factory.mktemp("up")
     path = [
         install(folder, "echo_package", ECHO, echo="echo_package:EchoWorker"),
         install(folder, "broken_package", "import no_such_module", broken="broken_package:Worker"),
     ]
-    fleet = Shell(folder / "data", path)
+    proxies = dict.fromkeys(("http_proxy", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9")
+    fleet = Shell(folder / "data", path, proxies | {"no_proxy": "", "NO_PROXY": ""})
     with pytest.MonkeyPatch.context() as here:
         for site in path:
             here.syspath_prepend(site)

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import proxy_bypass_environment
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from bus_schema.codes import State
 from config.settings import FleetSettings
-from mindbus.cli.main import COMMANDS, app
+from mindbus.cli.main import COMMANDS, app, bypass_proxy_for_loopback
 from mindbus.health import HealthFolder
 from mindbus.redaction import without_secrets
 
@@ -49,6 +50,33 @@ def test_an_unknown_command_is_told_its_nearest_name(mindbus: Invoke) -> None:
     assert outcome.exit_code == 2
     assert "did you mean queues?" in outcome.stderr
     assert outcome.stdout == ""
+
+
+@pytest.mark.parametrize("name", ["http_proxy", "HTTPS_PROXY", "all_proxy"])
+@pytest.mark.parametrize(("given", "then"), [("", ""), ("corp.example", "corp.example,"), ("*", None)])
+def test_this_machine_is_reached_without_the_proxy_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, name: str, given: str, then: str | None
+) -> None:
+    monkeypatch.setenv(name, "http://proxy.example:3128")
+    monkeypatch.setenv("NO_PROXY", given)
+    monkeypatch.setenv("no_proxy", "")
+
+    for _ in range(2):
+        bypass_proxy_for_loopback()
+
+    wanted = ("*", "") if then is None else (f"{then}localhost,127.0.0.1,::1",) * 2
+    assert (os.environ["NO_PROXY"], os.environ["no_proxy"]) == wanted
+    assert proxy_bypass_environment("127.0.0.1:15672", {"no": os.environ["NO_PROXY"]})
+
+
+def test_without_a_proxy_the_environment_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+    bypass_proxy_for_loopback()
+
+    assert "no_proxy" not in os.environ
 
 
 @pytest.mark.parametrize(
