@@ -225,8 +225,10 @@ def bypass_proxy_for_loopback() -> None:
     RabbitMQ's management API, a model server or an object store here would be asked for at the proxy.
     """
     given = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
-    if given != "*" and _LOOPBACK not in given and _PROXIES & {name.lower() for name in os.environ}:
-        os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join(filter(None, (given, _LOOPBACK)))
+    if _PROXIES & {name.lower() for name in os.environ}:
+        is_covered = given == "*" or _LOOPBACK in given
+        extended = given if is_covered else ",".join(filter(None, (given, _LOOPBACK)))
+        os.environ["no_proxy"] = os.environ["NO_PROXY"] = extended
 
 
 def _app(name: str, place: Place) -> typer.Typer:
