@@ -144,7 +144,7 @@ def _wait_for(management_url: str, user: str, password: str) -> None:
 
     def listens() -> bool:
         try:
-            return httpx.get(url, auth=(user, password), trust_env=False).is_success
+            return httpx.get(url, auth=(user, password), trust_env=False, timeout=60).is_success
         except httpx.HTTPError:
             return False
 

@@ -47,14 +47,14 @@ class PrometheusServer:
     def query(self, expression: str) -> list[dict[str, Any]]:
         """Series of an instant query. Raises AssertionError with Prometheus's words."""
         wanted = {"query": expression}
-        answer = httpx.get(f"{self.url}/api/v1/query", params=wanted, trust_env=False, verify=False).json()
+        answer = httpx.get(f"{self.url}/api/v1/query", params=wanted, trust_env=False, verify=False, timeout=60).json()
         assert answer["status"] == "success", f"{expression}: {answer}"
         series: list[dict[str, Any]] = answer["data"]["result"]
         return series
 
     def is_ready(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/-/ready", trust_env=False, verify=False).is_success
+            return httpx.get(f"{self.url}/-/ready", trust_env=False, verify=False, timeout=60).is_success
         except httpx.TransportError:
             return False
 

@@ -175,7 +175,7 @@ def second_gateway(app: App, port: int) -> Iterator["subprocess.Popen[bytes]"]:
     """Another gateway of the same fleet at an address of its own."""
     shell = replace(app.shell, settings={**app.shell.settings, "MINDBUS_GATEWAY_PORT": str(port)})
     with shell.start("worker", "gateway", to=subprocess.DEVNULL) as gateway:
-        with httpx.Client(transport=httpx.HTTPTransport(retries=8), trust_env=False) as client:
+        with httpx.Client(transport=httpx.HTTPTransport(retries=8), trust_env=False, timeout=60) as client:
             client.get(f"http://127.0.0.1:{port}/healthz", timeout=60)
         try:
             yield gateway

@@ -135,7 +135,7 @@ async def test_cards(settings: FleetSettings) -> None:
     async with agent(settings) as served:
         url = served.worker.url
         async with client_of(url) as nobody, client_of(url, anna) as client:
-            async with httpx.AsyncClient(trust_env=False) as http:
+            async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
                 public = await A2ACardResolver(http, url).get_agent_card()
             assert [skill.id for skill in public.skills] == ["dialogue", "card/look-up"]
             assert {each.protocol_binding for each in public.supported_interfaces} == {"JSONRPC", "HTTP+JSON"}

@@ -109,7 +109,7 @@ def test_on_this_machine_a_token_is_asked_for_too_and_open_leads_in(
         state = fleet.json("status", "--show-secrets")
         shown = fleet.ok("open")
         bearer = {"Authorization": f"Bearer {state['gateway_token']}"}
-        with httpx.Client(base_url=state["gateway_url"], trust_env=False) as http:
+        with httpx.Client(base_url=state["gateway_url"], trust_env=False, timeout=60) as http:
             statuses = [http.get("/api/workers").status_code, http.get("/api/workers", headers=bearer).status_code]
             (link,) = opened
             entered = http.get(link, headers=PAGE)
@@ -163,7 +163,8 @@ def test_status_shows_the_token_that_up_has_made_and_a_killed_gateway_comes_back
 
     def beats() -> list[str]:
         return [
-            worker["instance"] for worker in httpx.get(f"{url}/api/workers", headers=bearer, trust_env=False).json()
+            worker["instance"]
+            for worker in httpx.get(f"{url}/api/workers", headers=bearer, trust_env=False, timeout=60).json()
         ]
 
     eventually(beats, 20, "the gateway hears itself")

@@ -95,7 +95,9 @@ async def test_a_started_node_speaks_amqp(node: PrivateNode) -> None:
 
 
 async def test_the_management_api_lets_in_only_the_random_user(node: PrivateNode) -> None:
-    async with httpx.AsyncClient(base_url=node.address.management_url, verify=False, trust_env=False) as http:
+    async with httpx.AsyncClient(
+        base_url=node.address.management_url, verify=False, trust_env=False, timeout=60
+    ) as http:
         ours = await http.get("/api/whoami", auth=(node.address.username, node.address.password))
         guest = await http.get("/api/whoami", auth=("guest", "guest"))
 
@@ -114,7 +116,7 @@ async def test_the_viewer_sees_queues_and_changes_nothing(node: PrivateNode) -> 
     # The server may close a connection after a refusal: each request has its own.
     single = httpx.Limits(max_keepalive_connections=0)
     async with httpx.AsyncClient(
-        base_url=node.address.management_url, auth=login, trust_env=False, limits=single
+        base_url=node.address.management_url, auth=login, trust_env=False, limits=single, timeout=60
     ) as http:
         refused = [
             await http.delete(queue),
@@ -130,7 +132,7 @@ async def test_the_viewer_sees_queues_and_changes_nothing(node: PrivateNode) -> 
 
 
 async def test_the_brokers_own_metrics_are_served(node: PrivateNode) -> None:
-    async with httpx.AsyncClient(verify=False, trust_env=False) as http:
+    async with httpx.AsyncClient(verify=False, trust_env=False, timeout=60) as http:
         metrics = await http.get(node.address.prometheus_url)
 
     assert "rabbitmq_queues" in metrics.text

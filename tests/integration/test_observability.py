@@ -159,7 +159,7 @@ def test_workers_that_tell_how_they_are_make_no_traces(observed: Observed) -> No
 
 def test_metrics_are_for_operators_and_for_whoever_has_their_token(observed: Observed) -> None:
     owner = token_file(observed.settings).read_text()
-    with httpx.Client(base_url=observed.gateway_url, trust_env=False) as http:
+    with httpx.Client(base_url=observed.gateway_url, trust_env=False, timeout=60) as http:
 
         def status(token: str, path: str = "/metrics", method: str = "GET") -> int:
             return http.request(method, path, headers={"Authorization": f"Bearer {token}"}).status_code

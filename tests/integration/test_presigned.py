@@ -122,7 +122,7 @@ async def test_an_address_to_read_is_told_to_those_who_may_read_and_opens_this_o
     assert found.presigned_url is not None
     url = found.presigned_url.url
 
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         answer = await client.get(url)
         wrong = {
             "another object": await client.get(url.replace(found.uri, f"{found.uri}0")),
@@ -147,7 +147,7 @@ async def test_an_address_to_stage_is_for_the_declared_bytes_once(settings: Flee
     headers, shorter = put.headers, CONTENT[:-1]
     other_digest = {"x-amz-checksum-sha256": b64encode(bytes(32)).decode()}
 
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         wrong = {
             "tampered with": await client.put(tampered(put.url), content=CONTENT, headers=headers),
             "another length": await client.put(

@@ -162,7 +162,7 @@ def test_a_fleet_at_work_writes_no_secret(endpoint: str, tmp_path: Path) -> None
         url = shell.json("status")["gateway_url"]
         for headers in ({}, {"authorization": f"Bearer {canary('wrong')}"}, _bearer()):
             for path in ("/api/timeline", "/api/runs/no", "/api/openapi.json", "/login?ticket=1.2.3"):
-                require_none(httpx.get(url + path, headers=headers).text, path)
+                require_none(httpx.get(url + path, headers=headers, timeout=60).text, path)
         for pid, arguments in shell.processes().items():
             require_none(arguments, pid)
         for pid in [pid for pid, arguments in shell.processes().items() if "mindbus worker" in arguments][:1]:

@@ -231,7 +231,7 @@ async def test_a_client_elsewhere_puts_and_gets_artifacts_by_its_login_alone(her
         refused = await _outcome(lambda bus: bus.request(RequestUpload.model_validate(too_large)), bus)
         put = (await bus.request(RequestUpload.model_validate(too_large | {"size_bytes": 4}))).presigned_put
     assert put is not None
-    async with httpx.AsyncClient(trust_env=False) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
         forged = {
             "other bytes": await http.put(put.url, content=b"abcd"),
             "more bytes": await http.put(put.url, content=b"abcdefgh"),
@@ -287,7 +287,10 @@ async def test_who_is_renewed_goes_on_with_the_new_token_and_login_alone(here: I
     former = await asyncio.to_thread(here.shell.json, "users", "add", "lena", "--role", "user")
     here.accounts["former"] = former
     url = (here.shell.data_dir / "run" / "gateway_url").read_text()
-    async with here.client("former", "user.lena") as bus, httpx.AsyncClient(base_url=url, trust_env=False) as http:
+    async with (
+        here.client("former", "user.lena") as bus,
+        httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as http,
+    ):
         await bus.request(GetMessages(user_id="lena"))
         here.accounts["lena"] = renewed = await asyncio.to_thread(here.shell.json, "users", "renew", "lena")
 
@@ -307,7 +310,10 @@ async def test_who_is_revoked_is_out_at_once_everywhere(here: Installation) -> N
     here.accounts["gone"] = gone
     url = (here.shell.data_dir / "run" / "gateway_url").read_text()
     bearer = {"Authorization": f"Bearer {gone['token']}"}
-    async with here.client("gone") as bus, httpx.AsyncClient(base_url=url, headers=bearer, trust_env=False) as http:
+    async with (
+        here.client("gone") as bus,
+        httpx.AsyncClient(base_url=url, headers=bearer, trust_env=False, timeout=60) as http,
+    ):
         await bus.request(GetMessages(user_id="gone"))
         before = (await http.get("/api/runs")).status_code
         await asyncio.to_thread(here.shell.ok, "users", "revoke", "gone")

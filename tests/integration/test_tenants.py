@@ -64,7 +64,7 @@ def gateway_of(host: Shell) -> str:
 def served(host: Shell, token: str) -> Iterator[httpx.Client]:
     """A client of the tenant's site, once its host serves that."""
     headers = {"Authorization": f"Bearer {token}"}
-    with httpx.Client(base_url=f"{gateway_of(host)}/t/acme", headers=headers) as client:
+    with httpx.Client(base_url=f"{gateway_of(host)}/t/acme", headers=headers, timeout=60) as client:
         eventually(lambda: client.get("/healthz").status_code == 200, 30, "the tenant's site")
         yield client
 
@@ -163,13 +163,17 @@ def require_site(host: Shell, token: str) -> None:
         assert page.headers["location"] == f"{url.replace('127.0.0.1', 'acme.localhost')}/timeline"
         # As a browser under the tenant's own host name; the host's site asks for no token on this machine.
         by_name = {"Host": page.headers["location"].partition("//")[2].partition("/")[0], "Accept": "text/html"}
-        assert httpx.get(f"{url}/timeline", headers=by_name).headers["location"] == "/login?next=%2Ftimeline"
-        assert httpx.get(f"{url}/timeline").status_code == 200
-        tenants_page = httpx.get(f"{url}/chat", headers=by_name | {"Authorization": f"Bearer {token}"})
+        assert (
+            httpx.get(f"{url}/timeline", headers=by_name, timeout=60).headers["location"] == "/login?next=%2Ftimeline"
+        )
+        assert httpx.get(f"{url}/timeline", timeout=60).status_code == 200
+        tenants_page = httpx.get(f"{url}/chat", headers=by_name | {"Authorization": f"Bearer {token}"}, timeout=60)
         assert (tenants_page.status_code, "· acme · MindBus" in tenants_page.text) == (200, True)
-        assert httpx.get(f"{url}/t/nobody/healthz").status_code == 404
+        assert httpx.get(f"{url}/t/nobody/healthz", timeout=60).status_code == 404
         host.ok("tenants", "add", "idle")
-        eventually(lambda: httpx.get(f"{url}/t/idle/healthz").status_code == 503, 10, "a tenant that does not run")
+        eventually(
+            lambda: httpx.get(f"{url}/t/idle/healthz", timeout=60).status_code == 503, 10, "a tenant that does not run"
+        )
 
 
 @pytest.mark.backends

@@ -95,13 +95,13 @@ async def test_the_gateway_speaks_https_alone_and_its_cookies_are_secure(
     async with fleet_of(GatewayWorker, settings=settings) as fleet:
         url = fleet[GatewayWorker].url.replace("127.0.0.1", "localhost")
         trusting = ssl.create_default_context(cafile=authority.ca)
-        async with httpx.AsyncClient(base_url=url, verify=trusting, trust_env=False) as http:
+        async with httpx.AsyncClient(base_url=url, verify=trusting, trust_env=False, timeout=60) as http:
             entered = await http.post("/login", data={"token": token_file(settings).read_text()})
             inside = await http.get("/api/cards")
-        async with httpx.AsyncClient(base_url=url, trust_env=False) as distrustful:
+        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as distrustful:
             with pytest.raises(httpx.ConnectError, match="certificate"):
                 await distrustful.get("/healthz")
-        async with httpx.AsyncClient(base_url=url.replace("https", "http"), trust_env=False) as plain:
+        async with httpx.AsyncClient(base_url=url.replace("https", "http"), trust_env=False, timeout=60) as plain:
             with pytest.raises(httpx.TransportError):
                 await plain.get("/healthz")
 

@@ -51,7 +51,7 @@ async def browser(provider: Provider, keys: AccessKeys, tmp_path: Path) -> Async
 async def signed_in(browser: httpx.AsyncClient, target: str = "/chat") -> httpx.Response:
     """The way to the provider and back, as a browser goes it."""
     away = await browser.get(OIDC_START, params={"next": target})
-    async with httpx.AsyncClient(trust_env=False) as outside:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as outside:
         back = (await outside.get(away.headers["location"])).headers["location"]
     return await browser.get(back)
 
@@ -127,7 +127,7 @@ async def test_a_sign_in_belongs_to_one_browser_and_is_used_once(
 ) -> None:
     away = await browser.get(OIDC_START)
     cookies = dict(browser.cookies)
-    async with httpx.AsyncClient(trust_env=False) as outside:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as outside:
         back = (await outside.get(away.headers["location"])).headers["location"]
 
     browser.cookies.clear()
@@ -145,7 +145,7 @@ async def test_a_code_that_another_verifier_began_is_worth_nothing(
     browser: httpx.AsyncClient, provider: Provider
 ) -> None:
     away = await browser.get(OIDC_START)
-    async with httpx.AsyncClient(trust_env=False) as outside:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as outside:
         back = (await outside.get(away.headers["location"])).headers["location"]
     for asked in provider.codes.values():
         asked["code_challenge"] = "that of somebody else"
