@@ -18,7 +18,7 @@ from mindbus.sdk.transfers import ArtifactReader, Phase, ReadOptions, ReadRange,
 from mindbus.sdk.transfers import Progress as Tell
 from mindbus.terminal import escape_controls
 
-_BINARY = "this is no text: say with -o where the bytes go, or look with `mindbus artifacts show ID --preview`"
+_BINARY = "this is not text: say with -o where the bytes go, or look with `mindbus artifacts show ID --preview`"
 _RANGE = re.compile(r"(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})")
 _LONG_BYTES = 8 * 1024 * 1024
 _PHASES: dict[Phase, str] = {
@@ -44,7 +44,7 @@ def require_writable(output: Path | None) -> None:
 async def fetch(
     artifacts: Artifacts, artifact_id: str, output: Path | None, **options: Unpack[ReadOptions]
 ) -> tuple[Manifest, ReadRange]:
-    """To a file, or to standard output. Raises UsageError where a terminal would get what is no text."""
+    """To a file, or to standard output. Raises UsageError where a terminal would get what is not text."""
     async with artifacts.open(artifact_id, **options) as reader:
         if output is not None:
             await save_to(reader, output)
@@ -99,7 +99,7 @@ def parse_range(text: str | None) -> ReadOptions:
         return {"start": int(first)}
     if last and not first and int(last):
         return {"start": -int(last)}
-    raise UsageError(f"{text!r} is no range of bytes; write 0-1023, 1024- or -500")
+    raise UsageError(f"{text!r} is not a range of bytes; write 0-1023, 1024- or -500")
 
 
 @contextmanager

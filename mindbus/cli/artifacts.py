@@ -29,7 +29,7 @@ _PAGE = 200
 
 def _artifact_id(text: str) -> str:
     if not re.fullmatch(ARTIFACT_ID, text):
-        raise typer.BadParameter(f"{text!r} is no artifact id, such as art_0192…; `mindbus artifacts ls` lists them")
+        raise typer.BadParameter(f"{text!r} is not an artifact id like art_0192…; `mindbus artifacts ls` lists them")
     return text
 
 
@@ -43,7 +43,7 @@ def put(
     trace: RequiredTrace,
     visibility: Annotated[Visibility, typer.Option("--visibility", help="Who may read it.")] = "trace",
     step: Annotated[str | None, typer.Option("--step", help="The step of the run.")] = None,
-    content_type: Annotated[str | None, typer.Option("--content-type", help="Else by the file's name.")] = None,
+    content_type: Annotated[str | None, typer.Option("--content-type", help="Default: from the file's name.")] = None,
     supersedes: Annotated[str | None, typer.Option("--supersedes", metavar="ID", help="The version before it.")] = None,
     retention: Annotated[str, typer.Option("--retention", help="infinite, or days such as 30d.")] = "infinite",
     artifact_id: Annotated[str | None, typer.Option("--id", help="An id of your own: makes repeating safe.")] = None,
@@ -118,12 +118,12 @@ def get(
 @app.command("ls")
 def list_(
     trace: Trace = None,
-    agent: Annotated[str | None, typer.Option("--agent", help="Made by that agent, whichever instance.")] = None,
-    step: Annotated[str | None, typer.Option("--step", help="Made in that step.")] = None,
-    artifact_type: Annotated[str | None, typer.Option("--type", help="Of that type.")] = None,
-    since: Annotated[datetime | None, typer.Option("--since", formats=TIMES, help="Not before then.")] = None,
-    until: Annotated[datetime | None, typer.Option("--until", formats=TIMES, help="Before then.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most so many.")] = 200,
+    agent: Annotated[str | None, typer.Option("--agent", help="Made by this agent, any instance.")] = None,
+    step: Annotated[str | None, typer.Option("--step", help="Made in this step.")] = None,
+    artifact_type: Annotated[str | None, typer.Option("--type", help="Of this type.")] = None,
+    since: Annotated[datetime | None, typer.Option("--since", formats=TIMES, help="From this time on.")] = None,
+    until: Annotated[datetime | None, typer.Option("--until", formats=TIMES, help="Before this time.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="The most to show.")] = 200,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
@@ -169,13 +169,13 @@ def versions(artifact_id: ArtifactId, trace: Trace = None, acting: As = LOCAL_US
 @app.command("show")
 def show_artifact(
     artifact_id: ArtifactId,
-    wants_preview: Annotated[bool, typer.Option("--preview", help="Show how its content begins, too.")] = False,
-    lines: Annotated[int, typer.Option("--lines", min=1, max=1000, help="So much of a text.")] = 40,
+    wants_preview: Annotated[bool, typer.Option("--preview", help="Show the beginning of its content, too.")] = False,
+    lines: Annotated[int, typer.Option("--lines", min=1, max=1000, help="How many lines of a text to show.")] = 40,
     trace: Trace = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Show an artifact's manifest, on demand what it looks like: text, laid-out JSON, a dump of anything else.
+    """Show an artifact's manifest and, on demand, its content: text, formatted JSON, or a dump.
 
     [bold]Examples[/bold]
 

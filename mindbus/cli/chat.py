@@ -93,7 +93,7 @@ class ChatSession:
             receiving = asyncio.create_task(self._receive(notifications))
             _start_reader(asyncio.get_running_loop(), self._next)
             if self._is_prompting:
-                note(f"You are {self._user_id}. Ctrl-D ends the talk.")
+                note(f"You are {self._user_id}. Ctrl-D ends the conversation.")
             try:
                 self._prompt()
                 while (item := await self._next.get()) is not None:
@@ -189,18 +189,20 @@ app = typer.Typer()
 @app.command()
 def chat(
     user: User,
-    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="Say this alone; - is standard input.")] = None,
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="Send this one message; - is standard input.")
+    ] = None,
     message: Annotated[
         str | None, typer.Option("--message", "-m", metavar="TEXT", help="The same as TEXT.", show_default=False)
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", help="Say what this text file says; - is standard input.")
+        Path | None, typer.Option("--file", help="Send the text of this file; - is standard input.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say something to the assistant as a user, or talk until Ctrl-D: the answer is shown as it comes.
+    """Talk to the assistant as a user, one message or until Ctrl-D: the answer is shown as it comes.
 
-    In a talk a line is a message; notifications that come meanwhile are shown, marked as such.
+    In a conversation each line is a message; notifications that arrive meanwhile are shown, marked as such.
 
     [bold]Examples[/bold]
 

@@ -11,21 +11,21 @@ from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import answer_to
 
 app = typer.Typer()
-locks = typer.Typer(no_args_is_help=True, help="Take locks, let go of them.")
+locks = typer.Typer(no_args_is_help=True, help="Take and release locks.")
 counters = typer.Typer(no_args_is_help=True, help="Add to counters, read them.")
 app.add_typer(locks, name="locks")
 app.add_typer(counters, name="counters")
 
-LockName = Annotated[str, typer.Argument(metavar="NAME", help="Of the lock, such as report/2026.")]
-CounterName = Annotated[str, typer.Argument(metavar="NAME", help="Of the counter, such as drafts.")]
+LockName = Annotated[str, typer.Argument(metavar="NAME", help="The lock's name, such as report/2026.")]
+CounterName = Annotated[str, typer.Argument(metavar="NAME", help="The counter's name, such as drafts.")]
 
 
 @locks.command()
 def acquire(
     name: LockName,
     acting: As = LOCAL_USER,
-    wait_ms: Annotated[int, typer.Option("--wait-ms", help="How long to wait for it, in turn.")] = 0,
-    lease_ms: Annotated[int, typer.Option("--lease-ms", help="After how long it is free by itself.")] = 30_000,
+    wait_ms: Annotated[int, typer.Option("--wait-ms", help="How long to wait in line for it.")] = 0,
+    lease_ms: Annotated[int, typer.Option("--lease-ms", help="After how long it is released by itself.")] = 30_000,
     as_json: Json = False,
 ) -> None:
     """Take a lock. It is held after the command has ended, until its lease ends, or until it is released.
@@ -46,11 +46,11 @@ def acquire(
 @locks.command()
 def release(
     name: LockName,
-    token: Annotated[str, typer.Option("--token", help="As it was given with the lock.")],
+    token: Annotated[str, typer.Option("--token", help="The token that came with the lock.")],
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Let go of a lock.
+    """Release a lock.
 
     [bold]Examples[/bold]
 

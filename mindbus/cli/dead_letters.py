@@ -17,9 +17,9 @@ from mindbus.cli.session import require_reachable, run
 from mindbus.management import open_management
 from mindbus.settings import Settings
 
-app = typer.Typer(no_args_is_help=True, help="Look at messages that could not be handled, replay or drop them.")
+app = typer.Typer(no_args_is_help=True, help="Show messages that could not be handled, replay or drop them.")
 
-Service = Annotated[str | None, typer.Option("--service", help="Only that service's; else all.")]
+Service = Annotated[str | None, typer.Option("--service", help="Only this service's; default: all.")]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Message ids; the beginning is enough.")]
 All = Annotated[bool, typer.Option("--all", help="All of them.")]
 _DEAD = ".dead"
@@ -31,7 +31,7 @@ _SHOWN_CHARACTERS = 80
 @app.command("ls")
 def list_(
     service: Service = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=_LIMIT, help="At most so many of each service.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=_LIMIT, help="The most to show of each service.")] = 50,
     as_json: Json = False,
 ) -> None:
     """List dead letters, the oldest of each service first.

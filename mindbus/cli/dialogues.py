@@ -22,7 +22,7 @@ from mindbus.sdk.artifacts import Artifacts, open_artifacts
 from mindbus.sdk.errors import ArtifactError, StorageAway
 from mindbus.terminal import escape_controls
 
-app = typer.Typer(no_args_is_help=True, help="Look at dialogues, end one.")
+app = typer.Typer(no_args_is_help=True, help="List and show dialogues, end one.")
 
 _PAGE = 200
 _SHORT_BYTES = 4 * MAX_MESSAGE_CHARS
@@ -31,7 +31,7 @@ _MARKS = {"hidden": "dim", "notification": "yellow", "response": "cyan"}
 
 @app.command("ls")
 def list_(
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="The latest so many.")] = 100,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many to show, latest first.")] = 100,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
@@ -48,10 +48,12 @@ def list_(
 @app.command()
 def history(
     user: UserArgument,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="The last so many; else all.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="How many of the last messages; default: all.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what was said with a user, in order, as it is stored: hidden instructions too, marked as such.
+    """Show a user's dialogue in order, as it is stored: hidden instructions too, marked as such.
 
     [bold]Examples[/bold]
 
@@ -65,7 +67,7 @@ def history(
 
 @app.command()
 def end(user: UserArgument, as_json: Json = False) -> None:
-    """End a user's dialogue: what is in its buffer becomes a fragment, which the agents hear.
+    """End a user's dialogue: what is in its buffer becomes a fragment, which the agents read.
 
     [bold]Example[/bold]
 

@@ -26,12 +26,12 @@ _AHEAD = timedelta(minutes=1)
 
 @app.command()
 def events(
-    since: Annotated[datetime | None, typer.Option("--since", formats=TIMES, help="Not before then.")] = None,
-    until: Annotated[datetime | None, typer.Option("--until", formats=TIMES, help="Before then.")] = None,
-    user: Annotated[str | None, typer.Option("--user", help="About that user.")] = None,
-    topic: Annotated[list[str] | None, typer.Option("--topic", help="Of that topic; may be given again.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most so many.")] = 200,
-    oldest: Annotated[bool, typer.Option("--oldest", help="The first of them instead of the last.")] = False,
+    since: Annotated[datetime | None, typer.Option("--since", formats=TIMES, help="From this time on.")] = None,
+    until: Annotated[datetime | None, typer.Option("--until", formats=TIMES, help="Before this time.")] = None,
+    user: Annotated[str | None, typer.Option("--user", help="Only about this user.")] = None,
+    topic: Annotated[list[str] | None, typer.Option("--topic", help="Only of this topic; may be repeated.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="The most to show.")] = 200,
+    oldest: Annotated[bool, typer.Option("--oldest", help="Show the first instead of the last.")] = False,
     trace: Trace = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
@@ -99,11 +99,11 @@ def watch(
     pattern: Annotated[str, typer.Argument(help="Topic.name, where * is one word and # any number of them.")] = "#",
     trace: Trace = None,
     acting: As = LOCAL_USER,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="Stop after that many.")] = None,
-    for_s: Annotated[float | None, typer.Option("--for", min=0.1, help="Stop after that many seconds.")] = None,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="Stop after this many events.")] = None,
+    for_s: Annotated[float | None, typer.Option("--for", min=0.1, help="Stop after this many seconds.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show events as they are told; with --json one envelope a line. Heartbeats only when fleet is asked for.
+    """Show events as they happen; with --json one envelope per line. Heartbeats are shown only if you ask for fleet.
 
     [bold]Examples[/bold]
 

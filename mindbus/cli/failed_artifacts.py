@@ -23,13 +23,13 @@ def failed(as_json: Json = False) -> None:
 
 
 def retry(
-    artifact_ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Those of them.")] = None,
+    artifact_ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Only these.")] = None,
     is_all: Annotated[bool, typer.Option("--all", help="All that `mindbus artifacts failed` lists.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Have artifacts that storage has refused registered again, once the cause is mended.
+    """Register artifacts that storage has refused again, once the cause is fixed.
 
-    Whoever made them does so when storage is next heard, within seconds where it runs.
+    Their author does so when it next hears from storage: within seconds if it runs.
 
     [bold]Examples[/bold]
 

@@ -19,7 +19,7 @@ from mindbus.cli.session import answer_to, items_of
 from mindbus.cli.users import require_consent
 from mindbus.terminal import escape_controls
 
-app = typer.Typer(no_args_is_help=True, help="Look at what models are reminded of, clear it.")
+app = typer.Typer(no_args_is_help=True, help="Show and clear what models are reminded of.")
 
 _PAGE = 200
 _STYLES = {"system": "dim", "tool": "dim", "assistant": "cyan"}
@@ -53,8 +53,8 @@ def show(key: Key, acting: As = LOCAL_USER, as_json: Json = False) -> None:
 
 @app.command("ls")
 def list_(
-    chat: Annotated[str | None, typer.Option("--chat", metavar="CHAT", help="Of this chat alone.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="The first so many.")] = 100,
+    chat: Annotated[str | None, typer.Option("--chat", metavar="CHAT", help="Only this chat.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many to show.")] = 100,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
@@ -77,7 +77,7 @@ def clear(
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Forget what is kept under a key, for good.
+    """Delete what is kept under a key, for good.
 
     [bold]Examples[/bold]
 

@@ -59,7 +59,7 @@ COMMANDS = {
     "send": Place(_WORK, "Send a command, or publish an event.", "mindbus.cli.send"),
     "watch": Place(
         _WORK,
-        "Show events as they are told.",
+        "Show events as they happen.",
         "mindbus.cli.events",
     ),
     "events": Place(
@@ -73,15 +73,15 @@ COMMANDS = {
     "roles": Place(_WORK, "List the roles of cards and check their files."),
     "chat": Place(
         _WORK,
-        "Say something to the assistant, or talk until Ctrl-D.",
+        "Talk to the assistant: one message, or until Ctrl-D.",
         "mindbus.cli.chat",
     ),
-    "dialogues": Place(_WORK, "Look at dialogues, end one.", "mindbus.cli.dialogues"),
+    "dialogues": Place(_WORK, "List and show dialogues, end one.", "mindbus.cli.dialogues"),
     "sim": Place(_WORK, "Let simulated people talk."),
     "memory": Place(_WORK, "What agents know together: add, search, get, change, watch."),
-    "episodes": Place(_WORK, "What was said long ago: take in, list, find, unpack, anchor, pack."),
-    "history": Place(_WORK, "Look at what models are reminded of, clear it.", "mindbus.cli.history"),
-    "locks": Place(_WORK, "Take locks, let go of them.", "mindbus.cli.coordination"),
+    "episodes": Place(_WORK, "What was said long ago: import, list, find, unpack, anchor, pack."),
+    "history": Place(_WORK, "Show and clear what models are reminded of.", "mindbus.cli.history"),
+    "locks": Place(_WORK, "Take and release locks.", "mindbus.cli.coordination"),
     "counters": Place(_WORK, "Add to counters, read them.", "mindbus.cli.coordination"),
     "tasks": Place(_WORK, "List, add, complete, move and cancel tasks.", "mindbus.cli.tasks"),
     "agents": Place(_WORK, "The agents that read what people say."),
@@ -89,10 +89,10 @@ COMMANDS = {
     "users": Place(_WORK, "Add, list, show, change, export and forget users.", "mindbus.cli.users"),
     "user": Place(_WORK, "Deprecated name of `users`.", "mindbus.cli.users", is_hidden=True),
     "queues": Place(_OPERATION, "List the queues with their depth and consumers.", "mindbus.cli.queues"),
-    "dlq": Place(_OPERATION, "Look at dead letters, replay or drop them.", "mindbus.cli.dead_letters"),
+    "dlq": Place(_OPERATION, "Show dead letters, replay or drop them.", "mindbus.cli.dead_letters"),
     "stats": Place(_OPERATION, "Count what is stored, and say how long it is kept.", "mindbus.cli.storage"),
-    "storage": Place(_OPERATION, "Look after the store: garbage, audit, rebuild, numbers.", "mindbus.cli.storage"),
-    "glm": Place(_OPERATION, "Look after the global memory: do rows and vectors agree?"),
+    "storage": Place(_OPERATION, "Maintain the store: garbage, audit, rebuild, numbers.", "mindbus.cli.storage"),
+    "glm": Place(_OPERATION, "Maintain the global memory: do rows and vectors agree?"),
     "schema": Place(_OPERATION, "Contracts for other languages.", "mindbus.cli.schema"),
     "topology": Place(_OPERATION, "Keep the broker's queues and exchanges as the code says."),
     "upgrade": Place(_OPERATION, "Replace a fleet by a newer one, worker by worker."),
@@ -181,7 +181,7 @@ def _print_version(is_wanted: bool) -> None:
 
 def _choose_language(name: str | None) -> None:
     if name is not None and name not in LANGUAGES:
-        raise typer.BadParameter(f"{name!r} is none of {', '.join(LANGUAGES)}")
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(LANGUAGES)}")
     choose_language(name)
 
 
@@ -211,7 +211,7 @@ def mindbus(
     bypass_proxy_for_loopback()
     if context.invoked_subcommand not in _PROBES:
         for name, setting in misspelt_settings():
-            note(f"warning: {name} is no setting; did you mean {setting}?", style="yellow")
+            note(f"warning: {name} is not a setting; did you mean {setting}?", style="yellow")
     # A command's own words suffice; a service tells what it does.
     is_quiet = context.invoked_subcommand not in _TALKATIVE and settings.log_level.upper() == "INFO"
     # structlog takes a tenth of a second to import; most commands log nothing.

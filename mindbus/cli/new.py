@@ -42,14 +42,14 @@ _NEXT = {
 
 @app.command()
 def new(
-    kind: Annotated[Template, typer.Argument(metavar="worker|agent|card|subagent", help="What to start.")],
+    kind: Annotated[Template, typer.Argument(metavar="worker|agent|card|subagent", help="What to create.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and _.")],
     folder: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to; default: the current folder.")
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to put it; default: the current folder.")
     ] = Path(),
     as_json: Json = False,
 ) -> None:
-    """Write a start of your own that works, with a test that passes; then say how to run it.
+    """Write a starting point that works, with a test that passes; then say how to run it.
 
     [bold]Examples[/bold]
 
@@ -62,7 +62,7 @@ def new(
     mindbus new subagent notes        the assistant delegates to it
     """
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is no name for it: use lower-case letters, digits and _, such as {_nearest(name)}")
+        raise UsageError(f"{name!r} is not a valid name: use lower-case letters, digits and _, as in {_nearest(name)}")
     files = _files_of(kind, name)
     if existing := [path for path in files if (folder / path).exists()]:
         raise UsageError(f"{', '.join(existing)} is there already: choose another name, or another folder with -o")

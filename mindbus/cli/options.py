@@ -43,7 +43,7 @@ def _identity(context: typer.Context, option: typer.CallbackParam, identity: str
         return own
     if not re.fullmatch(IDENTITY, identity):
         raise typer.BadParameter(
-            f"{identity!r} is no identity; write agent.ROLE, agent.ROLE.INSTANCE, user.NAME or svc.SERVICE"
+            f"{identity!r} is not an identity; write agent.ROLE, agent.ROLE.INSTANCE, user.NAME or svc.SERVICE"
         )
     if own is not None and owner_of(identity) != own:
         raise typer.BadParameter(f"by MINDBUS_AMQP_URL you are {own}, and nobody else")
@@ -58,7 +58,7 @@ def _name_or_identity(context: typer.Context, option: typer.CallbackParam, who: 
 def _user(user_id: str) -> str:
     if not is_user_id(user_id):
         raise typer.BadParameter(
-            f"{user_id!r} is no user id; it has 1 to 64 Latin letters, digits and _@.- with no sign at its start"
+            f"{user_id!r} is not a user id; it has 1 to 64 Latin letters, digits and _@.- with no sign at its start"
         )
     return user_id
 
@@ -72,7 +72,7 @@ def _speaker(user_id: str) -> str:
 
 def _trace(trace: str | None) -> str | None:
     if trace is not None and not re.fullmatch(_TRACE, trace):
-        raise typer.BadParameter(f"{trace!r} is no trace; it has letters, digits and _.:@- only, such as run_0192…")
+        raise typer.BadParameter(f"{trace!r} is not a trace; it has letters, digits and _.:@- only, such as run_0192…")
     return trace
 
 
@@ -101,7 +101,7 @@ RequiredTrace = Annotated[
     str, typer.Option("--trace", metavar="TRACE", callback=_trace, help="The trace that it belongs to.")
 ]
 User = Annotated[str, typer.Option("--user", metavar="USER", callback=_speaker, help="Who speaks, such as anna.")]
-UserArgument = Annotated[str, typer.Argument(metavar="USER", callback=_user, help="Whose, such as anna's.")]
+UserArgument = Annotated[str, typer.Argument(metavar="USER", callback=_user, help="The user, such as anna.")]
 
 SearchWords = Annotated[
     str, typer.Argument(metavar="QUERY", callback=_search_words, help="What you look for, in your own words.")

@@ -18,7 +18,7 @@ _FIELDS = ("name", "depth", "ready", "unacked", "consumers", "state")
 
 @app.command()
 def queues(
-    prefix: Annotated[str, typer.Option("--prefix", help="Only queues whose names start so.")] = "mb.",
+    prefix: Annotated[str, typer.Option("--prefix", help="Only queues whose names start with this.")] = "mb.",
     as_json: Json = False,
 ) -> None:
     """List the queues with their depth and consumers.

@@ -86,7 +86,7 @@ def _class_at(name: str) -> type[Message]:
     module, _, attribute = name.partition(":")
     message_class = getattr(import_from(Path(), module), attribute, None)
     if not (isinstance(message_class, type) and issubclass(message_class, Message)):
-        raise UsageError(f"{attribute!r} is no message class of {module}")
+        raise UsageError(f"{attribute!r} is not a message class of {module}")
     return message_class
 
 

@@ -113,7 +113,7 @@ def _row(amount: Amount) -> tuple[int, str]:
     return amount.count, decimal(amount.size_bytes)
 
 
-app = typer.Typer(no_args_is_help=True, help="Look after the store: garbage, audit, rebuild, numbers.")
+app = typer.Typer(no_args_is_help=True, help="Maintain the store: garbage, audit, rebuild, numbers.")
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
@@ -122,12 +122,13 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be 
 def gc(
     dry_run: DryRun = False,
     max_objects: Annotated[
-        int | None, typer.Option("--max-objects", min=0, help="Allow this run to take so many, whatever the settings.")
+        int | None,
+        typer.Option("--max-objects", min=0, help="Let this run remove this many, whatever the settings say."),
     ] = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Collect garbage: what nothing needs goes to the orphans for seven days, then for good.
+    """Collect garbage: what nothing needs is kept with the orphans for seven days, then deleted.
 
     [bold]Examples[/bold]
 
@@ -152,7 +153,7 @@ def gc(
 @app.command()
 def audit(
     rehash: Annotated[
-        bool, typer.Option("--rehash/--no-rehash", help="Read all bytes anew, or look at sizes alone.")
+        bool, typer.Option("--rehash/--no-rehash", help="Read all bytes again, or only compare sizes.")
     ] = True,
     acting: As = LOCAL_USER,
     as_json: Json = False,
@@ -180,7 +181,7 @@ def audit(
 @app.command()
 def rebuild(
     dry_run: DryRun = False,
-    deep: Annotated[bool, typer.Option("--deep", help="Read the bytes of what is restored anew.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Read the bytes of what is restored again.")] = False,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:

@@ -39,7 +39,7 @@ class Status(StrEnum):
 
 def _user(user_id: str | None) -> str | None:
     if user_id is not None and not is_user_id(user_id):
-        raise typer.BadParameter(f"{user_id!r} is no user id; it has 1 to 64 Latin letters, digits and _@.-")
+        raise typer.BadParameter(f"{user_id!r} is not a user id; it has 1 to 64 Latin letters, digits and _@.-")
     return user_id
 
 
@@ -59,10 +59,12 @@ Owner = Annotated[str | None, typer.Option("--owner", metavar="OWNER", help="A u
 def list_(
     user: ForUser = None,
     status: Annotated[Status, typer.Option("--status", help="Tasks of this status.")] = Status.OPEN,
-    owner: Annotated[str | None, typer.Option("--owner", metavar="USER", callback=_user, help="Owned by them.")] = None,
+    owner: Annotated[
+        str | None, typer.Option("--owner", metavar="USER", callback=_user, help="Owned by this user.")
+    ] = None,
     due_before: Annotated[datetime | None, typer.Option("--due-before", help="Due before, on this clock.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=200, help="So many on a page.")] = 50,
-    cursor: Annotated[str | None, typer.Option("--cursor", help="`next` of the page before.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=200, help="How many on a page.")] = 50,
+    cursor: Annotated[str | None, typer.Option("--cursor", help="`next` of the previous page.")] = None,
     as_json: Json = False,
 ) -> None:
     """List open tasks by due date: those that a user owns or asked for, everybody's without one.
@@ -151,7 +153,7 @@ def move(
 
 @app.command()
 def cancel(task: TaskArgument, user: ForUser = None, as_json: Json = False) -> None:
-    """Call a task off.
+    """Cancel a task.
 
     [bold]Example[/bold]
 

@@ -141,7 +141,7 @@ def _granted(account: Account, amqp_url: str, token: str) -> dict[str, str]:
 def _found(accounts: Accounts, user: str, role: str | None) -> list[Account]:
     """Accounts of a name, of one role where it is given. Raises UsageError, CommandError."""
     if role is not None and access_role(role) is None:
-        raise UsageError(f"{role!r} is no role: write user, operator or agent")
+        raise UsageError(f"{role!r} is not a role: write user, operator or agent")
     found = [each for each in accounts.all() if each.name == user and role in (None, each.role)]
     if not found:
         raise CommandError(f"{user} has no access; `mindbus users ls` lists who has", Code.NOT_FOUND)
@@ -169,4 +169,4 @@ def _require_agent_name(name: str) -> None:
         raise UsageError(f"{name!r} is a worker of the fleet: give the agent another name")
     installed_workers().require_free(name, "users add")
     if not re.fullmatch(SERVICE_NAME, name):
-        raise UsageError(f"{name!r} is no name of an agent: lower-case Latin letters, digits, _ and - alone")
+        raise UsageError(f"{name!r} is not a valid agent name: use only lower-case Latin letters, digits, _ and -")

@@ -28,7 +28,7 @@ Zone = Annotated[
     str | None, typer.Option("--tz", metavar="ZONE", help="Their time zone, such as Europe/Moscow; '' for the default.")
 ]
 LanguageOption = Annotated[str | None, typer.Option("--lang", metavar="LANG", help="en or ru; '' for either.")]
-Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="How to call them, in any script.")]
+Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Their name, in any script.")]
 Spellings = Annotated[
     list[str] | None, typer.Option("--also", metavar="NAME", help="Another spelling of the name; may be repeated.")
 ]
@@ -115,9 +115,9 @@ def change(
 def list_facts(
     user: UserArgument,
     kind: Annotated[FactKind | None, typer.Option("--kind", help="Facts of this kind.")] = None,
-    superseded: Annotated[bool, typer.Option("--superseded", help="Those that hold no longer, too.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=200, help="So many on a page.")] = 50,
-    cursor: Annotated[str | None, typer.Option("--cursor", help="`next` of the page before.")] = None,
+    superseded: Annotated[bool, typer.Option("--superseded", help="Those that no longer hold, too.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=200, help="How many on a page.")] = 50,
+    cursor: Annotated[str | None, typer.Option("--cursor", help="`next` of the previous page.")] = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
@@ -145,7 +145,7 @@ def list_facts(
 
 @app.command("ls")
 def list_(
-    project: Annotated[str | None, typer.Option("--project", metavar="PROJECT", help="Members of it alone.")] = None,
+    project: Annotated[str | None, typer.Option("--project", metavar="PROJECT", help="Only its members.")] = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:

@@ -26,7 +26,7 @@ def _moment(text: str) -> datetime:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no time; write it such as 2026-04-01T12:00:00+03:00") from None
+        raise typer.BadParameter(f"{text!r} is not a time; write it such as 2026-04-01T12:00:00+03:00") from None
     return at if at.tzinfo else at.astimezone()
 
 
@@ -48,7 +48,7 @@ def hear(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the tasks, facts, mood and task changes that the agents hear in a message, without a fleet or a model.
+    """Show the tasks, facts, mood and task changes that the agents find in a message, without a fleet or a model.
 
     A line of --file has text, user, at and, if anything was said just before it, context; other keys are ignored.
 

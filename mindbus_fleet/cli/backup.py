@@ -90,7 +90,7 @@ def backups(place: Place, password_file: Password = None, as_json: Json = False)
 @app.command()
 def restore(
     place: Place,
-    snapshot: Annotated[str, typer.Option("--snapshot", help="Which one, by the beginning of its id.")] = "latest",
+    snapshot: Annotated[str, typer.Option("--snapshot", help="Which backup: the beginning of its id.")] = "latest",
     password_file: Password = None,
     as_json: Json = False,
 ) -> None:

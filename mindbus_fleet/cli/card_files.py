@@ -36,7 +36,7 @@ def list_(as_json: Json = False) -> None:
 
 @app.command()
 def check(card: CardArgument, as_json: Json = False) -> None:
-    """Say what keeps a card from running, with file, line and remedy. Exit 1 if anything does.
+    """Check a card; show every problem with file, line and remedy. Exit 1 if there is any.
 
     [bold]Example[/bold]
 
@@ -90,7 +90,7 @@ def check_role(
     role: Annotated[str, typer.Argument(metavar="ROLE", help="The name of a role, or the path of a YAML file.")],
     as_json: Json = False,
 ) -> None:
-    """Say what keeps a role from being played, with file, line and remedy. Exit 1 if anything does.
+    """Check a role; show every problem with file, line and remedy. Exit 1 if there is any.
 
     [bold]Example[/bold]
 
@@ -99,4 +99,4 @@ def check_role(
     is_file = role.endswith((".yaml", ".yml")) or "/" in role
     found = role_from_file(Path(role)) if is_file else shipped_role(role)
     told = {"role": found.name, "produces": list(found.produces), "prompt_version": found.prompt_version}
-    show_result(told, lambda _told: say(f"{found.name} can be played: {', '.join(found.produces)}"), as_json=as_json)
+    show_result(told, lambda _told: say(f"{found.name} can be used: {', '.join(found.produces)}"), as_json=as_json)

@@ -18,7 +18,7 @@ def own_configuration() -> tuple[Literal["ok", "warning", "failed"], str]:
     if folder is None:
         return "ok", "the files that come with MindBus"
     if not folder.is_dir():
-        return "failed", f"{folder} is no folder: correct MINDBUS_CONFIG_DIR"
+        return "failed", f"{folder} is not a folder: correct MINDBUS_CONFIG_DIR"
     used, unused, broken = [], [], []
     for file in own_files():
         parse = _parser_of(file)

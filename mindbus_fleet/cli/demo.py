@@ -85,7 +85,7 @@ def demo(
     require_free(settings)
     outcome = run(run_until_stopped(_perform(order, settings, is_silent=as_json), say_stopping))
     if outcome is None:
-        note("The demo is over; nothing of it runs on.")
+        note("The demo is over; nothing of it is still running.")
         raise typer.Exit(INTERRUPTED)
     _show(outcome, as_json=as_json)
     if outcome.run.status is not RunStatus.COMPLETED:

@@ -57,7 +57,7 @@ _DATABASES = ("storage", "orchestrator", "glm", "swm", "lsm", "history")
 @app.command()
 def doctor(
     only_security: Annotated[
-        bool, typer.Option("--security", help="Only what is open to whom: files, users, connections.")
+        bool, typer.Option("--security", help="Only who can get at what: files, users, connections.")
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -35,7 +35,7 @@ def anchor(
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Have an episode never go cold.
+    """Keep an episode from ever going cold.
 
     [bold]Examples[/bold]
 
@@ -54,14 +54,14 @@ def anchor(
 
 def pack(
     episode_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="That one; default: all that are due.")
+        str | None, typer.Argument(metavar="[ID]", help="Only this one; default: all that are due.")
     ] = None,
     to: Annotated[Layer | None, typer.Option("--to", help="With an ID: warm, the default, or cold.")] = None,
     at: Now = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Pack what is due, as it is done by itself from time to time, or one episode, due or not.
+    """Pack what is due, as happens from time to time by itself, or one episode, due or not.
 
     [bold]Examples[/bold]
 
@@ -91,11 +91,11 @@ def pack(
 
 
 def tune(
-    apply: Annotated[bool, typer.Option("--apply", help="Keep the new weights, if held-out queries gain.")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Keep the new weights if held-out queries find more.")] = False,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Fit the weights of the search to what was of use; show what held-out queries find before and after.
+    """Fit the weights of the search to what was useful; show what held-out queries find before and after.
 
     [bold]Examples[/bold]
 

@@ -91,7 +91,7 @@ def import_(
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Have long-term memory take in what was said, at the times that the file gives; again, it changes nothing.
+    """Import what was said into long-term memory, with the times of the file; repeated, it changes nothing.
 
     A line is {chat_id, role, content, time}, with message_id and speaker where they are known; role is user or
     assistant, time has a zone. Nothing is sent before every line can be used.

@@ -21,7 +21,7 @@ def moment(text: str) -> datetime:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no time; {advice}") from None
+        raise typer.BadParameter(f"{text!r} is not a time; {advice}") from None
     if time.tzinfo is None:
         raise typer.BadParameter(f"{text!r} has no zone, so it could be several moments; {advice}")
     try:
@@ -32,15 +32,19 @@ def moment(text: str) -> datetime:
 
 EpisodeIdArgument = Annotated[str, typer.Argument(metavar="ID", help="Such as ep_0192….")]
 Chat = Annotated[str, typer.Option("--chat", metavar="CHAT", help="Whose: the user who talks, such as anna.")]
-AnyChat = Annotated[str | None, typer.Option("--chat", metavar="CHAT", help="Of that chat; default: of all.")]
-Layers = Annotated[list[Layer] | None, typer.Option("--layer", help="Of that layer; may be given again.")]
-Tags = Annotated[list[str] | None, typer.Option("--tag", help="About that; may be given again.")]
+AnyChat = Annotated[str | None, typer.Option("--chat", metavar="CHAT", help="Only this chat; default: all.")]
+Layers = Annotated[list[Layer] | None, typer.Option("--layer", help="Only this layer; may be repeated.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="Only about this; may be repeated.")]
 Now = Annotated[
     datetime | None,
-    typer.Option("--at", metavar="TIME", parser=moment, help="As if it were then, with its zone; default: now."),
+    typer.Option("--at", metavar="TIME", parser=moment, help="As of this time, with its zone; default: now."),
 ]
-Since = Annotated[datetime | None, typer.Option("--since", metavar="TIME", parser=moment, help="Said not before then.")]
-Until = Annotated[datetime | None, typer.Option("--until", metavar="TIME", parser=moment, help="Said not after then.")]
+Since = Annotated[
+    datetime | None, typer.Option("--since", metavar="TIME", parser=moment, help="Said at this time or later.")
+]
+Until = Annotated[
+    datetime | None, typer.Option("--until", metavar="TIME", parser=moment, help="Said at this time or earlier.")
+]
 
 
 _STYLES = {Layer.HOT: "red", Layer.WARM: "yellow", Layer.COLD: "cyan"}

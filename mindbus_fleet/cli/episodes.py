@@ -33,8 +33,8 @@ _PAGE = 200
 def list_(
     chat: AnyChat = None,
     layer: Layers = None,
-    anchors: Annotated[bool, typer.Option("--anchors", help="Those alone that never go cold.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="The latest so many.")] = 100,
+    anchors: Annotated[bool, typer.Option("--anchors", help="Only those that never go cold.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many to show, latest first.")] = 100,
     at: Now = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
@@ -69,7 +69,7 @@ def search(
     query: SearchWords,
     chat: Chat,
     budget_words: Annotated[
-        int, typer.Option("--budget-words", min=1, max=MAX_BUDGET_WORDS, help="At most so many words come back.")
+        int, typer.Option("--budget-words", min=1, max=MAX_BUDGET_WORDS, help="Words to return, at most.")
     ] = 1200,
     at: Now = None,
     layer: Layers = None,
@@ -78,15 +78,15 @@ def search(
     until: Until = None,
     depth: Annotated[
         Literal["auto", "summary", "raw"],
-        typer.Option("--depth", help="What summaries say, what was said word by word, or whichever it takes."),
+        typer.Option("--depth", help="Summaries, the very words, or whichever it takes."),
     ] = "auto",
     newest_first: Annotated[bool, typer.Option("--newest-first", help="What was said last comes first.")] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Say what each score is made of.")] = False,
-    no_touch: Annotated[bool, typer.Option("--no-touch", help="What is found does not count as used.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show what each score is made of.")] = False,
+    no_touch: Annotated[bool, typer.Option("--no-touch", help="Do not count what is found as used.")] = False,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Find what was said on a matter, however long ago, as much of it as the budget has room for.
+    """Find what was said about something, however long ago, as much of it as fits the budget.
 
     [bold]Examples[/bold]
 
@@ -113,7 +113,7 @@ def stats(chat: AnyChat = None, acting: As = LOCAL_USER, as_json: Json = False) 
     show_result(answer_to(lambda: GetEpisodeStats(chat_id=chat), acting), show_stats, as_json=as_json)
 
 
-app = typer.Typer(no_args_is_help=True, help="What was said long ago: take in, list, find, unpack, anchor, pack.")
+app = typer.Typer(no_args_is_help=True, help="What was said long ago: import, list, find, unpack, anchor, pack.")
 
 app.command("import")(import_)
 app.command("ls")(list_)

@@ -18,7 +18,7 @@ from mindbus.cli.session import answer_to, on_the_bus, progress_of, run
 from mindbus.sql.database import Database
 from mindbus.sql.leadership import single_writer
 
-app = typer.Typer(no_args_is_help=True, help="Look after the global memory: do rows and vectors agree?")
+app = typer.Typer(no_args_is_help=True, help="Maintain the global memory: do rows and vectors agree?")
 
 _WITHIN_S = 300.0
 _NAMED = 20
@@ -43,9 +43,9 @@ def check(acting: As = LOCAL_USER, as_json: Json = False) -> None:
 
 @app.command()
 def rebuild(as_json: Json = False) -> None:
-    """Make the index of vectors anew from the units, where it is gone, broken, or of another model; glm must not run.
+    """Rebuild the vector index from the units, where it is lost, broken, or of another model; glm must not run.
 
-    Units that another model has embedded are found by words alone, until they are embedded anew.
+    Units that another model has embedded are found by words alone until they are embedded again.
 
     [bold]Example[/bold]
 
@@ -58,11 +58,11 @@ def rebuild(as_json: Json = False) -> None:
 
 @app.command()
 def reindex(
-    model: Annotated[str | None, typer.Argument(help="Else the one of MINDBUS_EMBEDDING_MODEL.")] = None,
+    model: Annotated[str | None, typer.Argument(help="Default: that of MINDBUS_EMBEDDING_MODEL.")] = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Give all units vectors of another model, while the older ones go on answering; go on where it was interrupted.
+    """Embed all units with another model while the older vectors keep answering; resume where it was interrupted.
 
     Set MINDBUS_EMBEDDING_MODEL first, then start glm anew: it keeps to the older model until this is done.
 

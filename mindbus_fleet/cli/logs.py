@@ -30,10 +30,12 @@ _SUPERVISOR = "up"
 @app.command()
 def logs(
     worker: Annotated[
-        str | None, typer.Argument(metavar="[WORKER]", help="Of that worker's process; `up` is the supervisor.")
+        str | None, typer.Argument(metavar="[WORKER]", help="Only this worker's process; `up` is the supervisor.")
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=100_000, help="So many of the last lines.")] = 50,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow until Ctrl-C.")] = False,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, max=100_000, help="How many of the last lines to show.")
+    ] = 50,
     as_json: Json = False,
 ) -> None:
     """Show the last lines that workers have logged; with -f those that come, too.

@@ -37,12 +37,12 @@ _REMEMBERED = 10_000
 
 def search(
     query: SearchWords,
-    top: Annotated[int, typer.Option("--top", min=1, max=200, help="At most so many.")] = 5,
+    top: Annotated[int, typer.Option("--top", min=1, max=200, help="The most to show.")] = 5,
     filter_: FilterText = None,
     as_of: Annotated[
         datetime | None, typer.Option("--as-of", formats=TIMES, help="Only what held at that time.")
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Say what each score is made of.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show what each score is made of.")] = False,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
@@ -71,7 +71,7 @@ def get(
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Show a unit with all that is known of it.
+    """Show a unit, and everything that is known about it.
 
     [bold]Examples[/bold]
 
@@ -84,8 +84,8 @@ def get(
 
 def watch(
     filter_: FilterText = None,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="Stop after that many.")] = None,
-    for_s: Annotated[float | None, typer.Option("--for", min=0.1, help="Stop after that many seconds.")] = None,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="Stop after this many events.")] = None,
+    for_s: Annotated[float | None, typer.Option("--for", min=0.1, help="Stop after this many seconds.")] = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:

@@ -87,7 +87,7 @@ def update(
     valid_to: ValidTo = None,
     expires_at: ExpiresAt = None,
     expected_version: Annotated[
-        int | None, typer.Option("--expected-version", min=1, help="Else a conflict: exit 1.")
+        int | None, typer.Option("--expected-version", min=1, help="Otherwise a conflict: exit 1.")
     ] = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
@@ -116,7 +116,7 @@ def rm(
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Forget units wherever they are kept, for good.
+    """Delete units for good, wherever they are kept.
 
     [bold]Example[/bold]
 

@@ -81,21 +81,23 @@ class ImportOptions(BaseModel):
 
 
 def import_(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", exists=True, readable=True, help="Its documents, or one.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", exists=True, readable=True, help="A folder of documents, or one document.")
+    ],
     meta: Meta = None,
     visibility: WhoReads = None,
     reader: Reader = None,
     writer: Writer = None,
-    max_chars: Annotated[int, typer.Option("--max-chars", help="The longest piece of a text.")] = 1200,
-    overlap_chars: Annotated[int, typer.Option("--overlap-chars", help="Said again in the next piece.")] = 120,
+    max_chars: Annotated[int, typer.Option("--max-chars", help="Length of a piece of text, at most.")] = 1200,
+    overlap_chars: Annotated[int, typer.Option("--overlap-chars", help="Overlap with the next piece.")] = 120,
     encoding: Annotated[
-        str | None, typer.Option("--encoding", help="Of the texts, such as windows-1251; else it is found out.")
+        str | None, typer.Option("--encoding", help="Encoding of the texts, such as windows-1251; default: guessed.")
     ] = None,
     trace: Trace = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Have memory learn a folder: text, Markdown, HTML, PDF, JSON, Office. Repeated, it learns what has changed.
+    """Import a folder into memory: text, Markdown, HTML, PDF, JSON, Office. Repeated, only what has changed.
 
     [bold]Examples[/bold]
 
@@ -115,7 +117,7 @@ def import_(
     report = Report(skipped=[relative_path(options, path) for path in files if content_type_of(path) is None])
     documents = [path for path in files if content_type_of(path) is not None]
     if not documents:
-        raise UsageError(f"there is nothing to learn in {folder}: no file ends in {', '.join(CONTENT_TYPES)}")
+        raise UsageError(f"there is nothing to import in {folder}: no file ends in {', '.join(CONTENT_TYPES)}")
     with progress_of("learning") as tell:
         run(_import(documents, options, report, acting, tell))
     result = {"kems": report.kems, **report.model_dump(mode="json")}
@@ -258,4 +260,4 @@ def _show(report: Report) -> None:
         say(f"{len(report.skipped)} other files skipped")
     if report.failed:
         rows = ((each.path, each.code.value, f"{each.error} {each.details or ''}") for each in report.failed)
-        show_table(("not learned", "code", "why"), rows)
+        show_table(("not imported", "code", "why"), rows)

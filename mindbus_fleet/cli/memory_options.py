@@ -23,15 +23,17 @@ from mindbus.sdk.kem_filters import Filter, MalformedFilter, UnsupportedQuery, p
 from mindbus.terminal import escape_controls
 
 KemIdArgument = Annotated[str, typer.Argument(metavar="ID", help="Such as kem_0192….")]
-TextOption = Annotated[str | None, typer.Option("--text", help="What it says.")]
+TextOption = Annotated[str | None, typer.Option("--text", help="The text.")]
 File = Annotated[
-    Path | None, typer.Option("--file", exists=True, dir_okay=False, readable=True, help="A file with what it says.")
+    Path | None, typer.Option("--file", exists=True, dir_okay=False, readable=True, help="A file with the text.")
 ]
 Meta = Annotated[
     list[str] | None, typer.Option("--meta", metavar="K=V", help="Metadata; K:=JSON for a number, a list, true.")
 ]
 ContentType = Annotated[str | None, typer.Option("--content-type", help="Such as text/markdown.")]
-Visibility = Annotated[KemVisibility | None, typer.Option("--visibility", help="Who may read it; new ones: public.")]
+Visibility = Annotated[
+    KemVisibility | None, typer.Option("--visibility", help="Who may read it; default for a new one: public.")
+]
 Reader = Annotated[
     list[str] | None, typer.Option("--reader", metavar="IDENTITY", help="May read it, with visibility readers.")
 ]
@@ -45,7 +47,7 @@ FilterText = Annotated[
 ValidFrom = Annotated[
     datetime | None, typer.Option("--valid-from", formats=TIMES, help="It holds from then on; always without it.")
 ]
-ValidTo = Annotated[datetime | None, typer.Option("--valid-to", formats=TIMES, help="It holds no longer from then on.")]
+ValidTo = Annotated[datetime | None, typer.Option("--valid-to", formats=TIMES, help="It no longer holds from then on.")]
 ExpiresAt = Annotated[datetime | None, typer.Option("--expires-at", formats=TIMES, help="It is deleted then.")]
 Supersedes = Annotated[
     list[str] | None,

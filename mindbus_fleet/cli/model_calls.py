@@ -22,7 +22,7 @@ Kept = Sequence[tuple[Manifest, ModelCall | None]]
 
 def calls(
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="Such as run_0192….")],
-    step: Annotated[str | None, typer.Option("--step", help="Only of that step.")] = None,
+    step: Annotated[str | None, typer.Option("--step", help="Only of this step.")] = None,
     full: Annotated[bool, typer.Option("--full", help="With prompts and answers.")] = False,
     acting: As = LOCAL_USER,
     as_json: Json = False,

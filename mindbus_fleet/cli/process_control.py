@@ -30,9 +30,9 @@ from mindbus_fleet.cli.briefs import read_brief
 from mindbus_fleet.cli.process_run import NoWait, Set, end_of, finish, params_of, show_run
 
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Such as run_0192….")]
-StepArgument = Annotated[str, typer.Argument(metavar="STEP", help="Its id in the card, such as draft.")]
-Note = Annotated[str, typer.Option("--note", help="What you have to say about it.")]
-Reason = Annotated[str, typer.Option("--reason", help="For the record.")]
+StepArgument = Annotated[str, typer.Argument(metavar="STEP", help="The step's id in the card, such as draft.")]
+Note = Annotated[str, typer.Option("--note", help="Your comment.")]
+Reason = Annotated[str, typer.Option("--reason", help="The reason; it is recorded with the run.")]
 
 
 def cancel(run_id: RunId, reason: Reason = "", acting: As = LOCAL_USER, as_json: Json = False) -> None:
@@ -58,7 +58,7 @@ def pause(run_id: RunId, reason: Reason = "", acting: As = LOCAL_USER, as_json: 
 
 
 def resume(run_id: RunId, acting: As = LOCAL_USER, as_json: Json = False) -> None:
-    """Go on with a paused run.
+    """Resume a paused run.
 
     [bold]Example[/bold]
 
@@ -70,13 +70,13 @@ def resume(run_id: RunId, acting: As = LOCAL_USER, as_json: Json = False) -> Non
 def retry(
     run_id: RunId,
     from_step: Annotated[
-        str | None, typer.Option("--from", metavar="STEP", help="Make this step anew, and all that was made of it.")
+        str | None, typer.Option("--from", metavar="STEP", help="Redo this step, and everything made from it.")
     ] = None,
     no_wait: NoWait = False,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Go on with a run from what has failed; outputs that are there are used, and not paid for again.
+    """Resume a run where it failed; existing outputs are reused, and not paid for again.
 
     [bold]Examples[/bold]
 
@@ -100,7 +100,7 @@ def rerun(
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Start a new run with card and brief of an earlier one, and with other parameters where you set some.
+    """Start a new run with the card and brief of an earlier one; parameters that you set replace its own.
 
     [bold]Example[/bold]
 
@@ -121,7 +121,7 @@ def rerun(
 
 
 def cost(
-    run_id: Annotated[str | None, typer.Argument(metavar="RUN", help="One run; else all that you may see.")] = None,
+    run_id: Annotated[str | None, typer.Argument(metavar="RUN", help="One run; default: all that you may see.")] = None,
     by: Annotated[
         Literal["step", "run", "card", "user", "day"] | None, typer.Option("--by", help="What to add up by.")
     ] = None,
@@ -159,7 +159,7 @@ def _show_costs(costs: Costs, by: str) -> None:
 def approve(
     run_id: RunId, step_id: StepArgument, note: Note = "", acting: As = LOCAL_USER, as_json: Json = False
 ) -> None:
-    """Say yes to a step that waits for you; the run goes on.
+    """Approve a step that waits for you; the run goes on.
 
     [bold]Example[/bold]
 
@@ -172,7 +172,7 @@ def approve(
 def reject(
     run_id: RunId, step_id: StepArgument, note: Note = "", acting: As = LOCAL_USER, as_json: Json = False
 ) -> None:
-    """Say no to a step that waits for you; a loop goes round once more with your note, else the run fails.
+    """Reject a step that waits for you; a loop repeats with your note, otherwise the run fails.
 
     [bold]Example[/bold]
 
@@ -183,7 +183,7 @@ def reject(
 
 
 def replace(run_id: RunId, step_id: StepArgument, file: Path, acting: As = LOCAL_USER, as_json: Json = False) -> None:
-    """Put a text of your own in place of a step's output: a new version. What was made of the old one is made anew.
+    """Replace a step's output by your own text, as a new version. What was made from the old one is redone.
 
     [bold]Example[/bold]
 

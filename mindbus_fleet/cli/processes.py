@@ -68,7 +68,7 @@ def status(run_id: RunId, acting: As = LOCAL_USER, as_json: Json = False) -> Non
 def list_(
     status: Annotated[RunStatus | None, typer.Option("--status", help="Only runs in that state.")] = None,
     card: Annotated[str | None, typer.Option("--card", help="Only runs of that card.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="The newest so many.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="How many to show, newest first.")] = 20,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:

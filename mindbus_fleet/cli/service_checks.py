@@ -121,7 +121,7 @@ def _file(check: str, name: str, read: Callable[[], object]) -> CheckResult:
 def _simulations(settings: FleetSettings) -> CheckResult:
     check = "Simulations"
     if settings.sim_dir is not None and not os.access(settings.sim_dir, os.R_OK | os.X_OK):
-        return CheckResult(check, "failed", f"{settings.sim_dir} is no folder that can be read: mend MINDBUS_SIM_DIR")
+        return CheckResult(check, "failed", f"{settings.sim_dir} is not a readable folder: correct MINDBUS_SIM_DIR")
     library = SimLibrary(settings.sim_dir)
     teams, scenarios = teams_of(library), scenarios_of(library)
     if problems := [f"{each.name}: {each.problem}" for each in (*teams, *scenarios) if each.problem]:

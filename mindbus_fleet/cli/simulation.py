@@ -40,12 +40,18 @@ class SimStart:
 def start(
     profiles: Annotated[
         str | None,
-        typer.Option("--profiles", metavar="TEAM", help="Who talks: see mindbus sim ls; default: of your language."),
+        typer.Option(
+            "--profiles", metavar="TEAM", help="The team: see mindbus sim ls; default: one that speaks your language."
+        ),
     ] = None,
-    scenario: Annotated[str | None, typer.Option("--scenario", help="What of; default: what the team names.")] = None,
-    speed: Annotated[float, typer.Option("--speed", metavar="X", help="So much faster than life.")] = 1,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed says the same.")] = 0,
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="So many messages; else no end.")] = None,
+    scenario: Annotated[
+        str | None, typer.Option("--scenario", help="The scenario; default: the one that the team names.")
+    ] = None,
+    speed: Annotated[float, typer.Option("--speed", metavar="X", help="How many times faster than real time.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same conversation.")] = 0,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", help="Stop after this many messages; default: never.")
+    ] = None,
     starts_at: Annotated[
         datetime | None,
         typer.Option("--starts-at", metavar="T", help="Simulated time of the start; default: 9:00 that day."),
@@ -54,7 +60,7 @@ def start(
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Let a team of simulated people talk, as a scenario has it; they are heard and answered like anybody.
+    """Let a team of simulated people talk by a scenario; agents read and answer them like anybody else.
 
     [bold]Examples[/bold]
 
@@ -97,11 +103,13 @@ def _aware(moment: datetime | None) -> datetime | None:
 
 @app.command()
 def stop(
-    sim_id: Annotated[str | None, typer.Argument(metavar="[SIM]", help="That one alone; default: whichever.")] = None,
+    sim_id: Annotated[
+        str | None, typer.Argument(metavar="[SIM]", help="Only this one; default: whichever runs.")
+    ] = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Let nobody say anything more; return when what was said is answered.
+    """Stop the simulation; return once all that was said is answered.
 
     [bold]Example[/bold]
 

@@ -194,7 +194,7 @@ def _answers(amqp_url: str) -> bool:
 
 def _show(found: FleetStatus, *, with_secrets: bool) -> None:
     fields = found.as_json(with_secrets=with_secrets)
-    say(f"MindBus is {found.status}{'' if found.is_well or found.status == 'down' else ', but not well'}.")
+    say(f"MindBus is {found.status}{'' if found.is_well or found.status == 'down' else ', but not all is well'}.")
     for label, name in (
         ("Web app", "gateway_url"),
         ("Token", "gateway_token"),

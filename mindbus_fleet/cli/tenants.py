@@ -17,10 +17,10 @@ from mindbus_fleet.tenants import Quotas, Tenant, TenantHost
 app = typer.Typer(no_args_is_help=True, help="Host fleets that share this one's servers, each for itself.")
 
 _SIZES = TypeAdapter(ByteSize)
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Such as acme.")]
-Queues = Annotated[int | None, typer.Option("--queues", min=0, help="At most so many queues; 0: any number.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Its name, such as acme.")]
+Queues = Annotated[int | None, typer.Option("--queues", min=0, help="Queues, at most; 0: any number.")]
 Connections = Annotated[
-    int | None, typer.Option("--connections", min=0, help="At most so many connections to RabbitMQ; 0: any number.")
+    int | None, typer.Option("--connections", min=0, help="Connections to RabbitMQ, at most; 0: any number.")
 ]
 Bytes = Annotated[
     str | None, typer.Option("--bytes", metavar="SIZE", help="How much artifacts may weigh, as 20GB; 0: any amount.")
@@ -121,7 +121,7 @@ def _quotas(queues: int | None, connections: int | None, size: str | None, token
     try:
         size_bytes = None if size is None else int(_SIZES.validate_python(size))
     except ValidationError as error:
-        raise UsageError(f"{size!r} is no size; write 20GB, 500MB or a number of bytes") from error
+        raise UsageError(f"{size!r} is not a size; write 20GB, 500MB or a number of bytes") from error
     return Quotas(queues, connections, size_bytes, tokens)
 
 

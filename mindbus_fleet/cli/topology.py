@@ -118,7 +118,7 @@ def migrate(as_json: Json = False) -> None:
 
 @app.command()
 def export(
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file; else standard output.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file; default: standard output.")] = None,
     passwords: Annotated[
         Path | None,
         typer.Option("--passwords", metavar="FOLDER", help="Make passwords; a file for each user's address."),
@@ -211,7 +211,7 @@ def _show_differences(differences: list[Difference]) -> None:
     if differences:
         show_table(("difference", "name", "detail"), ((x.kind, x.name, x.detail) for x in differences))
     else:
-        say("Broker and code agree.")
+        say("The broker matches the code.")
 
 
 def _show_users(files: dict[str, str | None], *, as_json: bool) -> None:

@@ -110,7 +110,7 @@ class UpgradePlan:
                 yield PlannedStep(
                     f"Replace every process of {name}, each when the one before is well.", f"mindbus health {name}"
                 )
-        yield PlannedStep("Look whether all is well, and nothing of the older code is left.", "mindbus upgrade plan")
+        yield PlannedStep("Check that all is well, and that nothing of the older code is left.", "mindbus upgrade plan")
 
     def as_json(self) -> dict[str, Any]:
         parts = {"code": self.code, "rolling": self.is_rolling, "obstacles": self.obstacles, "workers": self.running}

@@ -137,7 +137,7 @@ def test_a_broker_that_is_gone_is_noticed_at_once(mindbus: Invoke) -> None:
         (("artifacts", "retry"), "say --all"),
         (("artifacts", "retry", "art_1"), "did not fail here"),
         (("logs", "storge"), "did you mean storage?"),
-        (("new", "worker", "My-Worker"), "such as my_worker"),
+        (("new", "worker", "My-Worker"), "as in my_worker"),
         (("dlq", "replay"), "say which"),
         (("worker", "storge"), "did you mean storage?"),
         (("up", "--workers", "storge"), "did you mean storage?"),
@@ -285,7 +285,7 @@ def test_a_dead_broker_is_not_taken_for_a_missing_plugin(mindbus: Invoke) -> Non
     [("MINDBUS_DATADIR", "MINDBUS_DATA_DIR"), ("MINDBUS_LLM_MODLE", "MINDBUS_LLM_MODEL")],
 )
 def test_a_mistyped_setting_is_told_its_near_name(mindbus: Invoke, typed: str, meant: str) -> None:
-    assert f"{typed} is no setting; did you mean {meant}?" in mindbus("down", env={typed: "x"}).stderr
+    assert f"{typed} is not a setting; did you mean {meant}?" in mindbus("down", env={typed: "x"}).stderr
 
 
 @pytest.mark.parametrize(
@@ -362,7 +362,7 @@ def test_cards_and_roles_are_checked_listed_and_drawn(mindbus: Invoke, tmp_path:
     assert [each["name"] for each in listed] == ["article", "due-diligence", "review"]
     roles = {each["role"]: each["produces"] for each in json.loads(mindbus("roles", "ls", "--json").stdout)}
     assert roles["pushkin"] == ["draft", "final"]
-    assert "critic can be played: critique" in mindbus("roles", "check", "critic").stdout
+    assert "critic can be used: critique" in mindbus("roles", "check", "critic").stdout
 
 
 def test_each_container_is_given_credentials_of_its_own_and_keeps_them(mindbus: Invoke, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def documents(tmp_path: Path) -> Path:
         (["--max-chars", "200", "--overlap-chars", "150"], "more than half"),
         (["--meta", "k"], "is not K=V"),
         (["--visibility", "public", "--reader", "user.anna"], "readers are named where"),
-        (["--trace", "a b"], "is no trace"),
+        (["--trace", "a b"], "is not a trace"),
         (["--encoding", "klingon"], "there is no encoding 'klingon'; try utf-8"),
     ],
 )
@@ -46,7 +46,7 @@ def test_a_folder_without_documents_is_a_mistake(shell: Shell, tmp_path: Path) -
     ended = shell.run("memory", "import", str(tmp_path / "empty"))
 
     assert ended.returncode == 2
-    assert "nothing to learn" in ended.stderr
+    assert "nothing to import" in ended.stderr
 
 
 def test_without_a_bus_it_says_so(shell: Shell, documents: Path) -> None:
