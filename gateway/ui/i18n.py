@@ -66,7 +66,7 @@ class Localizer:
 
     def count(self, key: str, number: int, **values: object) -> str:
         forms = self._messages[key]
-        assert isinstance(forms, list), f"{key} is no plural"
+        assert isinstance(forms, list), f"{key} is not a plural"
         return forms[_form(self.language, number)].format(n=self.number(number), **values)
 
     def number(self, number: float, digits: int = 0) -> str:
