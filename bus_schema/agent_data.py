@@ -30,7 +30,7 @@ class Version(Value):
 class PutAgentData(Command[Version], domain="storage", action="put_agent_data"):
     """Store a value under a key of the agent; null deletes it.
 
-    With `expected_version` it is a conflict if the value has changed since it was read; 0 expects that there is none.
+    With `expected_version`, it is a conflict if the value has changed since it was read; 0 expects that none exists.
     """
 
     agent: ServiceName

@@ -45,8 +45,8 @@ class ArtifactRef(BaseModel):
 class AIContext(StrictValue):
     """Model parameters behind the artifact (spec 003 §10.2): enough to reproduce it and to compute its cost.
 
-    `values` are what conditions of the card ask about the output. Calls, tokens and price are of all that a model was
-    asked for it; the price by the table of `models.yaml`, None where that does not have the model.
+    `values` are what conditions of the card ask about the output. Calls, tokens and price cover all model calls for
+    it; the price is from the table in `models.yaml`, None if the model is not listed there.
     """
 
     prompt_version: str | None = Field(default=None, max_length=64)

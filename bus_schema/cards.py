@@ -28,7 +28,7 @@ DURATION = r"^[1-9][0-9]{0,6}[smhd]$"
 
 
 class Parameter(StrictValue):
-    """A parameter of a card: one of `choices`, if there are any; without a default it must be given."""
+    """A parameter of a card: one of `choices`, if there are any; required if it has no default."""
 
     type: ParameterType = "string"
     default: bool | int | float | str | None = None
@@ -37,7 +37,7 @@ class Parameter(StrictValue):
 
 
 class Repeat(StrictValue):
-    """Loop: the steps from `back_to` to the one that has it are made again until the condition holds."""
+    """Loop: the steps from `back_to` to the step that has it are repeated until the condition holds."""
 
     back_to: StepId
     until: str = Field(min_length=1, max_length=500)
@@ -47,13 +47,13 @@ class Repeat(StrictValue):
 class CardStep(StrictValue):
     """One step of a card; `inputs` names earlier steps, or `brief` for the input of the run.
 
-    It is a `role`'s work, or else one of: `approve`, a question to a person, `wait`, a time such as `10m`, `card`, the
-    steps of another card. `when` is a condition, without which the step is skipped. `for_each` makes the step once for
-    each input of the run (`brief`), each part of another such step (`STEP`), or each item of a list (`STEP.items`).
-    Without `memory`, nothing is searched for this step, even where its role remembers. `timeout_s` begins with the
-    work; until then it may wait in the role's queue for `queue_timeout_s`.
-    An output in another language than `language`, or that has nothing to do with its inputs where `relevance` is
-    required, is no result; `relevance` is the role's by default.
+    It is work for a `role`, or one of: `approve`, a question to a person; `wait`, a time such as `10m`; `card`, the
+    steps of another card. If the condition in `when` does not hold, the step is skipped. `for_each` runs the step once
+    for each input of the run (`brief`), each part of another such step (`STEP`), or each item of a list (`STEP.items`).
+    Without `memory`, nothing is searched for this step, even if its role remembers. `timeout_s` counts from the start
+    of the work; before that, the step may wait in the role's queue for `queue_timeout_s`.
+    An output is not a result if it is in a language other than `language`, or if `relevance` is required and it has
+    nothing to do with its inputs; `relevance` is the role's by default.
     """
 
     id: StepId
@@ -90,7 +90,7 @@ class Card(StrictValue):
     """A process card: roles, steps and their inputs; steps without a path between them run in parallel.
 
     `retention` is how long a run's artifacts are kept after its end, at most. A run whose models have used
-    `budget_tokens` is paused until a person lets it go on with as many again. A `public` one is named to everybody
+    `budget_tokens` is paused until a person lets it continue with as many again. A `public` card is named to everybody
     who reads the agent card.
     """
 
@@ -106,7 +106,7 @@ class Card(StrictValue):
 
 
 class CardHead(Value):
-    """A card that can be started by its name, and what it asks for; `problem` says why it cannot be started now."""
+    """A card that can be started by name, and its parameters; `problem` says why it cannot be started now."""
 
     name: CardName
     description: str = ""
@@ -116,7 +116,7 @@ class CardHead(Value):
 
 
 class Cards(Value):
-    """Cards by name: those that come with MindBus and those of its operator."""
+    """Cards by name: those shipped with MindBus and the operator's own."""
 
     items: tuple[CardHead, ...]
 

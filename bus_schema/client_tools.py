@@ -37,7 +37,7 @@ class ToolResult(Value):
 
 
 class ToolRound(Value):
-    """Calls of one answer with the results that the asker has for them, one each; `content` is what it said besides."""
+    """Calls of one answer, each with the asker's result; `content` is the text that came with the calls."""
 
     content: str = Field(default="", max_length=MAX_CONTENT_CHARS)
     calls: tuple[HistoryToolCall, ...] = Field(min_length=1, max_length=64)
@@ -54,9 +54,9 @@ class ToolRound(Value):
 
 
 class ClientTools(Value):
-    """Tools of the asker, with what came of calls for the message so far, oldest first.
+    """Tools of the asker, with the rounds of calls for the message so far, oldest first.
 
-    `choice` makes the model call the tool of that name, or any with `required`.
+    `choice` makes the model call the tool of that name, or, if it is `required`, any tool.
     """
 
     tools: tuple[ClientTool, ...] = Field(default=(), max_length=MAX_CLIENT_TOOLS)

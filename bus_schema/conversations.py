@@ -11,10 +11,10 @@ from bus_schema.replies import ReplyBatch
 
 
 class Saved(Value):
-    """The message is stored; `buffered` counts the messages that are in no fragment yet.
+    """The message is stored; `buffered` counts the messages that are not in a fragment yet.
 
-    `position` is that of the message in its dialogue, counted from 1: a gap tells that somebody else was heard, or that
-    the dialogue was erased.
+    `position` is its place in the dialogue, counted from 1: a gap means that somebody else has spoken, or that the
+    dialogue was erased.
     """
 
     message_id: DialogueMessageId
@@ -24,16 +24,16 @@ class Saved(Value):
 
 
 class SaveMessage(DialogueMessage, Command[Saved], domain="storage", action="save_message"):
-    """Store a message; repeating the id is a no-op with the same words, a conflict with others."""
+    """Store a message; repeating the id is a no-op with the same words and a conflict with other words."""
 
 
 MAX_SAVED = 100
 
 
 class SaveMessages(Command[ReplyBatch], domain="storage", action="save_messages"):
-    """Store messages of any dialogues, each as `save_message` does; one that is refused keeps no other from it.
+    """Store messages of any dialogues, each as `save_message` does; a refused one does not stop the others.
 
-    `causes` are those of the messages, in their order, where they have any.
+    `causes` are those of the messages, in the same order, null for a message without one.
     """
 
     messages: tuple[DialogueMessage, ...] = Field(min_length=1, max_length=MAX_SAVED)
@@ -86,7 +86,7 @@ class GetDialogueFragment(Query[DialogueFragment], domain="storage", action="get
 
 
 class ActiveDialogues(Page[DialogueState]):
-    """Dialogues with messages that are in no fragment yet, with the cursor of the next page."""
+    """Dialogues with messages that are not in a fragment yet, with the cursor of the next page."""
 
 
 class GetAllActiveDialogues(Query[ActiveDialogues], domain="storage", action="get_all_active_dialogues"):
@@ -99,7 +99,7 @@ class GetAllActiveDialogues(Query[ActiveDialogues], domain="storage", action="ge
 
 
 class Dialogue(Value):
-    """A dialogue with one user: number of messages; `is_active` while some of them are in no fragment yet."""
+    """A dialogue with one user; `is_active` while some of its `messages` are not in a fragment yet."""
 
     user_id: UserId
     last_activity: AwareDatetime

@@ -47,8 +47,8 @@ Role = Literal["user", "assistant"]
 class MessageKind(StrEnum):
     """The kind of a message (spec 004 §5.2).
 
-    `native` is talk; `hidden` an instruction to the assistant, kept as a message of the user; `notification` what the
-    assistant made of it; `response` what the user said to that.
+    `native` is ordinary talk; `hidden` is an instruction to the assistant, kept as a message of the user;
+    `notification` is what the assistant made of it; `response` is what the user said to that.
     """
 
     NATIVE = "native"
@@ -58,7 +58,7 @@ class MessageKind(StrEnum):
 
     @property
     def speakers(self) -> tuple[Role, ...]:
-        """User ids that messages of this kind belong to."""
+        """Roles that may say messages of this kind."""
         return _SPEAKERS[self]
 
 
@@ -80,10 +80,10 @@ def _own_trace(fields: dict[str, str]) -> str:
 
 
 class DialogueMessage(Value):
-    """Something was said at a time, by a user or to them; text too long for a message is an artifact.
+    """Something said by a user or to them, and when; text too long for a message is an artifact.
 
-    An answer was made with the units of memory `kem_ids` and with `episodes`, best first; `memory` tells that some
-    memory did not answer. `model_use` is missing where no model was asked.
+    An answer was made with the memory units `kem_ids` and with `episodes`, best first; `memory` is set if some memory
+    did not answer. `model_use` is missing if no model was asked.
     """
 
     message_id: DialogueMessageId
@@ -147,7 +147,7 @@ class DialogueFragment(Event, topic="raw", name="dialogue_fragment"):
 
 
 class DialogueState(Value):
-    """State of a dialogue (spec 004 §3.4); the buffer holds the messages that are in no fragment yet, oldest first."""
+    """State of a dialogue (spec 004 §3.4); the buffer holds the messages not yet in a fragment, oldest first."""
 
     user_id: UserId
     buffer: tuple[DialogueMessage, ...]
@@ -156,7 +156,7 @@ class DialogueState(Value):
 
 
 class DelegatedTask(Value):
-    """A task that was given to a sub-agent for an answer, with the result as the assistant got it."""
+    """A task given to a sub-agent for an answer, with the result as the assistant received it."""
 
     subagent: SubagentName
     task: str
@@ -166,9 +166,9 @@ class DelegatedTask(Value):
 class Answered(Value):
     """The assistant's answer, stored like the message it answers; `kem_ids` are the memory units it used.
 
-    `delegations` are in the order in which the assistant called for them, failed ones included; `cut_off` says that the
+    `delegations` are in the order in which the assistant asked for them, failed ones included; `cut_off` means that the
     model did not finish: the answer then ends with a mark. `episodes`, `memory` and `model_use` are the message's.
-    With `tool_calls` it is no answer yet: send the message again with the asker's results.
+    With `tool_calls`, it is not an answer yet: send the message again with the asker's results.
     """
 
     message_id: DialogueMessageId
@@ -191,9 +191,9 @@ def answer_id_of(message_id: str) -> str:
 class Invoke(Command[Answered], domain="dialogue", action="invoke"):
     """Take a user's message and answer it; with `stream` the answer also arrives in parts while it is generated.
 
-    A caller that mints the message's id itself may repeat the command as a new one without being heard twice. Attached
-    files are artifacts in the trace of the dialogue; the assistant is shown those that are text, under their names.
-    With `outlives_asker` a streamed answer goes on though nobody takes its parts any more.
+    A caller that mints the message's id itself can repeat the command as a new one without being heard twice. Attached
+    files are artifacts in the trace of the dialogue; the assistant sees those that are text, under their names.
+    With `outlives_asker`, a streamed answer continues even if nobody takes its parts any more.
     """
 
     user_id: UserId
@@ -213,13 +213,13 @@ class Invoke(Command[Answered], domain="dialogue", action="invoke"):
 
 
 class AnswerCancelled(Value):
-    """Whether the answer was being generated; if so, it is kept as far as it had come."""
+    """Whether the answer was being generated; if so, the part that was ready is kept."""
 
     cancelled: bool
 
 
 class CancelAnswer(Command[AnswerCancelled], domain="dialogue", action="cancel"):
-    """Stop generating the answer to a message; sent for those who no longer wait for it."""
+    """Stop generating the answer to a message; sent for callers who no longer wait for it."""
 
     user_id: UserId
     message_id: DialogueMessageId
@@ -232,7 +232,7 @@ class Delivered(Value):
 
 
 class DeliverNotification(Command[Delivered], domain="dialogue", action="deliver_notification"):
-    """Have the assistant tell a user something in words that fit the conversation; one id is delivered once."""
+    """Have the assistant tell a user something in words that fit the conversation; each id is delivered once."""
 
     user_id: UserId
     message: str = Field(min_length=1, max_length=8000)
@@ -242,7 +242,7 @@ class DeliverNotification(Command[Delivered], domain="dialogue", action="deliver
 
 
 class Ended(Value):
-    """The dialogue is at rest; without a fragment there were no messages to make one of."""
+    """The dialogue is at rest; if there is no fragment, there were no messages to make one from."""
 
     fragment_id: FragmentId | None = None
 
@@ -250,7 +250,7 @@ class Ended(Value):
 class EndDialogue(Command[Ended], domain="dialogue", action="end"):
     """Make a fragment of the buffered messages; the next message starts another.
 
-    With `silent_since` only if nothing has been said after that moment, for whoever looked at it before.
+    With `silent_since`, only if nothing has been said since then, for callers that looked at it before.
     """
 
     user_id: UserId
@@ -288,7 +288,7 @@ class MessageReceived(Event, topic="dialogue", name="message_received"):
 
 
 class MessageSent(Event, topic="dialogue", name="message_sent"):
-    """The assistant has sent a message to a user; `model_tokens` is what it has cost, without its sub-agents."""
+    """The assistant has sent a message to a user; `model_tokens` is what it cost, without its sub-agents."""
 
     user_id: UserId
     message_id: DialogueMessageId

@@ -31,14 +31,14 @@ class Kind(StrEnum):
 
 
 class NotAnEnvelope(ValueError):
-    """The body is no MindBus envelope; the detail names the field."""
+    """The body is not a MindBus envelope; the detail names the field."""
 
 
 class Envelope(BaseModel):
-    """CloudEvents attributes, our `mb…` extensions, and `data`, or `dataref` where the data is large.
+    """CloudEvents attributes, our `mb…` extensions, and `data`, or `dataref` if the data is large.
 
-    `mbrequester` is who sends it, `mbonbehalfof` for whom, where that is somebody else; `mbrole` is the role of
-    that person as the gateway, where they are signed in, knows it. `mbtraceid` is the business
+    `mbrequester` is the sender, `mbonbehalfof` whoever it is sent for, if that is somebody else; `mbrole` is that
+    person's role, as known to the gateway where they are signed in. `mbtraceid` is the business
     trace (a run, a conversation), never the W3C trace id, which travels in `traceparent`.
     """
 

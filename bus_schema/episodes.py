@@ -49,9 +49,9 @@ class AnchorReason(StrEnum):
 
 
 class RawTurn(Value):
-    """One message of the raw log; `speaker` is the display name where the message has one.
+    """One message of the raw log; `speaker` is the display name, if the message has one.
 
-    `is_excerpt` where a search shows a passage of a long one.
+    `is_excerpt` means that a search shows a passage of a long message.
     """
 
     raw_log_id: RawLogId
@@ -73,7 +73,7 @@ class Entity(Value):
 class Decision(Value):
     """A decision in the words in which it was made, with the turns that state it.
 
-    `superseded_by` are the turns of a later decision that, by rules, seems to change it.
+    `superseded_by` are the turns of a later decision that, according to rules, seems to change it.
     """
 
     text: str
@@ -132,7 +132,7 @@ Content = Annotated[HotContent | WarmContent | ColdContent, Field(discriminator=
 class EpisodeHead(Value):
     """An episode without its content; `version` grows with every change.
 
-    `words` are those of its raw text, `kept_words` those of its layer.
+    `words` counts the words of its raw text, `kept_words` those of its layer.
     """
 
     id: EpisodeId

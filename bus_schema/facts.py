@@ -13,13 +13,13 @@ MAX_ABOUT_CHARS = 2000
 
 
 class FactPage(Page[Fact]):
-    """Facts, the newest first."""
+    """Facts, newest first."""
 
 
 class ListFacts(Query[FactPage], domain="fact", action="list", service="context_manager"):
-    """Page through the facts that a user has stated; without a user everybody's, for operators.
+    """Page through the facts that a user has stated; without a user, through everybody's (for operators).
 
-    Those that others have superseded are left out unless `superseded`.
+    Superseded facts are left out unless `superseded` is set.
     """
 
     user_id: UserId | None = None
@@ -30,15 +30,15 @@ class ListFacts(Query[FactPage], domain="fact", action="list", service="context_
 
 
 class RankedFacts(Value):
-    """Facts, the most relevant first."""
+    """Facts, most relevant first."""
 
     items: tuple[Fact, ...]
 
 
 class FindFacts(Query[RankedFacts], domain="fact", action="find", service="context_manager"):
-    """Current facts that bear on a text: those of the user, and those that others have shared with their projects.
+    """Current facts that bear on a text: the user's own, and those that others have shared with the user's projects.
 
-    Facts that share no word with the text follow by kind, the user's own first, the newest first.
+    Facts that share no word with the text follow, by kind, the user's own first, newest first.
     """
 
     user_id: UserId
@@ -47,15 +47,15 @@ class FindFacts(Query[RankedFacts], domain="fact", action="find", service="conte
 
 
 class LearntFacts(Value):
-    """Facts that a conversation has made known, confirmed or superseded."""
+    """Facts that a conversation has revealed, confirmed or superseded."""
 
     items: tuple[FactUpdate, ...]
 
 
 class LearnFacts(Command[LearntFacts], domain="fact", action="learn", service="context_manager"):
-    """Read the facts in a conversation that was held elsewhere, in order of time; asked again, the answer is the same.
+    """Learn the facts in a conversation held elsewhere, in chronological order; repeating it gives the same answer.
 
-    Nobody's tasks, reminders or moods are read from it.
+    Tasks, reminders and moods are not read from it.
     """
 
     user_id: UserId
@@ -63,15 +63,15 @@ class LearnFacts(Command[LearntFacts], domain="fact", action="learn", service="c
 
 
 class SaveFacts(Command[Nothing], domain="storage", action="save_facts"):
-    """Insert facts that are new; of known ones add messages, and what supersedes them if nothing did before."""
+    """Insert new facts; to known ones, add messages, and what supersedes them if nothing did before."""
 
     facts: tuple[Fact, ...] = Field(min_length=1, max_length=MAX_SAVED)
 
 
 class ListFactRecords(Query[FactPage], domain="storage", action="list_facts"):
-    """Page through facts, the newest first; all conditions hold together. `users` have stated them; none: anybody.
+    """Page through facts that meet all conditions, newest first; `users` are those who stated them, none means anybody.
 
-    `shared`: only those that their speaker has shared with a project.
+    With `shared`, only those that their speaker has shared with a project.
     """
 
     users: tuple[UserId, ...] = Field(default=(), max_length=MAX_USERS)

@@ -16,7 +16,7 @@ MAX_METRICS_CHARS = 48_000
 class Heartbeat(Event, topic="fleet", name="heartbeat"):
     """A worker is alive; `ready` means that it consumes from all of its queues.
 
-    `note` is the reason why it is not well, or something to look at in one that is.
+    `note` says why it is not well or, if it is, what still needs a look.
     """
 
     service: ServiceName

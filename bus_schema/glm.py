@@ -18,13 +18,13 @@ MAX_EMBEDDED = 64
 
 
 class StoreKem(Command[Kem], domain="glm", action="store_kem"):
-    """Store a unit; replaces the unit of the same id if the requester may write it and keeps its `created_at`."""
+    """Store a unit, replacing one with the same id if the requester may write it; `created_at` is then kept."""
 
     kem: KemDraft
 
 
 class BatchItem(Value):
-    """Result of one unit of a batch; where it was rejected or failed, an existing unit is unchanged."""
+    """Result for one unit of a batch; if it was refused or failed, an existing unit is unchanged."""
 
     kem_id: KemId
     status: Literal["stored", "replaced", "refused", "failed"]
@@ -36,7 +36,7 @@ class BatchItem(Value):
 
 
 class BatchReport(Value):
-    """One item per unit, in the order in which they were sent."""
+    """One item per unit, in the order they were sent."""
 
     items: tuple[BatchItem, ...]
 
@@ -61,8 +61,8 @@ class BatchStoreKems(KemBatch, Command[BatchReport], domain="glm", action="batch
 class Explanation(Value):
     """Parts of a score: similarity of meaning, lexical match, and the matching words.
 
-    `validity` is what the score was multiplied by, since the unit does not hold now; 1 where it does. A unit that
-    supersedes another, `raised_by`, has at least the score that that one would have if it held.
+    `validity` is what the score was multiplied by because the unit does not hold now; 1 if it does. A unit that
+    supersedes another, `raised_by`, scores at least as high as that one would if it held.
     """
 
     dense: float | None = None
@@ -81,9 +81,9 @@ class KemTwin(Value):
 
 
 class FoundKem(Value):
-    """A unit that the requester may read; `score` where the query ranks by similarity.
+    """A unit that the requester may read; it has a `score` if the query ranks by similarity.
 
-    A ranked result stands for its `twins` as well, which are no results of their own.
+    A ranked result also stands for its `twins`, which are not results of their own.
     """
 
     kem: Kem
@@ -95,7 +95,7 @@ class FoundKem(Value):
 class KemPage(Page[FoundKem]):
     """Units in the requested order with the cursor of the next page, valid for the same query only.
 
-    `is_degraded` where a text was compared by its words alone, since what tells its meaning was away.
+    `is_degraded` means that a text was compared by its words alone, since search by meaning was unavailable.
     """
 
     is_degraded: bool = False
@@ -142,7 +142,7 @@ _NEEDED = {"content_type", "content", "ref", "metadata", "visibility", "readers"
 
 
 class UpdateKem(Command[Kem], domain="glm", action="update_kem"):
-    """Change a unit in part; with `expected_version`, a conflict if it was changed meanwhile."""
+    """Change parts of a unit; with `expected_version`, it is a conflict if the unit has changed meanwhile."""
 
     kem_id: KemId
     changes: KemChanges
@@ -177,7 +177,7 @@ class CheckMemory(Command[MemoryReport], domain="glm", action="check"):
 
 
 class MemoryStats(Value):
-    """Number of units that the requester may read and owns; vectors are counted for the current model."""
+    """Numbers of units that the requester may read, and owns; vectors are counted for the current model."""
 
     kems: int
     own: int
@@ -221,13 +221,13 @@ class KemDeleted(Event, topic="kem", name="deleted"):
 
 
 class EmbeddedTexts(Value):
-    """One embedding per text, in their order."""
+    """One embedding per text, in the same order."""
 
     items: tuple[Embedding, ...]
 
 
 class EmbedTexts(Query[EmbeddedTexts], domain="glm", action="embed"):
-    """Embed texts with the model of the memory, as passages that are to be found."""
+    """Embed texts with the memory's model, as passages to be found."""
 
     texts: tuple[Annotated[str, Field(min_length=1, max_length=32_000)], ...] = Field(
         min_length=1, max_length=MAX_EMBEDDED

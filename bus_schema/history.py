@@ -87,7 +87,7 @@ class HistoryToolCall(Value):
 
 
 class ChatMessage(Value):
-    """A message in OpenAI's chat format; `ref` points to content too long for a message."""
+    """A message in OpenAI's chat format."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str | None = Field(default=None, max_length=MAX_CONTENT_CHARS)
@@ -107,7 +107,7 @@ class ChatMessage(Value):
 
 
 class HistoryMessage(ChatMessage):
-    """A chat message with id and timestamp, which the model is not shown."""
+    """A chat message with an id and a timestamp, which the model is not shown."""
 
     id: HistoryMessageId
     timestamp: AwareDatetime
@@ -122,7 +122,7 @@ class HistoryMessage(ChatMessage):
 class Appended(Value):
     """The messages are stored; `length` counts all messages under the key.
 
-    `version` is the history's from now on, `preceding` the one before: whoever knows that one knows all the messages.
+    `version` is the history's from now on, `preceding` the one before: if you know that one, you know all the messages.
     """
 
     length: int = Field(ge=0)
@@ -142,7 +142,7 @@ class AppendHistory(HistoryAddition, Command[Appended], domain="history", action
 
 
 class AppendHistories(Command[ReplyBatch], domain="history", action="append_many"):
-    """Append to several histories, to each as `append` does; one that fails keeps no other from it."""
+    """Append to several histories, to each as `append` does; one that fails does not stop the others."""
 
     additions: tuple[HistoryAddition, ...] = Field(min_length=1, max_length=MAX_ADDITIONS)
 
@@ -150,8 +150,8 @@ class AppendHistories(Command[ReplyBatch], domain="history", action="append_many
 class ChatHistory(Value):
     """The last messages of a history; `length` counts all that are stored.
 
-    `message_ids` are the ids of the messages, in the same order, where a number of tokens was asked for, `version` then
-    is the history's.
+    If a number of tokens was asked for, `message_ids` are the ids of the messages, in the same order, and `version` is
+    the history's.
     """
 
     key: HistoryKey
@@ -162,9 +162,9 @@ class ChatHistory(Value):
 
 
 class GetHistory(Query[ChatHistory], domain="history", action="get"):
-    """Read the last messages; never starts with a tool result whose call is cut off, so it may return fewer.
+    """Read the last messages; they never start with a tool result whose call is cut off, so there may be fewer.
 
-    With `context_tokens` as many as fit that number of tokens, estimated, instead of a number of messages.
+    With `context_tokens`, as many as fit that number of tokens, by estimate, instead of a number of messages.
     """
 
     key: HistoryKey
@@ -186,7 +186,7 @@ class ShowHistory(Query[StoredHistory], domain="history", action="show"):
 
 
 class HistorySummary(Value):
-    """Length and last timestamp of a history; no length where the value is not a readable history."""
+    """Length and last timestamp of a history; no length if the value is not a readable history."""
 
     key: HistoryKey
     length: int | None = Field(ge=0)
@@ -212,9 +212,9 @@ class ClearHistory(Command[Nothing], domain="history", action="clear"):
 
 
 class RefreshDialogue(Command[Nothing], domain="dialogue", action="refresh"):
-    """Read what is kept of a user's dialogue anew, or of every dialogue.
+    """Reload what is kept of a user's dialogue, or of every dialogue.
 
-    For whoever changes the history of a chat or the items about its user: the next message is answered with it.
+    Send it after changing the history of a chat or the items about its user: the next message is answered with it.
     """
 
     user_id: UserId | None = None

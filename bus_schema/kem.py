@@ -74,8 +74,8 @@ class KemRights(StrictValue):
     """Readers and writers: `private` the owner, `readers` also those named, `public` all; writers may also read."""
 
     visibility: KemVisibility = Field(default="public", description="Audience: the owner, named readers, or all.")
-    readers: People = Field(default=(), description="Identities that may read, where the visibility is `readers`.")
-    writers: People = Field(default=(), description="Identities that may change the unit, and so read it.")
+    readers: People = Field(default=(), description="Identities that may read, if the visibility is `readers`.")
+    writers: People = Field(default=(), description="Identities that may change the unit, and so also read it.")
 
     @model_validator(mode="after")
     def _readers_matter(self) -> Self:
@@ -88,14 +88,14 @@ class KemBody(KemRights):
     """Content and metadata of a unit, as given by whoever stores it; large content is an artifact."""
 
     content_type: ContentType = Field(default="text/plain", description="Media type of the content.")
-    content: Content | None = Field(default=None, description="The knowledge as text, 64 KiB at most; or else a ref.")
+    content: Content | None = Field(default=None, description="The knowledge as text, at most 64 KiB; otherwise a ref.")
     ref: ArtifactRef | None = Field(default=None, description="Artifact with content too large for a message.")
-    metadata: Metadata = Field(default={}, description="What filters look at: 64 keys, 16 KiB as JSON at most.")
-    embeddings: Embedding | None = Field(default=None, description="Vector of the content, where the sender has one.")
+    metadata: Metadata = Field(default={}, description="Values for filters: at most 64 keys, 16 KiB as JSON.")
+    embeddings: Embedding | None = Field(default=None, description="Vector of the content, if the sender has one.")
     source: KemSource | None = Field(default=None, description="Passage, messages or facts the knowledge comes from.")
-    valid_from: AwareDatetime | None = Field(default=None, description="Time from which it holds; always without it.")
-    valid_to: AwareDatetime | None = Field(default=None, description="Time from which it holds no longer, if any.")
-    supersedes: Superseded = Field(default=(), description="Older units that hold no longer once this one does.")
+    valid_from: AwareDatetime | None = Field(default=None, description="Time from which it holds; unset: always.")
+    valid_to: AwareDatetime | None = Field(default=None, description="Time from which it no longer holds, if any.")
+    supersedes: Superseded = Field(default=(), description="Older units that no longer hold once this one does.")
     expires_at: AwareDatetime | None = Field(default=None, description="Time at which it is deleted, if any.")
 
     @model_validator(mode="after")
@@ -114,12 +114,12 @@ class KemBody(KemRights):
 class KemDraft(KemBody):
     """A unit to be stored: without an id it gets one, without an owner it belongs to the sender.
 
-    `is_new` where the sender has just made up the id, so that there is no unit with it whose rights would have to stay.
+    `is_new` means that the sender has just created the id, so there is no unit with it whose rights would have to stay.
     """
 
-    id: KemId | None = Field(default=None, description="Id of the unit to replace; without one it gets a new one.")
+    id: KemId | None = Field(default=None, description="Id of the unit to replace; without it, a new id is made.")
     owner: Owner | None = Field(default=None, description="Identity that the unit belongs to; the sender by default.")
-    is_new: bool = Field(default=False, description="True where the sender has just made up the id.")
+    is_new: bool = Field(default=False, description="True if the sender has just created the id.")
 
     @model_validator(mode="after")
     def _supersedes_others(self) -> Self:
@@ -144,7 +144,7 @@ class Kem(KemBody):
 class KemNotice(Event):
     """Public part of a change event; `metadata` and content are present only for public units.
 
-    A subscriber who may read the unit is sent the whole of it in `kem`.
+    A subscriber who may read the unit gets all of it in `kem`.
     """
 
     kem_id: KemId

@@ -39,7 +39,7 @@ class OneOf(StrictValue):
 
 
 class Between(BaseModel):
-    """The value is a number within these bounds, both included."""
+    """The value is a number within these bounds; gt and lt exclude theirs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
     gt: float | None = None
@@ -77,7 +77,7 @@ class AnyOf(StrictValue):
 
 
 class NoneOf(StrictValue):
-    """None of these holds; true for a unit without the key."""
+    """The filter does not hold; true for a unit without the key."""
 
     NOT: "MetadataFilter"
 
@@ -117,22 +117,22 @@ MetadataFilter = TypeAliasType(
 class KemQuery(StrictValue):
     """Conditions on units, combined with AND; both ends of a time range are included."""
 
-    ids: tuple[KemId, ...] = Field(default=(), max_length=1000, description="Units to choose from; all without it.")
+    ids: tuple[KemId, ...] = Field(default=(), max_length=1000, description="Units to choose from; all if unset.")
     text_query: str | None = Field(
-        default=None, min_length=1, max_length=2000, description="Text that units are ranked by likeness to."
+        default=None, min_length=1, max_length=2000, description="Text to rank units by similarity to."
     )
-    embedding_query: Embedding | None = Field(default=None, description="Vector that units are ranked by nearness to.")
+    embedding_query: Embedding | None = Field(default=None, description="Vector to rank units by similarity to.")
     metadata_filters: MetadataFilter = Field(
         default={}, description="Values that metadata must have, joined by AND, OR and NOT."
     )
-    created_at_start: AwareDatetime | None = Field(default=None, description="Earliest time of storing, with zone.")
-    created_at_end: AwareDatetime | None = Field(default=None, description="Latest time of storing, with zone.")
-    updated_at_start: AwareDatetime | None = Field(default=None, description="Earliest last change, with zone.")
-    updated_at_end: AwareDatetime | None = Field(default=None, description="Latest last change, with zone.")
+    created_at_start: AwareDatetime | None = Field(default=None, description="Earliest creation time, with zone.")
+    created_at_end: AwareDatetime | None = Field(default=None, description="Latest creation time, with zone.")
+    updated_at_start: AwareDatetime | None = Field(default=None, description="Earliest update time, with zone.")
+    updated_at_end: AwareDatetime | None = Field(default=None, description="Latest update time, with zone.")
     as_of: AwareDatetime | None = Field(
-        default=None, description="Time, with zone, at which units must hold; without it, those that do not rank lower."
+        default=None, description="Time, with zone, when units must hold; if unset, units that do not hold rank lower."
     )
-    order_by: OrderBy | None = Field(default=None, description="Order of results; overrides ranking by likeness.")
+    order_by: OrderBy | None = Field(default=None, description="Order of results; overrides ranking by similarity.")
 
     @property
     def is_ranked(self) -> bool:

@@ -33,7 +33,7 @@ class Chunking(StrictValue):
 
 
 class ProcessedData(Value):
-    """Units created, in the order of the text; `unchanged` where they existed already."""
+    """Units created, in the order of the text; `unchanged` if they existed already."""
 
     kem_ids: tuple[KemId, ...]
     status: Literal["stored", "unchanged"]
@@ -42,8 +42,8 @@ class ProcessedData(Value):
 class ProcessRawData(Command[ProcessedData], domain="kps", action="process_raw_data"):
     """Turn an artifact or a short text into units; repeating it with the same settings creates none.
 
-    A text that changes has a `key`: whatever its words, its units are those of the key. What memory has of a later
-    `revision` stays as it is, so that nothing is undone by what comes late.
+    A text that changes has a `key`: whatever its words, its units are those of the key. Units of a later `revision`
+    stay as they are, so that a late arrival undoes nothing.
     """
 
     source: ArtifactRef | None = None

@@ -28,7 +28,7 @@ Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_
 
 
 class SaidMessage(StrictValue):
-    """A message with the time at which it was said; a repeated `message_id` of a chat is the same message."""
+    """A message and the time it was said; a `message_id` repeated within a chat is the same message."""
 
     message_id: DialogueMessageId | None = None
     role: Speaker
@@ -38,7 +38,7 @@ class SaidMessage(StrictValue):
 
 
 class Recorded(Value):
-    """The messages are in the log; `new` counts those added now, `episode_id` is the episode of the last."""
+    """The messages are in the log; `new` counts those added now, `episode_id` is the episode of the last one."""
 
     raw_log_ids: RawLogIds
     episode_id: EpisodeId
@@ -46,7 +46,7 @@ class Recorded(Value):
 
 
 class RecordExchange(Command[Recorded], domain="lsm", action="record"):
-    """Record messages in time order; repeating them changes nothing, other words under an id are a conflict."""
+    """Record messages in chronological order; repeating them changes nothing, other words under an id conflict."""
 
     chat_id: UserId
     messages: tuple[SaidMessage, ...] = Field(min_length=1, max_length=MAX_RECORDED)

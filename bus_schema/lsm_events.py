@@ -22,7 +22,7 @@ class EpisodeOpened(EpisodeEvent, topic="episode", name="opened"):
 
 
 class EpisodeRecorded(EpisodeEvent, topic="episode", name="recorded"):
-    """Turns were added to an episode; `fragment_id` where a dialogue fragment has ended."""
+    """Turns were added to an episode; `fragment_id` is set if a dialogue fragment has ended."""
 
     raw_log_ids: RawLogIds
     version: int

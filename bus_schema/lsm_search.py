@@ -24,9 +24,9 @@ class ScoreParts(Value):
 
 
 class FoundEpisode(Value):
-    """An episode with those of its turns that fit the word budget, in their order.
+    """An episode with those of its turns that fit the word budget, in order.
 
-    `text` is what its layer says of it, where an overview was asked for; of `depth` `summary` without turns then.
+    `text` is what its layer says of it, if an overview was asked for; with `depth` `summary`, there are no turns then.
     """
 
     episode_id: EpisodeId
@@ -42,8 +42,8 @@ class FoundEpisode(Value):
 class FoundEpisodes(Value):
     """Search result: episodes, best first unless the newest were asked for, within the word budget.
 
-    `unpacked` where raw turns of a warm or a cold episode were read; `is_degraded` where words alone were compared;
-    no `search_id` where nothing was searched for; `hot` are the current episodes, as `lsm.get_hot` finds them.
+    `unpacked` means that raw turns of a warm or cold episode were read, `is_degraded` that words alone were compared.
+    There is no `search_id` if nothing was searched for. `hot` are the current episodes, as `lsm.get_hot` finds them.
     """
 
     search_id: SearchId | None = None
@@ -56,16 +56,16 @@ class FoundEpisodes(Value):
 
 
 class SearchEpisodes(Query[FoundEpisodes], domain="lsm", action="search"):
-    """Search what was said, as of `at`, but for the turns in `exclude`.
+    """Search what was said, as of `at`, except the turns in `exclude`.
 
-    With `touch`, results count as used and stay in higher layers longer; without, only those that feedback names.
-    Where the confidence is `nothing`, `doubtful_words` is the budget, if given. With `hot_words` the latest turns of
-    hot episodes come beside what was found, up to that many words.
+    With `touch`, results count as used and stay in higher layers longer; without it, only those that feedback names do.
+    If the confidence is `nothing`, `doubtful_words` is the budget, if given. With `hot_words`, the latest turns of hot
+    episodes come along with what was found, up to that many words.
 
-    With `newest_first` what is found is the same, but episodes and their turns come in the order of time, the latest
-    first: of what has changed, the latest word is read first.
+    With `newest_first`, the same is found, but episodes and their turns are sorted by time, latest first: where
+    something has changed, the latest word is read first.
 
-    `depth` says how far to go: what the layers say (`summary`), the raw turns (`raw`), or whichever it takes (`auto`).
+    `depth` says how far to go: what the layers say (`summary`), the raw turns (`raw`), or whatever is needed (`auto`).
     """
 
     query: str = Field(min_length=1, max_length=MAX_QUERY_CHARS)
@@ -103,9 +103,9 @@ class GetHotEpisodes(Query[FoundEpisodes], domain="lsm", action="get_hot"):
 
 
 class Feedback(Command[Nothing], domain="lsm", action="feedback"):
-    """Report which turns of one's own search were useful; none at all is feedback, too.
+    """Report which turns of your own search were useful; none at all is feedback, too.
 
-    With `touch` the episodes of these turns count as used, once per search.
+    With `touch`, the episodes of these turns count as used, once per search.
     """
 
     search_id: SearchId
@@ -116,7 +116,7 @@ class Feedback(Command[Nothing], domain="lsm", action="feedback"):
 class TuneReport(Value):
     """Weights before and after, with recall of used turns on held-out queries.
 
-    `applied` where the new ones were better and were to be kept.
+    `applied` means that the new weights were better and were to be kept.
     """
 
     queries: int
@@ -130,6 +130,6 @@ class TuneReport(Value):
 
 
 class TuneSearch(Command[TuneReport], domain="lsm", action="tune"):
-    """Fit the search weights to feedback; kept only with `apply`, and only if held-out queries gain."""
+    """Fit the search weights to feedback; they are kept only with `apply`, and only if held-out queries improve."""
 
     apply: bool = False

@@ -26,7 +26,7 @@ class PriorityTerms(Value):
 
 
 class NextLayer(Value):
-    """The next lower layer of an episode, and the earliest time of the transition if it is not used."""
+    """The next lower layer of an episode, and the earliest time of the transition if the episode is not used."""
 
     layer: Layer
     at: AwareDatetime
@@ -35,7 +35,7 @@ class NextLayer(Value):
 class ExplainedEpisode(Value):
     """An episode with its raw turns, the report of its last pack, and the terms of its priority.
 
-    `kept_words` are those of its layer; nothing is `next` where it stays as it is.
+    `kept_words` counts the words of its layer; there is no `next` if the episode stays as it is.
     """
 
     episode: Episode

@@ -24,7 +24,7 @@ Attachments = Annotated[tuple[Attachment, ...], Field(max_length=10)]
 
 
 class ModelUse(Value):
-    """Model that has written an answer, with the tokens of all that it was asked for it, sub-agents left out."""
+    """Model that wrote an answer, with the tokens of all its calls for that answer, without sub-agents."""
 
     model_name: str = Field(max_length=200)
     prompt_tokens: int = Field(ge=0)
@@ -34,7 +34,7 @@ class ModelUse(Value):
 class RecalledEpisode(Value):
     """An earlier episode whose turns, or summary, the assistant was shown for an answer.
 
-    `time` is that of the first of its turns; `used` are those turns of which the answer has something.
+    `time` is that of its first turn; `used` are the turns that the answer draws on.
     """
 
     episode_id: EpisodeId

@@ -46,7 +46,7 @@ class Link(Value):
 
 
 class Cause(Value):
-    """The message on whose account a part of a command is sent, by its story; `hops` are those of what it leads to.
+    """The message that caused a part of a command, by its correlation id; `hops` are those of what it leads to.
 
     `traceparent` and `tracestate` are its W3C trace context.
     """

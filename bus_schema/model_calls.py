@@ -25,7 +25,7 @@ class SaidToModel(Value):
 
 
 class CallUsage(Value):
-    """Tokens, time and price of one call; no price where the table of `models.yaml` does not have the model."""
+    """Tokens, time and price of one call; no price if the table in `models.yaml` does not list the model."""
 
     model_name: str = Field(max_length=200)
     prompt_tokens: int = Field(default=0, ge=0)
@@ -53,9 +53,9 @@ class ModelCall(CallUsage):
 
 
 class RecordModelCall(Command[Nothing], domain="storage", action="record_model_call"):
-    """Count what a call has cost, and keep it, if it is given, as a private artifact of the person it was made for.
+    """Count what a call cost and, if it is given, keep it as a private artifact of the person it was made for.
 
-    Its trace is that of the message, its step the run's, or the id of the assistant's message.
+    Its trace is the message's; its step is the run's, or the id of the assistant's message.
     """
 
     call_id: ArtifactId
@@ -66,18 +66,18 @@ class RecordModelCall(Command[Nothing], domain="storage", action="record_model_c
 
 
 class TokensToday(Value):
-    """Tokens that all calls of models have cost since midnight (UTC)."""
+    """Tokens that all model calls have cost since midnight (UTC)."""
 
     day: date
     tokens: int
 
 
 class GetTokensToday(Query[TokensToday], domain="storage", action="get_tokens_today"):
-    """Add up what models have cost today, whoever has called them, for the quota of a fleet."""
+    """Add up what models have cost today, no matter who called them, for the quota of a fleet."""
 
 
 class ModelCalled(Event, topic="model", name="called"):
-    """A model was called for somebody, or for nobody in particular, by a worker; storage has verified for whom."""
+    """A worker called a model, for somebody or for nobody in particular; storage has verified for whom."""
 
     call_id: ArtifactId
     user_id: UserId | None = None

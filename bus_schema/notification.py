@@ -20,7 +20,7 @@ class Urgency(StrEnum):
 class NotificationGenerated(Event, topic="notification", name="generated"):
     """An agent wants a user to be told something before it expires; the context agent decides.
 
-    `message` is the matter in plain words, `context` what helps to phrase it; two with the same `about` are about the
+    `message` says in plain words what to tell, `context` helps to phrase it; two with the same `about` are about the
     same thing, so that one of them is enough.
     """
 
@@ -45,7 +45,7 @@ class NotificationSent(Event, topic="notification", name="sent"):
 
 
 class NotificationDeferred(Event, topic="notification", name="deferred"):
-    """Delivery is deferred; it is decided again at the given time."""
+    """Delivery is deferred; a new decision is made at the given time."""
 
     notification_id: NotificationId
     to_user: UserId

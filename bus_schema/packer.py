@@ -26,9 +26,9 @@ class PackReport(Value):
 
 
 class ApplyPack(Command[EpisodeHead], domain="lsm", action="apply_pack"):
-    """Apply a pack; a conflict if the episode has changed since it was read, invalid if verification fails.
+    """Apply a pack; it is a conflict if the episode has changed since it was read, invalid if verification fails.
 
-    A pack of the same version again changes nothing.
+    Applying a pack of the same version again changes nothing.
     """
 
     episode_id: EpisodeId
@@ -46,7 +46,7 @@ class ApplyPack(Command[EpisodeHead], domain="lsm", action="apply_pack"):
 
 
 class DueEpisode(Value):
-    """An episode that is to be packed: its time trigger has fired and its priority allows it."""
+    """An episode to be packed: its time trigger has fired and its priority allows it."""
 
     episode_id: EpisodeId
     version: int
@@ -70,7 +70,7 @@ class GetDueEpisodes(Query[DueEpisodes], domain="lsm", action="get_due"):
 
 
 class Packed(Value):
-    """Result for one episode: `unchanged` where it was that dense already, or has changed meanwhile."""
+    """Result for one episode: `unchanged` if it was already that dense or has changed meanwhile."""
 
     episode_id: EpisodeId
     outcome: Literal["packed", "unchanged", "refused"]
@@ -83,7 +83,7 @@ class Packed(Value):
 
 
 class PackEpisode(Command[Packed], domain="packer", action="pack"):
-    """Pack one episode, due or not; going cold leads through warm."""
+    """Pack one episode, due or not; a hot one becomes warm before it becomes cold."""
 
     episode_id: EpisodeId
     to: Literal[Layer.WARM, Layer.COLD] = Layer.WARM

@@ -53,7 +53,7 @@ class ListProcesses(Query[RunPage], domain="process", action="list", service="or
 
 
 class CancelProcess(Command[Run], domain="process", action="cancel", service="orchestrator"):
-    """Stop a run: no further step is sent, late results are ignored."""
+    """Stop a run: no further steps are sent, late results are ignored."""
 
     run_id: RunId
     reason: str = Field(default="", max_length=1000)
@@ -69,9 +69,9 @@ class NamedInput(Value):
 class ExecuteStep(Command[Nothing], domain="process", action="execute_step", service=None):
     """Execute one attempt of a step; its outcome is an event that repeats run, step and attempt.
 
-    In a later `round` than the first the output is made anew, and `supersedes` the one before; `note` is what a person
-    had to say about that. `item` is what this part of the step is about. `values` of the output are to be told.
-    The work may take `timeout_s` from its beginning; it begins before the `deadline` less that.
+    In a `round` after the first, the output is made again and `supersedes` the one before; `note` is what a person
+    had to say about that one. `item` is what this part of the step is about. `values` names output values to report.
+    The work may take `timeout_s` from its start, and starts at least that long before the `deadline`.
     """
 
     run_id: RunId
@@ -117,7 +117,7 @@ class StepStarted(StepEvent, topic="process", name="step_started"):
 
 
 class StepBegun(StepEvent, topic="process", name="step_begun"):
-    """A role has been at work on an attempt for a second; those that take less do not say so."""
+    """A role has been working on an attempt for a second; shorter attempts do not report this."""
 
 
 class StepProgress(StepEvent, topic="process", name="step_progress"):
@@ -127,7 +127,7 @@ class StepProgress(StepEvent, topic="process", name="step_progress"):
 
 
 class ModelMisbehaved(StepEvent, topic="process", name="model_misbehaved"):
-    """A model has given an answer that is no result."""
+    """A model has given an answer that is not a result."""
 
     misbehaviour: Misbehaviour
 
@@ -140,7 +140,7 @@ class StepCompleted(StepEvent, topic="process", name="step_completed"):
 
 
 class StepFailed(StepEvent, topic="process", name="step_failed"):
-    """An attempt has ended without an artifact; `quota_spent` where only a quota of the installation was in its way."""
+    """An attempt has ended without an artifact; `quota_spent` if only a quota of the installation was in its way."""
 
     retryable: bool
     reason: str
@@ -171,7 +171,7 @@ class ProcessCompleted(Event, topic="process", name="completed"):
 
 
 class ProcessFailed(Event, topic="process", name="failed"):
-    """A critical step has used up its attempts; without a step, the run could not be started."""
+    """A critical step has used up its attempts; if no step is named, the run could not be started."""
 
     run_id: RunId
     step_id: StepId | None = None

@@ -28,8 +28,8 @@ class Task(Value):
     """A task; `owner` is the name as mentioned, `owner_id` the user behind it, where known.
 
     A due date without a time means the end of the day `due_on` where its user lives; `due_said` is how they put it.
-    At `remind_at` its owner asked to be reminded. A task that nobody has spoken of has no messages; it is in no
-    `tasks_found`, whose readers expect some.
+    `remind_at` is when its owner asked to be reminded. A task that nobody has spoken of has no messages; it is not in
+    any `tasks_found`, whose readers expect some.
     """
 
     task_id: TaskId
@@ -66,7 +66,7 @@ class FactKind(StrEnum):
 class Fact(Value):
     """A fact in the words in which it was stated, valid until another fact supersedes it.
 
-    It is the speaker's alone, unless its sentence names a project of theirs: members of `shared_with` may be told.
+    It is for the speaker alone, unless its sentence names a project of theirs: members of `shared_with` may be told.
     """
 
     fact_id: FactId

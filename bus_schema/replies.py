@@ -10,8 +10,8 @@ from bus_schema.codes import Code as Code
 class Reply(BaseModel):
     """Body of every reply, the same for all commands; `result` is the command's own.
 
-    `partial` replies, with `text` in `result`, may come before the one that ends it: ok or error. One with `restart`
-    begins the text again: what came before it is void.
+    `partial` replies, with `text` in `result`, may come before the final one: ok or error. One with `restart` starts
+    the text over: everything before it is void.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -34,7 +34,7 @@ class Reply(BaseModel):
 
 
 class ReplyBatch(BaseModel):
-    """Result of a command that stands for several: the reply to each, in their order."""
+    """Result of a command that stands for several: the reply to each, in the same order."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
     items: tuple[Reply, ...]

@@ -13,7 +13,7 @@ from bus_schema.runs import Run, RunId, Spent
 
 
 class RunGraph(Value):
-    """The card of a run, sub-cards written out, and its Mermaid graph with how far each step has come."""
+    """The card of a run, sub-cards written out, and its Mermaid graph with the progress of each step."""
 
     card: Card
     mermaid: str
@@ -29,7 +29,7 @@ CostGroup = Literal["step", "run", "card", "user", "day"]
 
 
 class CostLine(Value):
-    """Cost of all runs, or of a step, that have this key."""
+    """Cost of all runs, or of a step, with this key."""
 
     key: str
     runs: int
@@ -37,7 +37,7 @@ class CostLine(Value):
 
 
 class Costs(Value):
-    """Costs, the dearest first, and their sum; `is_all` unless there were more runs than are looked at."""
+    """Costs, highest first, and their sum; `is_all` unless there were more runs than are looked at."""
 
     lines: tuple[CostLine, ...]
     total: Spent
@@ -45,7 +45,7 @@ class Costs(Value):
 
 
 class GetCosts(Query[Costs], domain="process", action="get_costs", service="orchestrator"):
-    """Add up what runs have cost: of one, or of those started since; for operators all, for others their own."""
+    """Add up what runs have cost: one, or those started since a time; for operators all, for others their own."""
 
     run_id: RunId | None = None
     since: AwareDatetime | None = None
@@ -53,22 +53,22 @@ class GetCosts(Query[Costs], domain="process", action="get_costs", service="orch
 
 
 class PauseProcess(Command[Run], domain="process", action="pause", service="orchestrator"):
-    """Send no further step of a run; results of those under way are taken in."""
+    """Send no further steps of a run; results of steps under way are still accepted."""
 
     run_id: RunId
     reason: str = Field(default="", max_length=1000)
 
 
 class ResumeProcess(Command[Run], domain="process", action="resume", service="orchestrator"):
-    """Go on with a paused run."""
+    """Continue a paused run."""
 
     run_id: RunId
 
 
 class RetryProcess(Command[Run], domain="process", action="retry", service="orchestrator"):
-    """Go on with a run that is over, from what has failed; outputs that are there are used.
+    """Continue a run that is over from what has failed; existing outputs are reused.
 
-    With `from_step` that step is made anew, and all that was made of it.
+    With `from_step`, that step is made again, and everything made from its output.
     """
 
     run_id: RunId
@@ -76,9 +76,9 @@ class RetryProcess(Command[Run], domain="process", action="retry", service="orch
 
 
 class RerunProcess(Command[Started], domain="process", action="rerun", service="orchestrator"):
-    """Start a new run, under the id that the caller mints, with card and inputs of an earlier one.
+    """Start a new run, under an id that the caller mints, with the card and inputs of an earlier one.
 
-    `params` are those of the earlier run but for the ones that are given here.
+    `params` are those of the earlier run, except the ones given here.
     """
 
     run_id: RunId
@@ -87,9 +87,9 @@ class RerunProcess(Command[Started], domain="process", action="rerun", service="
 
 
 class ReplaceOutput(Command[Run], domain="process", action="replace_output", service="orchestrator"):
-    """Put an artifact of one's own, registered in the run's trace, in place of a step's output.
+    """Replace a step's output with an artifact of your own, registered in the run's trace.
 
-    All that was made of the output before is made anew.
+    Everything made from the previous output is made again.
     """
 
     run_id: RunId
@@ -98,7 +98,7 @@ class ReplaceOutput(Command[Run], domain="process", action="replace_output", ser
 
 
 class ApproveStep(Command[Run], domain="process", action="approve", service="orchestrator"):
-    """Answer the question of a step that waits for a person: yes, and the run goes on."""
+    """Answer yes to the question of a step that waits for a person; the run continues."""
 
     run_id: RunId
     step_id: StepId
@@ -106,9 +106,9 @@ class ApproveStep(Command[Run], domain="process", action="approve", service="orc
 
 
 class RejectStep(Command[Run], domain="process", action="reject", service="orchestrator"):
-    """Answer the question of a step that waits for a person: no.
+    """Answer no to the question of a step that waits for a person.
 
-    Where the step has `repeat`, what it asks about is made anew, with the note; else the step has failed.
+    If the step has `repeat`, what it asks about is made again, with the note; otherwise the step has failed.
     """
 
     run_id: RunId
@@ -117,7 +117,7 @@ class RejectStep(Command[Run], domain="process", action="reject", service="orche
 
 
 class ApprovalRequested(Event, topic="process", name="approval_requested"):
-    """A step waits for a person, without a clock; the artifacts are what it asks about."""
+    """A step waits for a person, without a time limit; the artifacts are what it asks about."""
 
     run_id: RunId
     step_id: StepId
@@ -126,7 +126,7 @@ class ApprovalRequested(Event, topic="process", name="approval_requested"):
 
 
 class StepAnswered(Event, topic="process", name="step_answered"):
-    """A person has approved or rejected."""
+    """A person has approved or rejected a step."""
 
     run_id: RunId
     step_id: StepId
@@ -144,14 +144,14 @@ class ProcessPaused(Event, topic="process", name="paused"):
 
 
 class ProcessResumed(Event, topic="process", name="resumed"):
-    """The run goes on after a pause."""
+    """The run continues after a pause."""
 
     run_id: RunId
     resumed_by: Identity
 
 
 class ProcessRetried(Event, topic="process", name="retried"):
-    """The run goes on: these steps are made, or made anew."""
+    """The run continues: these steps are made, or made again."""
 
     run_id: RunId
     from_step: StepId | None = None
@@ -160,7 +160,7 @@ class ProcessRetried(Event, topic="process", name="retried"):
 
 
 class OutputReplaced(Event, topic="process", name="output_replaced"):
-    """A person has put an artifact in place of a step's output; these steps are made anew."""
+    """A person has replaced a step's output with an artifact; these steps are made again."""
 
     run_id: RunId
     step_id: StepId

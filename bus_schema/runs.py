@@ -16,7 +16,7 @@ RunId = Annotated[str, StringConstraints(pattern=r"^run_[A-Za-z0-9_-]{1,64}$")]
 
 
 class RunStatus(StrEnum):
-    """Status of a run; `starting` until storage has confirmed its members; a `paused` one sends no further step."""
+    """Status of a run; `starting` until storage has confirmed its members; a `paused` run sends no further steps."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -29,7 +29,7 @@ class RunStatus(StrEnum):
 class StepStatus(StrEnum):
     """Status of a step; `pending_storage` means done, with the artifact still in the agent's buffer.
 
-    A step `waiting` waits for a person, or for its time; one whose condition does not hold is `skipped`.
+    A `waiting` step waits for a person, or for its time; one whose condition does not hold is `skipped`.
     """
 
     PENDING = "pending"
@@ -43,9 +43,9 @@ class StepStatus(StrEnum):
 
 
 class MisbehaviourKind(StrEnum):
-    """Kind of an answer that is no result; the last three do not fail an attempt.
+    """Kind of an answer that is not a result; the last three do not fail an attempt.
 
-    Nor does an endless one that could be ended where it began to repeat itself.
+    Nor does an endless answer that could be ended where it began to repeat itself.
     """
 
     EMPTY = "empty"
@@ -60,7 +60,7 @@ class MisbehaviourKind(StrEnum):
 
 
 class Misbehaviour(Value):
-    """An answer of a model that is no result: in which call of an attempt, in the model's own words, cut short."""
+    """A model's answer that is not a result: in which call of an attempt, in the model's own words, cut short."""
 
     attempt: int
     kind: MisbehaviourKind
@@ -70,7 +70,7 @@ class Misbehaviour(Value):
 
 
 class Spent(Value):
-    """Cost of what models have made, in the currency of the operator's table of prices."""
+    """Cost of what models have made, in the currency of the operator's price table."""
 
     model_calls: int = 0
     prompt_tokens: int = 0
@@ -111,10 +111,10 @@ class Spent(Value):
 class Step(Value):
     """A step of a run; at `due_at` it times out, is retried, or its artifact is reported missing.
 
-    `round` is the number of the making of its output: the new one supersedes `before`. Attempts up to `attempts_before`
-    no longer count, nor rounds up to `rounds_before`. An output that a person has put in its place, or an approval that
-    they have given or refused, with a `note`, is `by` them. What earlier rounds have cost is `spent_before`. A step
-    made `of` another is its work on one `item`.
+    `round` counts how often its output is made: the new one supersedes `before`. Attempts up to `attempts_before` and
+    rounds up to `rounds_before` no longer count. `by` is the person who has replaced its output, or who has given or
+    refused an approval, with a `note`. `spent_before` is what earlier rounds have cost. A step made `of` another is its
+    work on one `item`.
     """
 
     step_id: StepId
@@ -149,8 +149,8 @@ class Step(Value):
 class Run(Value):
     """A run in the orchestrator's database; its id is its trace.
 
-    `budget_from` is what its models had used when a person last let it go on. The budget of its starter for a day does
-    not hold one that `is_budget_free`: an operator has started it, or let it go on.
+    `budget_from` is what its models had used when a person last let it continue. The daily budget of its starter does
+    not apply to a run that `is_budget_free`: an operator has started it, or let it continue.
     """
 
     run_id: RunId

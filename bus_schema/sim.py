@@ -18,10 +18,10 @@ class Simulation(Value):
 
 
 class StartSim(Command[Simulation], domain="sim", action="start"):
-    """Start simulated people talking by a scenario; `speed` is the factor over real time.
+    """Make simulated people talk according to a scenario; `speed` is a factor of real time.
 
-    The same profiles, scenario and seed say the same words. Without a limit they go on until stopped. Quiet hours of
-    simulated people are of simulated time, which begins at `starts_at`, by default at nine in the morning.
+    The same profiles, scenario and seed produce the same words. Without a limit, they go on until stopped. Quiet hours
+    of simulated people are in simulated time, which begins at `starts_at`, by default at nine in the morning.
     """
 
     profiles: SimFile
@@ -66,7 +66,7 @@ class GetSimStatus(Query[SimState], domain="sim", action="status"):
 
 
 class SimStarted(Event, topic="sim", name="started"):
-    """A simulation has started; its messages arrive as those of people do."""
+    """A simulation has started; its messages arrive like those of people."""
 
     sim_id: SimId
     profiles: SimFile

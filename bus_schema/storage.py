@@ -22,7 +22,7 @@ class Registration(Value):
 
 
 class RegisterArtifact(Command[Registration], domain="storage", action="register_artifact"):
-    """Register a staged file; the same id and checksum again is `already_exists`, other bytes `conflict`."""
+    """Register a staged file; a known id is `already_exists` with the same checksum, `conflict` with other bytes."""
 
     manifest: Manifest
 
@@ -40,7 +40,7 @@ class RegistrationItem(Value):
 
 
 class RegistrationReport(Value):
-    """One item per manifest, in the order in which they were sent."""
+    """One item per manifest, in the order they were sent."""
 
     items: tuple[RegistrationItem, ...]
 
@@ -51,7 +51,7 @@ MAX_REGISTERED = 100
 class RegisterArtifacts(Command[RegistrationReport], domain="storage", action="register_artifacts"):
     """Register staged files independently of one another, as `register_artifact` does, in one transaction.
 
-    What supersedes another or is made from it comes in a later message than that one.
+    An artifact that supersedes another or is made from it comes in a later message than that one.
     """
 
     manifests: tuple[Manifest, ...] = Field(min_length=1, max_length=MAX_REGISTERED)
@@ -64,9 +64,9 @@ class RegisterArtifacts(Command[RegistrationReport], domain="storage", action="r
 
 
 class GetArtifact(Query[FoundManifest], domain="storage", action="get_artifact"):
-    """Read one manifest, if the requester may see it; denied looks like `not_found`.
+    """Read one manifest, if the requester may see it; a denied one looks like `not_found`.
 
-    `presigned` asks for an address to read the bytes from, too, for who has no access to the file store.
+    `presigned` also asks for an address to read the bytes from, for clients without access to the file store.
     """
 
     artifact_id: ArtifactId
@@ -74,9 +74,9 @@ class GetArtifact(Query[FoundManifest], domain="storage", action="get_artifact")
 
 
 class FoundManifests(Value):
-    """Those of the requested manifests that the requester may see, in the order of the request.
+    """The requested manifests that the requester may see, in the order of the request.
 
-    `packed` has the places of those whose bytes are in a pack, by artifact.
+    `packed` has the places, by artifact, of those whose bytes are in a pack.
     """
 
     items: tuple[Manifest, ...]
@@ -84,7 +84,7 @@ class FoundManifests(Value):
 
 
 class GetArtifacts(Query[FoundManifests], domain="storage", action="get_artifacts"):
-    """Read several manifests at once; what is absent, or denied, is left out."""
+    """Read several manifests at once; absent or denied ones are left out."""
 
     artifact_ids: tuple[ArtifactId, ...] = Field(min_length=1, max_length=100)
 
@@ -96,7 +96,7 @@ class ManifestPage(Page[Manifest]):
 class SearchArtifacts(Query[ManifestPage], domain="storage", action="search_artifacts"):
     """Find manifests by their coordinates, combined with AND; `agent` matches every instance of an agent.
 
-    Calls of models are found where their type, `model_call`, is asked for.
+    Model calls are found only if their type, `model_call`, is asked for.
     """
 
     trace_id: TraceId | None = None
@@ -146,7 +146,7 @@ class GetLineage(Query[Lineage], domain="storage", action="get_lineage"):
 class SetTraceMembers(Command[Nothing], domain="storage", action="set_trace_members"):
     """Set the members of a trace; from then on only they may read its `trace` artifacts.
 
-    The trace runs until its process ends, and nothing of it expires before; `retention` counts from then.
+    The trace runs until its process ends, and nothing in it expires before that; `retention` counts from then.
     """
 
     trace_id: TraceId

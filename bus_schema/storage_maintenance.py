@@ -31,11 +31,11 @@ class Tally(Value):
 class GarbageReport(Value):
     """Report of a garbage collection, or of its dry run.
 
-    `expired` artifacts can be read no more; `unused` contents have no artifact any more, `unknown` objects never had
+    `expired` artifacts can no longer be read; `unused` contents no longer have an artifact, `unknown` objects never had
     one that the database knows, `unregistered` uploads never became one: these went to the orphans. `deleted` orphans
-    and `claims` are gone for good, their time was over. `pending` things could not be moved now, a later run tries
-    again, as this one has done with those it `resumed`. `refusal` is why the real run would be refused; where
-    `is_complete` is false there is more than one run takes: run it again.
+    and `claims` had outlived their time and are gone for good. `pending` things could not be moved now; a later run
+    tries again, as this one did with those it `resumed`. `refusal` is why the real run would be refused; if
+    `is_complete` is false, there is more than one run takes: run it again.
     """
 
     dry_run: bool
@@ -57,8 +57,8 @@ class GarbageReport(Value):
 class CollectGarbage(Command[GarbageReport], domain="storage", action="collect_garbage"):
     """Expire what is due, move unreferenced objects to the orphans, delete orphans after seven days.
 
-    A run that would take more than the settings allow is refused, with the numbers; `max_objects` allows that much to
-    this run.
+    A run that would remove more than the settings allow is refused, with the numbers; `max_objects` allows this run to
+    remove that many.
     """
 
     dry_run: bool = False
@@ -89,7 +89,7 @@ class AuditPage(Value):
 class Audit(Command[AuditPage], domain="storage", action="audit"):
     """Check a page of artifacts: bytes exist, size matches and, with `rehash`, the digest matches.
 
-    What is missing is put back where it is found; no manifest is ever removed.
+    Missing bytes are put back if they are found; no manifest is ever removed.
     """
 
     cursor: str | None = Field(default=None, max_length=256)
@@ -137,7 +137,7 @@ class Amount(Value):
 class StorageStats(Value):
     """Statistics of the store; `by_state` counts contents, the others artifacts, except staging and orphans.
 
-    `kept_days` tells how long what is kept for a time, None for ever.
+    `kept_days` says how many days each kind of thing is kept, None for ever.
     """
 
     artifacts: Amount

@@ -40,7 +40,7 @@ class TaskDone(Value):
 class ExecuteTask(Command[TaskDone], domain="subagent", action="execute_task", service=None):
     """Execute a task for a chat; `history` is the conversation with this sub-agent, `context` the one with the user.
 
-    Whoever asks says by when: past the deadline the work is dropped. The same delegation again is not done again.
+    The caller sets the deadline, past which the work is dropped. A repeated delegation is not executed again.
     """
 
     task: str = Field(min_length=1, max_length=MAX_TASK_CHARS)
@@ -82,7 +82,7 @@ class SubagentAssistantWithTools(SubagentEvent, topic="subagent", name="subagent
 
 
 class SubagentToolResult(SubagentEvent, topic="subagent", name="subagent_tool_result"):
-    """A tool has returned; content too long is at `ref`."""
+    """A tool has returned; content that is too long is at `ref`."""
 
     tool_call_id: str
     name: str
@@ -92,7 +92,7 @@ class SubagentToolResult(SubagentEvent, topic="subagent", name="subagent_tool_re
 
 
 class SubagentCompletion(SubagentEvent, topic="subagent", name="subagent_completion"):
-    """The sub-agent has answered, or has failed (`is_error`); an answer too long is whole at `ref`."""
+    """The sub-agent has answered, or has failed (`is_error`); an answer that is too long is in full at `ref`."""
 
     response: str = Field(max_length=MAX_SHOWN_CHARS)
     is_error: bool = False
@@ -100,7 +100,7 @@ class SubagentCompletion(SubagentEvent, topic="subagent", name="subagent_complet
 
 
 class SubagentTool(SubagentEvent, topic="subagent", name="subagent_tool"):
-    """A tool is running; for people who watch, part of no history."""
+    """A tool is running; for people who watch, not part of any history."""
 
     name: str
     status: str = Field(max_length=280)

@@ -35,7 +35,7 @@ class PublishKems(KemBatch, Command[BatchReport], domain="swm", action="publish_
 
 
 class DropKem(Command[Nothing], domain="swm", action="drop_kem"):
-    """Delete a unit from the working memory, and what waits to be stored of it; the global memory keeps what it has."""
+    """Delete a unit from working memory, with whatever of it waits to be stored; global memory keeps what it has."""
 
     kem_id: KemId
 
@@ -75,7 +75,7 @@ class SubscriptionTopic(StrictValue):
 
 
 class Subscription(Value):
-    """Events that match any topic go to this queue, also while nobody consumes it."""
+    """Events that match any topic go to this queue, even while nobody consumes it."""
 
     subscription_id: SubscriptionId
     queue: str
@@ -84,7 +84,7 @@ class Subscription(Value):
 class Subscribe(Command[Subscription], domain="swm", action="subscribe"):
     """Subscribe to changes that the agent may read; without topics, to all of them.
 
-    With a `name` it is the agent's subscription of that name, which keeps what it has not read yet.
+    With a `name`, it is the agent's subscription of that name, which keeps what has not been read yet.
     """
 
     agent_id: Identity

@@ -20,7 +20,7 @@ class TaskWrite(Value):
     """Fields of a task as of the moment `at`: each replaces what was written as of an earlier moment.
 
     `owner` comes with `owner_id`; `due` with `due_said`, `due_on`, `remind_at` and the next reminder. A new task is
-    inserted whole if it may be; messages are added to those there are.
+    inserted whole if `insert` is set; messages are added to the existing ones.
     """
 
     task: Task
@@ -37,7 +37,7 @@ class SavedTasks(Value):
 
 
 class MessageTasks(Value):
-    """Tasks that are of a message of a user, as whoever writes has read them."""
+    """Tasks that belong to a user's message, as the writer has read them."""
 
     user_id: UserId
     message_id: DialogueMessageId
@@ -45,10 +45,10 @@ class MessageTasks(Value):
 
 
 class SaveTasks(Command[SavedTasks], domain="storage", action="save_tasks"):
-    """Merge tasks into those there are; repeating it changes nothing.
+    """Merge tasks into the existing ones; repeating it changes nothing.
 
-    It is a conflict, and nothing is saved, if meanwhile there are other tasks of a message than `expected`, besides
-    those that this command saves.
+    It is a conflict, and nothing is saved, if a message meanwhile has other tasks than `expected`, besides those that
+    this command saves.
     """
 
     writes: tuple[TaskWrite, ...] = Field(min_length=1, max_length=MAX_SAVED)
@@ -58,7 +58,7 @@ class SaveTasks(Command[SavedTasks], domain="storage", action="save_tasks"):
 class ListTaskRecords(Query[TaskPage], domain="storage", action="list_tasks"):
     """Page through tasks by due date, those without one last; all conditions hold together.
 
-    `users` are owners or askers, none of them means anybody. The text has one of the `words` or begins of words.
+    `users` are owners or askers; none means anybody. The text has one of the `words`, which may be beginnings of words.
     """
 
     users: tuple[UserId, ...] = Field(default=(), max_length=MAX_USERS)
@@ -77,14 +77,14 @@ class ListTaskRecords(Query[TaskPage], domain="storage", action="list_tasks"):
 
 
 class SettledReminder(Value):
-    """A reminder that has gone out, with the moment of the next one of the same task."""
+    """A reminder that has been sent, with the time of the next one for the same task."""
 
     task_id: TaskId
     next_reminder: AwareDatetime | None = None
 
 
 class SettleReminders(Command[Nothing], domain="storage", action="settle_reminders"):
-    """Record reminders as sent, of tasks whose next reminder is not after `until`; of others it stays."""
+    """Record reminders as sent for tasks whose next reminder is not after `until`; others keep theirs."""
 
     until: AwareDatetime
     items: tuple[SettledReminder, ...] = Field(min_length=1, max_length=200)

@@ -29,9 +29,9 @@ class TaskPage(Page[Task]):
 class AddTask(Command[Task], domain="task", action="add", service=_SERVICE):
     """Add a task that `user_id` asks for; `owner` is a name or a user id, by default the user.
 
-    `when` is a date as one says it, or as ISO, on the user's clock. With `remind` its owner is reminded at that minute,
-    quiet hours or not. `message_id` is the message that asks for it: a task that the agents have found in that message
-    is returned instead of a second one. The same `task_id` adds nothing twice.
+    `when` is a date in everyday words or in ISO format, on the user's clock. With `remind`, its owner is reminded at
+    that minute, quiet hours or not. `message_id` is the message that asks for it: a task that the agents have found in
+    that message is returned instead of a second one. Repeating a `task_id` adds nothing twice.
     """
 
     user_id: UserId
@@ -45,9 +45,9 @@ class AddTask(Command[Task], domain="task", action="add", service=_SERVICE):
 
 
 class ListTasks(Query[TaskPage], domain="task", action="list", service=_SERVICE):
-    """Page through the tasks that a user owns or asked for; without a user everybody's, for operators.
+    """Page through the tasks that a user owns or asked for; without a user, through everybody's (for operators).
 
-    `delegated`: only those that the user asked for and somebody else owns, or nobody yet.
+    With `delegated`, only those that the user asked for and that somebody else owns, or nobody yet.
     """
 
     user_id: UserId | None = None
@@ -60,14 +60,14 @@ class ListTasks(Query[TaskPage], domain="task", action="list", service=_SERVICE)
 
 
 class GetTask(Query[Task], domain="task", action="get", service=_SERVICE):
-    """Read a task; `user_id` is on whose behalf."""
+    """Read a task; `user_id` is the user it is read for."""
 
     task_id: TaskId
     user_id: UserId | None = None
 
 
 class UpdateTask(Command[Task], domain="task", action="update", service=_SERVICE):
-    """Change the words, the owner or the due date of a task, or open it again; what is not given stays."""
+    """Change the words, the owner or the due date of a task, or reopen it; what is not given stays unchanged."""
 
     task_id: TaskId
     user_id: UserId | None = None
@@ -93,9 +93,9 @@ class CallOffTask(Command[Task], domain="task", action="cancel", service=_SERVIC
 
 
 class TaskChanged(Event, topic="processed", name="task_changed"):
-    """A task was added or changed on request, or found in a message at once; `user_id` did it, if known.
+    """A task was added or changed on request, or found in a message at once; `user_id` is who did it, if known.
 
-    What the agents find in a fragment is in `processed.tasks_found`.
+    Tasks that agents find in a fragment are in `processed.tasks_found`.
     """
 
     user_id: UserId

@@ -84,14 +84,14 @@ class SaveEvents(Command[EventsSaved], domain="storage", action="save_events"):
 class TimelinePage(Page[TimelineEvent]):
     """Events in the order in which they were recorded, with the cursor of the next page.
 
-    The last page has a cursor, too: what happens from then on comes after it.
+    The last page has a cursor, too: later events come after it.
     """
 
 
 class GetTimeline(Query[TimelinePage], domain="storage", action="get_timeline"):
     """Read the timeline from its beginning or from a cursor, conditions combined with AND.
 
-    With `newest_first` from its end backwards; the last of these pages has no cursor.
+    With `newest_first`, it is read backwards from its end; the last of these pages has no cursor.
     """
 
     since: AwareDatetime | None = None
@@ -107,7 +107,7 @@ class GetTimeline(Query[TimelinePage], domain="storage", action="get_timeline"):
 
 
 class TimelineSeries(Value):
-    """Numbers of the events of one service and topic by bucket, and of the failures among them, shape (buckets,)."""
+    """Numbers of events of one service and topic per bucket, and of failures among them, shape (buckets,)."""
 
     service: str
     topic: Topic
@@ -124,7 +124,7 @@ class TimelineBuckets(Value):
 class GetTimelineBuckets(Query[TimelineBuckets], domain="storage", action="get_timeline_buckets"):
     """Count events by service, topic and time, in buckets of equal width; conditions are combined with AND.
 
-    `through` is the sequence number of the last event that is counted.
+    `through` is the sequence number of the last event counted.
     """
 
     since: AwareDatetime

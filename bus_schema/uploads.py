@@ -25,17 +25,17 @@ class PresignedGet(Value):
 
 
 class PackPlace(Value):
-    """Place of a small object of a store on disk: a pack, which holds many, and the offset of its record."""
+    """Place of a small object in a store on disk: a pack, which holds many objects, and the offset of its record."""
 
     pack: str = Field(pattern=r"^[A-Za-z0-9_-]{1,64}\.pack$")
     offset: int = Field(ge=0)
 
 
 class FoundManifest(Manifest):
-    """A manifest, with an address of its bytes where one was requested.
+    """A manifest, with an address of its bytes if one was requested.
 
-    The address is a signed one of an object store; on disk, the place in a pack, unless the bytes are a file of their
-    own at the manifest's `uri`.
+    For an object store, the address is a signed one; on disk, it is the place in a pack, unless the bytes are a file of
+    their own at the manifest's `uri`.
     """
 
     presigned_url: PresignedGet | None = Field(default=None, exclude_if=lambda url: url is None)

@@ -29,9 +29,9 @@ LanguageCode = Literal["en", "ru"]
 
 
 class User(Value):
-    """A person; `name` is how to call them, `names` are other spellings, such as in another alphabet.
+    """A person; `name` is what to call them, `names` are other spellings, such as in another alphabet.
 
-    Without a zone or a language the settings' defaults hold.
+    Without a zone or a language, the defaults of the settings apply.
     """
 
     user_id: UserId
@@ -51,9 +51,9 @@ class UserRecord(User):
 
 
 class PutUser(Command[UserRecord], domain="storage", action="put_user"):
-    """Store a user, in the place of a former state; for people and services.
+    """Store a user, replacing any earlier state.
 
-    With `expected_version` it is a conflict if the user has changed since it was read; 0 expects a new one.
+    With `expected_version`, it is a conflict if the user has changed since it was read; 0 expects a new one.
     """
 
     user: User
@@ -71,7 +71,7 @@ class UserPage(Page[UserRecord]):
 
 
 class ListUsers(Query[UserPage], domain="storage", action="list_users"):
-    """Page through the users: those of these ids, those of one project, where they are given."""
+    """Page through the users, limited to the given ids and project, if any."""
 
     user_ids: tuple[UserId, ...] = Field(default=(), max_length=200)
     project: ProjectName | None = None

@@ -17,7 +17,7 @@ class GatewaySettings(Settings):
     )
     gateway_access: Literal["token", "open"] = Field(
         default="token",
-        description="token: the HTTP gateway asks for one; open: on a loopback address it lets in everybody who can "
+        description="token: the HTTP gateway requires one; open: on a loopback address it lets in everybody who can "
         "use this machine.",
     )
     gateway_port: int | None = Field(
@@ -29,25 +29,25 @@ class GatewaySettings(Settings):
     gateway_public_url: str | None = Field(
         default=None,
         pattern=r"^https?://[^\s?#]+$",
-        description="URL under which other machines reach the HTTP gateway, as https://mindbus.example.org; storage "
-        "signs addresses of files there. Default: where it listens.",
+        description="URL at which other machines reach the HTTP gateway, such as https://mindbus.example.org; file "
+        "addresses that storage signs point there. Default: the address it listens on.",
     )
     gateway_tenants: str = Field(
         default="",
-        description="Tenants that the HTTP gateway serves besides those that have a folder in its data folder, by "
-        "commas.",
+        description="Tenants that the HTTP gateway serves besides those with a folder in its data folder, separated "
+        "by commas.",
     )
     metrics_token: str | None = Field(
         default=None,
         min_length=16,
         repr=False,
-        description="Token of Prometheus: it opens the gateway's /metrics and nothing else; default: operators alone.",
+        description="Token for Prometheus: it opens the gateway's /metrics and nothing else; default: operators only.",
     )
     gateway_token: str | None = Field(
         default=None,
         min_length=16,
         repr=False,
-        description="What the HTTP gateway asks for; default: a token that is made at the first start, kept in the "
+        description="Token that the HTTP gateway asks for; default: one generated at the first start and kept in the "
         "data folder.",
     )
     gateway_max_body_bytes: int = Field(
@@ -58,52 +58,52 @@ class GatewaySettings(Settings):
     )
 
     gateway_tls_cert: Path | None = Field(
-        default=None, description="Certificate chain (PEM) with which the HTTP gateway speaks TLS; default: plain HTTP."
+        default=None, description="Certificate chain (PEM) for TLS on the HTTP gateway; default: plain HTTP."
     )
     gateway_tls_key_file: Path | None = Field(
         default=None, description="Private key of that certificate; default: it is in the same file."
     )
     oidc_issuer: str | None = Field(
         default=None,
-        description="OpenID provider by which people sign in to the web app, besides tokens: its https:// issuer URL.",
+        description="The https:// issuer URL of an OpenID provider for sign-in to the web app, besides tokens.",
     )
     oidc_client_id: str | None = Field(default=None, description="Id by which the provider knows the gateway.")
     oidc_client_secret: str | None = Field(
         default=None, repr=False, description="Secret of that client; default: a public client, which has none."
     )
-    oidc_scope: str = Field(default="openid profile email", description="What the provider is asked for.")
+    oidc_scope: str = Field(default="openid profile email", description="Scopes requested from the provider.")
     oidc_claim: str = Field(
         default="preferred_username",
-        description="Claim that has the name of the account; email counts if the provider has verified it.",
+        description="Claim that holds the account name; email counts only if the provider has verified it.",
     )
     gateway_trusted_proxies: str = Field(
         default="",
-        description="Addresses or networks, by commas, of proxies whose X-Forwarded-For and -Proto are believed.",
+        description="Comma-separated addresses or networks of proxies whose X-Forwarded-For and -Proto are trusted.",
     )
     gateway_requests_per_minute: int = Field(
-        default=1200, ge=0, description="How many HTTP requests an account may make in a minute; 0: any number."
+        default=1200, ge=0, description="How many HTTP requests an account may make per minute; 0: no limit."
     )
     gateway_unanswered_messages: int = Field(
         default=32,
         ge=0,
-        description="How many messages to models of one person may wait at the gateway for their answers, which come "
-        "one after the other; further ones are refused. 0: any number.",
+        description="How many of one person's messages to models may wait at the gateway for answers, which come one "
+        "after the other; further messages are refused. 0: no limit.",
     )
     a2a_card: Literal["public", "private"] = Field(
         default="public",
-        description="public: everybody may read the agent card, which says that there is an assistant here, and which "
+        description="public: everybody may read the agent card, which says that there is an assistant here and which "
         "cards are public; private: only with a token.",
     )
     gateway_webhook_hosts: str = Field(
         default="",
-        description="Hosts, addresses or networks, by commas, to which webhooks may go though they are not public, or "
-        "unencrypted; all others need a public address and https.",
+        description="Comma-separated hosts, addresses or networks that webhooks may reach even if they are "
+        "not public or not encrypted; all others need a public address and https.",
     )
     user_tokens_per_day: int = Field(
         default=0,
         ge=0,
-        description="How many tokens of models may be used for a person in a day (UTC): for their messages, by agents "
-        "that read along, sub-agents, and runs, which pause then; for operators, and in all where it is 0, any number.",
+        description="How many model tokens may be used for a person per day (UTC): for their messages, by agents that "
+        "read along, by sub-agents and by runs, which then pause. Operators are exempt; 0: no limit.",
     )
 
     @field_validator("oidc_issuer")
@@ -111,7 +111,7 @@ class GatewaySettings(Settings):
     def _is_trustworthy(cls, issuer: str | None) -> str | None:
         parts = urlsplit(issuer or "https:")
         if parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1"):
-            raise ValueError("is no https:// URL: whoever sits in between could sign in as anybody")
+            raise ValueError("is not an https:// URL: anybody in between could sign in as anybody")
         return issuer
 
     @model_validator(mode="after")

@@ -27,9 +27,9 @@ _OWN_SITE = frozenset({"same-origin", "none"})
 _FOREIGN_HOST = "unknown host name: open the gateway as localhost, or set MINDBUS_GATEWAY_TOKEN"
 _FOREIGN_ORIGIN = "the request comes from a page of another site"
 _NO_TOKEN = "a token is needed: send it as `Authorization: Bearer TOKEN`, or log in"
-_THROTTLED = "too many wrong tokens; wait"
+_THROTTLED = "too many wrong tokens; wait, then try again"
 _TOO_OFTEN = "too many requests; wait, or raise MINDBUS_GATEWAY_REQUESTS_PER_MINUTE"
-_FOR_OPERATORS = "metrics are for operators, and for whoever has MINDBUS_METRICS_TOKEN"
+_FOR_OPERATORS = "metrics are for operators, and for holders of MINDBUS_METRICS_TOKEN"
 _READ_ONLY = "this token may only read, and only the HTTP API"
 _SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",

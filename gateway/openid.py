@@ -81,7 +81,7 @@ class OpenIdProvider:
             raise NotSignedIn(f"{type(error).__name__}: {error}") from error
         name = claims.get(self._settings.oidc_claim)
         if not is_user_id(name) or (self._settings.oidc_claim == "email" and claims.get("email_verified") is not True):
-            raise NotSignedIn(f"the claim {self._settings.oidc_claim} is no verified name of a user")
+            raise NotSignedIn(f"the claim {self._settings.oidc_claim} is not a verified user name")
         return str(name)
 
     def _claims(self, id_token: str, keys: Any, nonce: str) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class FieldError(BaseModel):
 
 
 class Problem(BaseModel):
-    """Reason of a failed request; `code` is for programs, `detail` for people."""
+    """Reason for a failed request; `code` is for programs, `detail` for people."""
 
     type: str = "about:blank"
     title: str

@@ -58,9 +58,9 @@ class MindBusError(Exception):
 
 
 class Rejected(MindBusError, code=Code.INVALID):
-    """The request is refused with a code: the asker hears it, nothing is retried, nothing has been written.
+    """The request is refused with a code: the requester gets it, nothing is retried, nothing has been written.
 
-    `is_denied`, which would tell the absent from the hidden, goes to the log alone; other keywords are `details`.
+    `is_denied`, which would tell the hidden from the absent, goes only to the log; other keywords are `details`.
     """
 
     ending = Ending.REFUSE
@@ -83,7 +83,7 @@ class Expired(Rejected, code=Code.EXPIRED):
 
 
 class TemporaryFailure(MindBusError, code=Code.UNAVAILABLE):
-    """Something that is needed is not there just now; the message is tried again within its budget, after `delay`."""
+    """Something needed is not available right now; the message is retried within its budget, after `delay`."""
 
     ending = Ending.RETRY
     delay: timedelta | None = None
@@ -104,17 +104,17 @@ class PermanentFailure(MindBusError, code=Code.INTERNAL):
 
 
 class OutOfTokens(MindBusError, code=Code.UNAVAILABLE):
-    """The models of the installation may use no more tokens for now; a run that meets this pauses."""
+    """The models of this installation may not use more tokens for now; a run that hits this limit pauses."""
 
     ending = Ending.REFUSE
 
 
 class HandlerTooSlow(TemporaryFailure):
-    """The handler did not end within its time limit and was cancelled; the message is tried again within its budget."""
+    """The handler did not finish within its time limit and was cancelled; the message is retried within its budget."""
 
 
 class Damaged(MindBusError, code=Code.INTERNAL):
-    """Data of a worker are damaged: it stops consuming, and its messages stay in their queues until that is mended."""
+    """A worker's data is damaged: it stops consuming, and its messages stay in their queues until that is repaired."""
 
 
 class BusUnavailable(TemporaryFailure):
@@ -126,11 +126,11 @@ class Unroutable(BusUnavailable):
 
 
 class NotPermitted(Unroutable, code=Code.UNAUTHORIZED):
-    """RabbitMQ does not take this from this user; a worker names the services that it commands in `sends_to`."""
+    """RabbitMQ does not accept this from this user; a worker lists the services that it commands in `sends_to`."""
 
 
 class TopologyMissing(BusUnavailable):
-    """The queues of this worker have not been made: an administrator runs `mindbus topology apply --worker` for it."""
+    """This worker's queues do not exist yet: an administrator has to run `mindbus topology apply --worker` for it."""
 
 
 class ReplyError(MindBusError):

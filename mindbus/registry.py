@@ -45,19 +45,19 @@ class UnknownWorker(MindBusError, LookupError, code=Code.INVALID):
 
 
 class BrokenWorker(MindBusError, code=Code.INVALID):
-    """This worker cannot be used; mend or uninstall its package."""
+    """This worker cannot be used; fix or uninstall its package."""
 
 
 class HiddenPackage(BrokenWorker):
-    """The worker needs a package whose name a package of the fleet has in this process, such as `agents`."""
+    """The worker needs a package whose name is taken in this process by a package of the fleet, such as `agents`."""
 
 
 class BrokenModule(MindBusError, code=Code.INVALID):
-    """A module of one's own that raises when it is imported."""
+    """Your own module raises an error when it is imported."""
 
 
 class WorkerNameTaken(MindBusError, code=Code.CONFLICT):
-    """Another worker, or a user of RabbitMQ, has this worker's name, and so its queues; give yours another name."""
+    """Another worker, or a RabbitMQ user, has this worker's name, and so its queues; give yours another name."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def workers_at(target: str) -> dict[str, Factory]:
     worker = getattr(module, attribute, None)
     if not (inspect.isclass(worker) and issubclass(worker, Worker)):
         names = ", ".join(worker_class.__name__ for worker_class in worker_classes(module)) or "none"
-        raise UnknownWorker(f"{attribute!r} is no Worker class of {name}; it has {names}")
+        raise UnknownWorker(f"{attribute!r} is not a Worker class of {name}; it has {names}")
     return {worker.name: worker}
 
 

@@ -24,7 +24,7 @@ _MOST_PARTITIONS = 64
 
 
 class NotPartitions(ValueError):
-    """Partitions are given as service=number, up to 64, by commas, such as dialogue=4."""
+    """Write partitions as service=number, up to 64 each, separated by commas, such as dialogue=4."""
 
 
 def parse_partitions(text: str) -> Mapping[str, int]:
@@ -56,46 +56,46 @@ class Settings(BaseSettings):
         files = SecretsSettingsSource(settings_cls, secrets_dir=os.environ.get("MINDBUS_SECRETS_DIR"))
         return init_settings, env_settings, files
 
-    data_dir: Path = Field(default=Path(".data"), description="Folder of all local state.")
+    data_dir: Path = Field(default=Path(".data"), description="Folder for all local state.")
     tenant: str | None = Field(
         default=None,
         pattern=TENANT_NAME,
-        description="The tenant that this is a part of: a fleet with a virtual host, a folder, databases of its own on "
-        "the servers that the other settings name; see tenants.",
+        description="Tenant that this is part of: a fleet with its own virtual host, folder and databases on the "
+        "servers that the other settings name; see tenants.",
     )
     secrets_dir: Path | None = Field(
         default=None,
-        description="Folder with files that are called as variables, such as mindbus_amqp_url, and hold their values, "
-        "as containers are given secrets; a variable that is set comes first.",
+        description="Folder with files named after variables, such as mindbus_amqp_url, that hold their values, the "
+        "way containers are given secrets; a variable that is set takes precedence.",
     )
     amqp_url: str | None = Field(
         default=None,
-        description="RabbitMQ to use; without it `up` starts a private node. Of a cluster name several hosts, as "
+        description="RabbitMQ to use; without it, `up` starts a private node. For a cluster, name several hosts, as in "
         "amqp://USER:PASSWORD@HOST1,HOST2:5673,HOST3/.",
     )
     management_url: str | None = Field(
         default=None,
-        description="Management API of that RabbitMQ, with credentials; guessed where it is usual.",
+        description="Management API of that RabbitMQ, with credentials; guessed if it is at the usual address.",
     )
     artifacts_url: str | None = Field(
         default=None,
-        description="Where artifacts and claims lie: file:///folder or s3://bucket/prefix; default: a folder in the "
-        "data folder.",
+        description="Where artifacts and claims are stored: file:///folder or s3://bucket/prefix; default: a folder in "
+        "the data folder.",
     )
     artifacts_access: Literal["auto", "direct", "presigned"] = Field(
         default="auto",
-        description="How bytes get to the file store and back: direct, or by addresses that storage signs; auto: "
-        "presigned for whoever logs in to RabbitMQ with an account and names no store, and for an object store without "
-        "credentials, else direct.",
+        description="How bytes get to the file store and back: direct, or presigned, by addresses that storage signs. "
+        "auto: presigned if you log in to RabbitMQ with an account and name no store, or use an object store without "
+        "credentials; otherwise direct.",
     )
     s3_endpoint_url: str | None = Field(
-        default=None, description="Object store to use for s3:// URLs; default: what AWS_ENDPOINT_URL says, or AWS."
+        default=None, description="Object store to use for s3:// URLs; default: AWS_ENDPOINT_URL, or AWS."
     )
     s3_access_key: str | None = Field(
-        default=None, repr=False, description="Access key of that object store; default: what AWS_* or its files say."
+        default=None, repr=False, description="Access key for that object store; default: from AWS_* or AWS's files."
     )
     s3_secret_key: str | None = Field(default=None, repr=False, description="The secret of that access key.")
-    s3_region: str | None = Field(default=None, description="Region of the bucket; default: what AWS_REGION says.")
+    s3_region: str | None = Field(default=None, description="Region of the bucket; default: AWS_REGION.")
     s3_part_bytes: int = Field(
         default=16 * 1024**2,
         ge=5 * 1024**2,
@@ -105,7 +105,7 @@ class Settings(BaseSettings):
     s3_concurrency: int = Field(default=3, ge=1, le=32, description="How many parts of one file are sent at once.")
     database_url: str | None = Field(
         default=None,
-        description="SQLAlchemy URL that all services share, a schema each; default: SQLite files.",
+        description="SQLAlchemy URL of the database that all services share, a schema each; default: SQLite files.",
     )
     max_body_bytes: int = Field(default=64 * 1024, ge=1024, le=256 * 1024, description="Largest AMQP body.")
     buffer_max_bytes: int = Field(
@@ -116,51 +116,51 @@ class Settings(BaseSettings):
     )
     partitions: str = Field(
         default="",
-        description="Services whose commands are spread by user over several queues, as dialogue=4; the same for all "
-        "programs on a broker. After a change: mindbus topology migrate.",
+        description="Services whose commands are spread over several queues by user, such as dialogue=4; must be the "
+        "same for all programs on a broker. After a change, run: mindbus topology migrate.",
     )
     partition: int | None = Field(
-        default=None, ge=0, description="The one of these queues that this process takes, from 0; default: all of them."
+        default=None, ge=0, description="Which of these queues this process takes, from 0; default: all of them."
     )
     queue_nodes: int | None = Field(
         default=None,
         ge=1,
         le=9,
-        description="On how many nodes of a cluster queues of work are kept, an odd number; default: RabbitMQ's own, "
-        "three. After a change: mindbus topology migrate.",
+        description="How many cluster nodes keep the work queues, an odd number; default: RabbitMQ's default, three. "
+        "After a change, run: mindbus topology migrate.",
     )
     retry_rungs: str = Field(default="1s,10s,1m,10m", description="Delays of the retry ladder, in order.")
-    publish_timeout_s: float = Field(default=10, gt=0, description="How long a confirm may take before it is retried.")
-    request_timeout_s: float = Field(default=30, gt=0, description="Deadline of a request that names none.")
+    publish_timeout_s: float = Field(default=10, gt=0, description="How long publishing may take, retries included.")
+    request_timeout_s: float = Field(default=30, gt=0, description="Deadline for requests that set none.")
     heartbeat_s: float = Field(default=5, gt=0, description="Interval of worker heartbeats, in seconds.")
     watchdog_s: float = Field(
         default=120,
         ge=0,
-        description="A worker whose event loop stands still for so many seconds ends, with the stacks of its threads "
-        "in its log, so that whoever looks after it starts it again; 0: never.",
+        description="A worker whose event loop stands still for this many seconds logs the stacks of its threads and "
+        "exits, so that its supervisor starts it again; 0: never.",
     )
-    drain_s: float = Field(default=20, gt=0, description="How long a stopping worker finishes what it has begun.")
+    drain_s: float = Field(default=20, gt=0, description="How long a stopping worker may take to finish what it began.")
     llm_timeout_s: float = Field(default=120, gt=0, description="How long one model call may take, in seconds.")
     llm_first_token_s: float = Field(
-        default=300, gt=0, description="Seconds that a role waits for an answer's first word."
+        default=300, gt=0, description="How long a role waits for the first word of an answer, in seconds."
     )
-    llm_idle_s: float = Field(default=60, gt=0, description="Seconds that it waits from one word of it to the next.")
+    llm_idle_s: float = Field(default=60, gt=0, description="How long it waits for each further word, in seconds.")
     subagent_timeout_s: float = Field(
         default=120, gt=0, description="How long a sub-agent may take over one task, in seconds."
     )
     operators: str = Field(
-        default="local", description="Ids of the people who may ask for everybody's data and maintain it, by commas."
+        default="local", description="Comma-separated ids of people who may access and maintain everybody's data."
     )
     readers: str = Field(
-        default="", description="Names of workers of your own that may read what the fleet's own may, by commas."
+        default="", description="Comma-separated names of your own workers that may read what the fleet's workers may."
     )
-    metrics_port: int | None = Field(default=None, description="Port of the Prometheus endpoint; none: no endpoint.")
+    metrics_port: int | None = Field(default=None, description="Port of the Prometheus endpoint; unset: no endpoint.")
     metrics_host: str = Field(default="127.0.0.1", description="Address that the Prometheus endpoint listens on.")
     metrics_interval_s: float = Field(
         default=15,
         ge=0,
-        description="How often, in seconds, a worker process tells its metrics on the bus, for the gateway's "
-        "endpoint of the whole fleet; 0: never.",
+        description="How often a worker process publishes its metrics on the bus, in seconds, for the gateway's "
+        "fleet-wide endpoint; 0: never.",
     )
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
     log_format: str = Field(default="console", description="console or json.")
@@ -181,7 +181,7 @@ class Settings(BaseSettings):
                 raise
             except ValueError:
                 # Its own words repeat what stands where a port should, such as a part of the password.
-                raise ValueError("is no URL; in a password write / as %2F, # as %23, ? as %3F, @ as %40") from None
+                raise ValueError("is not a URL; in a password write / as %2F, # as %23, ? as %3F, @ as %40") from None
         return value
 
     @field_validator("partitions")

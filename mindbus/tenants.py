@@ -15,7 +15,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
 class NoDatabaseOfItsOwn(ValueError):
-    """Of one Redis each tenant has a database of its own, which the address names, such as redis://HOST/3."""
+    """Each tenant of a Redis server needs its own database, named in the address, such as redis://HOST/3."""
 
 
 def login_of(tenant: str | None, name: str) -> str:

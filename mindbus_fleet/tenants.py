@@ -32,7 +32,7 @@ _QUEUES, _CONNECTIONS = "max-queues", "max-connections"
 
 
 class InvalidTenant(MindBusError, code=Code.INVALID):
-    """A tenant is called by 1 to 31 lower-case Latin letters, digits and hyphens, a letter first."""
+    """A tenant's name is 1 to 31 lower-case Latin letters, digits and hyphens, starting with a letter."""
 
 
 class NoSuchTenant(MindBusError, code=Code.NOT_FOUND):
@@ -40,15 +40,15 @@ class NoSuchTenant(MindBusError, code=Code.NOT_FOUND):
 
 
 class TenantExists(MindBusError, code=Code.CONFLICT):
-    """There is such a tenant already; `mindbus tenants set` changes its quotas."""
+    """This tenant exists already; `mindbus tenants set` changes its quotas."""
 
 
 class TenantRuns(MindBusError, code=Code.CONFLICT):
-    """The fleet of this tenant is running: end it with `mindbus down`, with its MINDBUS_TENANT, first."""
+    """This tenant's fleet is running: stop it first, with `mindbus down` and its MINDBUS_TENANT."""
 
 
 class NoTenantDatabase(MindBusError, code=Code.UNAVAILABLE):
-    """The database of the tenant cannot be made: its login needs the right to make databases, or make it yourself."""
+    """The tenant's database cannot be created or dropped: give the host's login the right, or do it yourself."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from tests.hashing_embedder import HashingModel
 
 
 class EmbeddingServer:
-    """`answers` are (status, body); a body that is no text is sent as JSON."""
+    """`answers` are (status, body); a body that is not text is sent as JSON."""
 
     def __init__(self, *answers: tuple[int, Any]) -> None:
         self.requests: list[dict[str, Any]] = []

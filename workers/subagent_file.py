@@ -130,7 +130,7 @@ def _as_text(content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ToolFailed(f"it is no text but {len(content)} bytes of something else") from error
+        raise ToolFailed(f"it is not text but {len(content)} bytes of something else") from error
 
 
 @dataclass(frozen=True)

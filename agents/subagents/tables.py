@@ -27,7 +27,7 @@ def read_table(content: bytes) -> list[Row]:
     try:
         text = content.decode("utf-8-sig").strip()
     except UnicodeDecodeError as error:
-        raise InvalidTable("it is no text") from error
+        raise InvalidTable("it is not text") from error
     if not text:
         raise InvalidTable("it is empty")
     return _json_rows(text) if text[0] in "[{" else _csv_rows(text)

@@ -48,7 +48,7 @@ async def open_a2a(backend: Backend) -> AsyncIterator[ASGIApp]:
 
 
 class _Readable:
-    """Refuses bodies whose JSON is no text in UTF-8, with half a character or nested too deep: the library fails."""
+    """Refuses bodies whose JSON is not text in UTF-8, with half a character or nested too deep: the library fails."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

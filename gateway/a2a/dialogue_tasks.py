@@ -39,7 +39,7 @@ class DialogueTasks:
     def user_id(self) -> str:
         """Raises Rejected for an agent, which has no dialogue."""
         if (user_id := self._backend.account.user_id) is None:
-            raise Rejected(Code.INVALID, f"{self._backend.account.identity} is no person and has no dialogue")
+            raise Rejected(Code.INVALID, f"{self._backend.account.identity} is not a person and has no dialogue")
         return user_id
 
     def id_of(self, message: Message) -> str:

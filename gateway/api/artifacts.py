@@ -75,7 +75,7 @@ WithinTrace = Annotated[TraceId | None, Query()]
 
 
 class ArtifactSearch(BaseModel):
-    """Conditions of a search; all that are given must hold."""
+    """Search conditions; all that you give must hold."""
 
     model_config = ConfigDict(extra="forbid")
     trace: TraceId | None = None
@@ -98,10 +98,10 @@ class RangeHeaders(BaseModel):
 
 @dataclass(frozen=True)
 class ArtifactForm:
-    """Fields of an artifact beside its file."""
+    """Fields of an artifact besides its file."""
 
     type: Annotated[ArtifactType, Form(examples=["note"])]
-    trace: Annotated[TraceId, Form(description="What it belongs to.", examples=["conv_anna"])]
+    trace: Annotated[TraceId, Form(description="Trace that the artifact belongs to.", examples=["conv_anna"])]
     visibility: Annotated[Visibility, Form()] = "trace"
     supersedes: Annotated[ArtifactId | None, Form(description="The version before this one.")] = None
     made_from: Annotated[list[ArtifactId] | None, Form(max_length=100)] = None
@@ -109,7 +109,7 @@ class ArtifactForm:
 
 @router.get("/artifacts")
 async def artifacts(search: Annotated[ArtifactSearch, Query()], backend: BackendDependency) -> ManifestPage:
-    """Manifests in the order of their registration."""
+    """Manifests in order of registration."""
     fields = search.model_dump(exclude={"trace", "step", "type"})
     query = SearchArtifacts(trace_id=search.trace, step_id=search.step, artifact_type=search.type, **fields)
     return await backend.bus.request(query, trace=search.trace)
@@ -122,7 +122,7 @@ async def put(
     backend: BackendDependency,
     key: IdempotencyKey = None,
 ) -> Manifest:
-    """Register a file as an artifact; larger ones than a request may be go to an address of `request_upload`."""
+    """Register a file as an artifact; send one too large for a request to an address from `request_upload`."""
     options: PutOptions = {
         "artifact_type": about.type,
         "trace": about.trace,
@@ -145,7 +145,7 @@ async def put(
 async def manifest(
     artifact_id: ArtifactId, backend: BackendDependency, trace: WithinTrace = None, presigned: bool = False
 ) -> FoundManifest:
-    """The manifest of an artifact; `presigned` with an address to read the bytes from without a token."""
+    """An artifact's manifest; `presigned` adds an address to read the bytes from without a token."""
     found = await backend.bus.request(GetArtifact(artifact_id=artifact_id, presigned=presigned), trace=trace)
     return found.model_copy(update={"packed": None})
 
@@ -164,7 +164,7 @@ async def lineage(
     depth: Annotated[int, Query(ge=1, le=100)] = 10,
     trace: WithinTrace = None,
 ) -> Lineage:
-    """Artifacts that it was made from (up), or that were made from it (down)."""
+    """Artifacts that this one was made from (up), or that were made from it (down)."""
     query = GetLineage(artifact_id=artifact_id, direction=direction, depth=depth)
     return await backend.bus.request(query, trace=trace)
 
@@ -176,7 +176,7 @@ async def look(
     lines: Annotated[int, Query(ge=1, le=1000)] = 40,
     trace: WithinTrace = None,
 ) -> Preview:
-    """Text, formatted JSON or a hex dump of the content; only the beginning of a long one."""
+    """The content as text, formatted JSON or a hex dump; if it is long, only its beginning."""
     return await artifact_preview(backend, artifact_id, lines, trace)
 
 
@@ -189,7 +189,7 @@ async def content(
     backend: BackendDependency,
     trace: WithinTrace = None,
 ) -> Response:
-    """The bytes as a download: all of them with their digest checked, or one range, which has no digest."""
+    """Download the bytes: all of them, checked against their digest, or one range, which has no digest."""
     stored = await backend.artifacts.manifest(artifact_id, trace=trace)
     tag = f'"{stored.sha256}"'
     headers = _headers(stored, tag)

@@ -20,7 +20,7 @@ CommandName = Annotated[str, Path(pattern=r"^[a-z_]+\.[a-z_]+$", description="Su
 
 
 class CommandSummary(BaseModel):
-    """A command by its name, and what it does."""
+    """A command's name, and what it does."""
 
     model_config = ConfigDict(frozen=True)
     name: str
@@ -47,7 +47,7 @@ async def send(
     trace: Annotated[TraceId | None, Query()] = None,
     key: IdempotencyKey = None,
 ) -> dict[str, Any]:
-    """Send a command as whoever is signed in, and wait for its result."""
+    """Send a command as the signed-in account, and wait for its result."""
     command = _command(name).model_validate(fields)
     message_id = derived(backend.bus.owner, "idempotency key", name, key) if key else None
     with backend.asking() if isinstance(command, ASK_MODELS) else nullcontext(backend.bus) as bus:

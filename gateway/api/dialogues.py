@@ -53,7 +53,7 @@ _FILE_BODY = {
 
 
 class UserMessage(BaseModel):
-    """A user's message; one sent again under its `message_id` is processed once."""
+    """A user's message; if sent again with the same `message_id`, it is processed only once."""
 
     model_config = ConfigDict(extra="forbid")
     message: MessageText
@@ -62,7 +62,7 @@ class UserMessage(BaseModel):
 
 
 class AnswerChunk(BaseModel):
-    """A part of an answer; with `restart` the answer begins again, and the parts before it are void."""
+    """Part of an answer; `restart` means that the answer starts over, and the parts before it are void."""
 
     text: str
     restart: bool = False
@@ -72,7 +72,7 @@ class AnswerChunk(BaseModel):
 async def dialogues(
     backend: BackendDependency, cursor: Cursor = None, limit: Annotated[int, Query(ge=1, le=200)] = 50
 ) -> DialoguePage:
-    """All dialogues, the latest first; whoever is no operator sees their own."""
+    """All dialogues, latest first; if you are not an operator, only your own."""
     return await backend.dialogues(limit, cursor)
 
 
@@ -80,9 +80,9 @@ async def dialogues(
 async def say(
     user: UserId, body: UserMessage, request: Request, backend: BackendDependency, streams: StreamsDependency
 ) -> Response | Answered:
-    """Send a message as a user. With `Accept: text/event-stream`, the answer is `piece`, `piece`, …, `answered`.
+    """Send a message as a user. With `Accept: text/event-stream`, the answer comes as `piece`, `piece`, …, `answered`.
 
-    A `piece` with `restart` begins the answer again. Hanging up before the end cancels the rest of the answer.
+    A `piece` with `restart` starts the answer over. Disconnecting before the end cancels the rest of the answer.
     """
     message_id = body.message_id or mint("msg")
     cancel = partial(cancel_answer, backend, user, message_id)
@@ -98,7 +98,7 @@ async def say(
 
 @router.post("/dialogues/{user:path}/attachments", openapi_extra=_FILE_BODY)
 async def attach(user: UserId, name: FileName, request: Request, backend: BackendDependency) -> Attachment:
-    """Store the body as a file of the dialogue, to be named among the `attachments` of a message."""
+    """Store the body as a file of the dialogue; a message can then list it in its `attachments`."""
     backend.acting_as(user)
     async with backend.own_artifacts() as artifacts:
         put = await artifacts.put(
@@ -140,9 +140,9 @@ async def subagents(
     cursor: Cursor = None,
     last_event_id: LastEventId = None,
 ) -> Response:
-    """Events of a user's delegations, each under its name, after `Last-Event-ID` or the cursor.
+    """Events of a user's delegations, each under its name, starting after `Last-Event-ID` or the cursor.
 
-    Without either from `since`, else from now. Event ids are timeline cursors, so none is missed or comes twice.
+    Without either, they start at `since`, by default now. Event ids are timeline cursors: none is missed or repeated.
     """
     backend.acting_as(user)
     streams.require_room()

@@ -42,19 +42,19 @@ At = Annotated[AwareDatetime | None, Query()]
 
 
 class EpisodeListParams(BaseModel):
-    """Conditions of a list; all that are given must hold."""
+    """List conditions; all that you give must hold."""
 
     model_config = ConfigDict(extra="forbid")
     chat: UserId | None = None
     layer: tuple[Layer, ...] = Field(default=(), max_length=3)
     anchors: bool = False
-    at: AwareDatetime | None = Field(default=None, description="Time of which priorities are computed; default: now.")
+    at: AwareDatetime | None = Field(default=None, description="Time for which priorities are computed; default: now.")
     cursor: str | None = Field(default=None, max_length=256)
     limit: int = Field(default=50, ge=1, le=MAX_PAGE)
 
 
 class EpisodeSearchParams(BaseModel):
-    """Query and conditions of a search; it does not count as an access."""
+    """Query and conditions of a search, which does not count as an access."""
 
     model_config = ConfigDict(extra="forbid")
     q: str = Field(min_length=1, max_length=MAX_QUERY_CHARS)
@@ -70,7 +70,7 @@ class EpisodeSearchParams(BaseModel):
 
 
 class RecordRequest(BaseModel):
-    """Messages of a conversation that was held elsewhere, in order of time; one with a known id is not added again."""
+    """Messages of a conversation held elsewhere, in order of time; one whose id is known is not added again."""
 
     model_config = ConfigDict(extra="forbid")
     chat: UserId
@@ -94,7 +94,7 @@ class PackRequest(BaseModel):
 
 @router.post("/episodes/messages")
 async def record(body: RecordRequest, backend: BackendDependency) -> Recorded:
-    """Add what a user and an assistant have said to that user's long-term memory."""
+    """Add a user's conversation with an assistant to that user's long-term memory."""
     command = RecordExchange(chat_id=body.chat, messages=body.messages)
     return await backend.acting_as(body.chat).request(command)
 
@@ -143,7 +143,7 @@ async def unpack(episode_id: Episode, backend: BackendDependency) -> HotContent:
 
 @router.post("/episodes/{episode_id}/pack")
 async def pack(episode_id: Episode, backend: BackendDependency, request: PackRequest | None = None) -> Packed:
-    """Pack to another layer, due or not."""
+    """Pack an episode to another layer, whether or not it is due."""
     return await backend.query(PackEpisode(episode_id=episode_id, to=(request or PackRequest()).to), PACK_TIMEOUT_S)
 
 

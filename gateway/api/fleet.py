@@ -24,7 +24,7 @@ class NoSuchDeadLetter(Rejected, code=Code.NOT_FOUND):
 
 
 class NoSuchService(Rejected, code=Code.NOT_FOUND):
-    """No service of this name has dead letters; look at the queues for those that do."""
+    """No service of this name has dead letters; look at the queues to see which ones do."""
 
 
 class QueueInfo(BaseModel):
@@ -54,13 +54,13 @@ class DeadLetterInfo(BaseModel):
 
 
 class DeadLetterDetails(DeadLetterInfo):
-    """A dead letter with its body: the envelope, or the text that is none."""
+    """A dead letter with its body: the envelope, or the text if it is not one."""
 
     body: dict[str, Any] | str
 
 
 class DeadLetterSelection(BaseModel):
-    """Dead letters of a service, by id or all."""
+    """Dead letters of a service: some by id, or all."""
 
     model_config = ConfigDict(extra="forbid")
     ids: list[str] | None = Field(default=None, min_length=1, max_length=1000)
@@ -107,7 +107,7 @@ async def dead_letters(
     service: ServiceName | None = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
 ) -> list[DeadLetterInfo]:
-    """At most `limit` dead letters of each service, the oldest first."""
+    """Up to `limit` dead letters of each service, oldest first."""
     return [_info(letter) for letter in await list_dead_letters(backend, service, limit)]
 
 
@@ -122,7 +122,7 @@ async def dead_letter(service: ServiceName, message_id: str, backend: OperatorsB
 
 @router.post("/dead-letters/{service}/replay")
 async def replay(service: ServiceName, chosen: DeadLetterSelection, backend: OperatorsBackend) -> SettledDeadLetters:
-    """Send them back to the queues where they failed, as first attempts."""
+    """Send dead letters back to the queues where they failed, as first attempts."""
     letters = await _dead_letters(backend, service)
     return _settlement(await letters.replay(service, chosen.has, backend.account.identity))
 
@@ -131,7 +131,7 @@ async def replay(service: ServiceName, chosen: DeadLetterSelection, backend: Ope
 async def replay_edited(
     service: ServiceName, message_id: str, edited: EditedDeadLetter, backend: OperatorsBackend
 ) -> SettledDeadLetters:
-    """Send one back with other data, under its id; what it is and who asked stay."""
+    """Send a dead letter back with new data; its id, type and requester stay the same."""
     letters = await _dead_letters(backend, service)
     for letter in await letters.look(service, _MAX_LETTERS):
         if letter.message_id == message_id:
@@ -144,7 +144,7 @@ async def replay_edited(
 
 @router.post("/dead-letters/{service}/drop")
 async def drop(service: ServiceName, chosen: DeadLetterSelection, backend: OperatorsBackend) -> SettledDeadLetters:
-    """Delete them permanently."""
+    """Delete dead letters permanently."""
     letters = await _dead_letters(backend, service)
     return _settlement(await letters.drop(service, chosen.has))
 

@@ -28,14 +28,14 @@ Key = Annotated[HistoryKey, Path(description="Such as `chat_history:anna` or `su
 
 
 class NewHistoryMessage(ChatMessage):
-    """A message in OpenAI's format; without an id or a time of its own it gets them."""
+    """A message in OpenAI's format; it is given an id and a time if it has none."""
 
     id: HistoryMessageId | None = None
     timestamp: AwareDatetime | None = None
 
 
 class NewHistoryMessages(BaseModel):
-    """Messages to be appended, all or none."""
+    """Messages to append, all or none."""
 
     model_config = ConfigDict(extra="forbid")
     messages: tuple[NewHistoryMessage, ...] = Field(min_length=1, max_length=MAX_APPENDED)
@@ -48,7 +48,7 @@ async def histories(
     cursor: Cursor = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> HistoryPage:
-    """Histories in the order of their keys, of one chat or of all. For operators."""
+    """Histories of one chat or of all, in order of their keys. For operators."""
     return await backend.bus.request(ListHistories(chat_id=chat, cursor=cursor, limit=limit))
 
 
@@ -62,7 +62,7 @@ async def show(key: Key, backend: BackendDependency) -> StoredHistory:
 async def append(
     key: Key, new: NewHistoryMessages, backend: BackendDependency, idempotency_key: IdempotencyKey = None
 ) -> Appended:
-    """Append messages to a history; those whose ids are in it are skipped."""
+    """Append messages to a history; those whose ids it already has are skipped."""
     now = backend.clock()
     messages = tuple(
         HistoryMessage(

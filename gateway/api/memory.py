@@ -41,7 +41,7 @@ class FacetValue(BaseModel):
 
 
 class Facets(BaseModel):
-    """Values of metadata and content types, the most frequent first, among the first `counted` units of an answer."""
+    """Metadata values and content types, most frequent first, among the first `counted` units of an answer."""
 
     model_config = ConfigDict(frozen=True)
     counted: int
@@ -51,7 +51,7 @@ class Facets(BaseModel):
 
 
 class NewUnit(BaseModel):
-    """A unit to be stored."""
+    """A unit to store."""
 
     model_config = ConfigDict(extra="forbid")
     content: Content
@@ -66,7 +66,7 @@ class NewUnit(BaseModel):
 
 
 class RememberedMessage(BaseModel):
-    """Something that was said; without a time of its own, now."""
+    """Something that was said; its time defaults to now."""
 
     model_config = ConfigDict(extra="forbid")
     role: Speaker
@@ -76,7 +76,7 @@ class RememberedMessage(BaseModel):
 
 
 class RememberRequest(BaseModel):
-    """A conversation to be remembered; of the same ids, or times and words, it changes nothing the second time."""
+    """A conversation to remember; sent again with the same ids, or the same times and words, it changes nothing."""
 
     model_config = ConfigDict(extra="forbid")
     user: UserId
@@ -84,7 +84,7 @@ class RememberRequest(BaseModel):
 
 
 class MemoryQuestion(BaseModel):
-    """A question about what a person has said; `words` is the length of all passages together."""
+    """A question about what a person has said; `words` is the total length of the passages."""
 
     model_config = ConfigDict(extra="forbid")
     user: UserId
@@ -95,14 +95,14 @@ class MemoryQuestion(BaseModel):
 
 
 class KemSearchParams(BaseModel):
-    """Conditions of a search; all that are given must hold."""
+    """Search conditions; all that you give must hold."""
 
     model_config = ConfigDict(extra="forbid")
-    user: UserId | None = Field(default=None, description="User whose access rights apply; default: who is signed in.")
+    user: UserId | None = Field(default=None, description="User whose access rights apply; default: yourself.")
     q: str | None = Field(default=None, min_length=1, max_length=2000, description="Text to search for.")
     filter: FilterText = ""
     order: OrderBy | None = None
-    as_of: AwareDatetime | None = Field(default=None, description="Time at which units must hold.")
+    as_of: AwareDatetime | None = Field(default=None, description="Time at which units must be valid.")
 
     def query(self) -> KemQuery:
         """Raises MalformedFilter, UnsupportedQuery."""
@@ -117,7 +117,7 @@ class KemPageParams(KemSearchParams):
 
 @router.post("/memory/messages")
 async def add_messages(request: RememberRequest, backend: BackendDependency) -> AddedMemory:
-    """Remember a conversation that was held elsewhere: an episode, and the facts in it. No tasks are made of it."""
+    """Remember a conversation held elsewhere: an episode, and the facts in it. No tasks are made from it."""
     said = [message.model_dump(exclude_none=True) for message in request.messages]
     return await Memory(backend.acting_as(request.user)).add(said, user=request.user)
 
@@ -132,7 +132,7 @@ async def find(wanted: MemoryQuestion, backend: BackendDependency) -> FoundMemor
 
 @router.get("/memory/kems")
 async def search(params: Annotated[KemPageParams, Query()], backend: BackendDependency) -> KemPage:
-    """Units most similar to `q`, else the newest; `explain` adds the parts of each score."""
+    """Units most similar to `q`, or without it the newest; `explain` adds the parts of each score."""
     memory = backend.memory(params.user)
     page = await memory.search(params.query(), params.cursor, params.limit, explain=params.explain)
     items = tuple(item.model_copy(update={"kem": _without_vector(item.kem)}) for item in page.items)
@@ -141,7 +141,7 @@ async def search(params: Annotated[KemPageParams, Query()], backend: BackendDepe
 
 @router.post("/memory/kems", status_code=201)
 async def add(unit: NewUnit, response: Response, backend: BackendDependency) -> Kem:
-    """Store a unit as whoever is signed in; it is private unless its visibility says otherwise."""
+    """Store a unit as the signed-in account; it is private unless its visibility says otherwise."""
     kem = await backend.bus.request(StoreKem(kem=KemDraft(**unit.model_dump())))
     response.headers["Location"] = f"/api/memory/kems/{kem.id}"
     return _without_vector(kem)
@@ -149,7 +149,7 @@ async def add(unit: NewUnit, response: Response, backend: BackendDependency) -> 
 
 @router.patch("/memory/kems/{kem_id}")
 async def change(kem_id: Annotated[KemId, Path()], changes: KemChanges, backend: BackendDependency) -> Kem:
-    """Change a unit in part; what is not given stays."""
+    """Change some fields of a unit; those that you leave out stay."""
     return _without_vector(await backend.bus.request(UpdateKem(kem_id=kem_id, changes=changes)))
 
 
@@ -161,13 +161,13 @@ async def delete(kem_id: Annotated[KemId, Path()], backend: BackendDependency) -
 
 @router.get("/memory/kems/{kem_id}")
 async def get(kem_id: Annotated[KemId, Path()], backend: BackendDependency, user: User = None) -> Kem:
-    """One unit, from the global memory, else from the working memory."""
+    """One unit, from global memory, or otherwise from working memory."""
     return _without_vector(await backend.memory(user).kem(kem_id))
 
 
 @router.get("/memory/facets")
 async def facets(params: Annotated[KemSearchParams, Query()], backend: BackendDependency) -> Facets:
-    """Values of metadata and content types, counted among the first 200 results."""
+    """Metadata values and content types, counted among the first 200 results."""
     page = await backend.memory(params.user).search(params.query(), limit=MAX_PAGE)
     return facets_of(page.items, is_all=page.next_cursor is None)
 
@@ -185,7 +185,7 @@ async def changes(
     filter: Annotated[FilterText, Query()] = "",
     user: User = None,
 ) -> Response:
-    """Changes of units as they happen; the filter may name KEM_PUBLISHED, KEM_UPDATED, KEM_EVICTED, KEM_DELETED."""
+    """Changes to units as they happen; the filter may name KEM_PUBLISHED, KEM_UPDATED, KEM_EVICTED, KEM_DELETED."""
     following = backend.memory(user).follow(parse_filter(filter))
     return streams.respond(event_frames(following, _change_frame), backend.is_current)
 

@@ -24,7 +24,7 @@ Limit = Annotated[int, Query(ge=1, le=100)]
 
 
 class KeptCall(BaseModel):
-    """A call that is kept as an artifact."""
+    """A call kept as an artifact."""
 
     call_id: ArtifactId
     step_id: StepId | None
@@ -32,7 +32,7 @@ class KeptCall(BaseModel):
 
 
 class CallPage(BaseModel):
-    """Calls in the order in which they were made."""
+    """Calls in the order they were made."""
 
     items: list[KeptCall]
     next_cursor: str | None = None
@@ -42,7 +42,7 @@ class CallPage(BaseModel):
 async def calls_of_run(
     run_id: RunId, backend: BackendDependency, step: StepId | None = None, cursor: Cursor = None, limit: Limit = 50
 ) -> CallPage:
-    """Calls that a run has made, of its starter, for operators of anybody."""
+    """Model calls of a run: one of your own or, for operators, anybody's."""
     run = await backend.run(run_id)
     user_id = user_of(run.started_by)
     if user_id is None:
@@ -55,7 +55,7 @@ async def calls_of_run(
 async def calls_of_message(
     user_id: UserId, message_id: DialogueMessageId, backend: BackendDependency, cursor: Cursor = None, limit: Limit = 50
 ) -> CallPage:
-    """Calls behind a message of the assistant, those of its sub-agents among them."""
+    """Model calls behind a message of the assistant, including those of its sub-agents."""
     trace = conversation_trace(user_id)
     query = SearchArtifacts(trace_id=trace, step_id=message_id, artifact_type=MODEL_CALL, cursor=cursor, limit=limit)
     return await kept_calls(backend, user_id, query)

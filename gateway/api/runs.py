@@ -38,7 +38,7 @@ _DEEPEST = 5
 
 
 class StartRunRequest(BaseModel):
-    """A run to start; a request repeated under the same `run_id`, `run_…`, starts it once."""
+    """A run to start; a request repeated with the same `run_id`, `run_…`, starts it only once."""
 
     model_config = ConfigDict(extra="forbid")
     card_name: CardName | None = None
@@ -55,14 +55,14 @@ class StartRunRequest(BaseModel):
 
 
 class CancelRunRequest(BaseModel):
-    """Reason of a cancellation, for the record."""
+    """Reason for a cancellation or a pause; it is recorded with the run."""
 
     model_config = ConfigDict(extra="forbid")
     reason: str = Field(default="", max_length=1000)
 
 
 class RetryRunRequest(BaseModel):
-    """Step to make anew; without one, what has failed is tried again."""
+    """Step to redo; without one, whatever failed is tried again."""
 
     model_config = ConfigDict(extra="forbid")
     from_step: StepId | None = None
@@ -77,14 +77,14 @@ class RerunRequest(BaseModel):
 
 
 class ApprovalNote(BaseModel):
-    """Remark of a person on something that they approve or reject."""
+    """A person's comment on something that they approve or reject."""
 
     model_config = ConfigDict(extra="forbid")
     note: str = Field(default="", max_length=2000)
 
 
 class StepOutput(BaseModel):
-    """Text that takes the place of a step's output, Markdown."""
+    """Markdown text that replaces a step's output."""
 
     model_config = ConfigDict(extra="forbid")
     text: str = Field(min_length=1, max_length=1024 * 1024)
@@ -130,31 +130,31 @@ async def cost(run_id: RunId, backend: BackendDependency) -> Costs:
 
 @router.get("/costs")
 async def costs(backend: BackendDependency, by: CostGroup = "run", since: AwareDatetime | None = None) -> Costs:
-    """Tokens, calls, seconds and price of the runs that one may see."""
+    """Tokens, calls, seconds and price of the runs that you may see."""
     return await backend.bus.request(GetCosts(by=by, since=since))
 
 
 @router.post("/runs/{run_id}/pause")
 async def pause(run_id: RunId, backend: BackendDependency, why: CancelRunRequest | None = None) -> Run:
-    """Start no further step; results of those under way are taken in."""
+    """Start no further step; results of those under way are still accepted."""
     return await backend.bus.request(PauseProcess(run_id=run_id, reason=why.reason if why else ""), trace=run_id)
 
 
 @router.post("/runs/{run_id}/resume")
 async def resume(run_id: RunId, backend: BackendDependency) -> Run:
-    """Go on with a paused run."""
+    """Resume a paused run."""
     return await backend.bus.request(ResumeProcess(run_id=run_id), trace=run_id)
 
 
 @router.post("/runs/{run_id}/retry")
 async def retry(run_id: RunId, backend: BackendDependency, what: RetryRunRequest | None = None) -> Run:
-    """Go on from what has failed, or make a step anew with all that was made of it; other outputs are used."""
+    """Continue from what failed, or redo a step and everything made from it; other outputs are reused."""
     return await backend.bus.request(RetryProcess(run_id=run_id, from_step=what and what.from_step), trace=run_id)
 
 
 @router.post("/runs/{run_id}/rerun", status_code=201)
 async def rerun(run_id: RunId, request: RerunRequest, response: Response, backend: BackendDependency) -> Run:
-    """Start a new run with the same card and inputs, and other parameters where given."""
+    """Start a new run with the same card and inputs; parameters that you give replace the earlier ones."""
     started = await start_again(backend, run_id, request)
     response.headers["Location"] = f"/api/runs/{started.run_id}"
     return started
@@ -164,21 +164,21 @@ async def rerun(run_id: RunId, request: RerunRequest, response: Response, backen
 async def approve(
     run_id: RunId, step_id: StepId, backend: BackendDependency, answer: ApprovalNote | None = None
 ) -> Run:
-    """Say yes to a step that waits for a person."""
+    """Approve a step that waits for a person."""
     note = answer.note if answer else ""
     return await backend.bus.request(ApproveStep(run_id=run_id, step_id=step_id, note=note), trace=run_id)
 
 
 @router.post("/runs/{run_id}/steps/{step_id}/reject")
 async def reject(run_id: RunId, step_id: StepId, backend: BackendDependency, answer: ApprovalNote | None = None) -> Run:
-    """Say no to a step that waits for a person; a loop goes round once more, else the step has failed."""
+    """Reject a step that waits for a person; a loop repeats once more, otherwise the step fails."""
     note = answer.note if answer else ""
     return await backend.bus.request(RejectStep(run_id=run_id, step_id=step_id, note=note), trace=run_id)
 
 
 @router.put("/runs/{run_id}/steps/{step_id}/output")
 async def replace(run_id: RunId, step_id: StepId, output: StepOutput, backend: BackendDependency) -> Run:
-    """Put a text in place of a step's output, as a new version; what was made of the old one is made anew."""
+    """Replace a step's output with a text, as a new version; what was made from the old one is redone."""
     async with backend.own_artifacts() as artifacts:
         return await replace_output(backend.bus, artifacts, run_id, step_id, output.text)
 

@@ -26,7 +26,7 @@ router = APIRouter(tags=["tasks"])
 
 
 class NewTask(BaseModel):
-    """A task to add; `when` is a date as one says it, or ISO, on the user's clock."""
+    """A task to add; `when` is a date in plain words or ISO, in the user's time zone."""
 
     model_config = ConfigDict(extra="forbid")
     user: UserId
@@ -37,7 +37,7 @@ class NewTask(BaseModel):
 
 
 class TaskEdit(BaseModel):
-    """Changes of a task; with the status `open` a closed one is opened again."""
+    """Changes to a task; the status `open` reopens a closed one."""
 
     model_config = ConfigDict(extra="forbid")
     text: str | None = Field(default=None, min_length=1, max_length=500)
@@ -48,7 +48,7 @@ class TaskEdit(BaseModel):
 
 
 class TaskFilter(BaseModel):
-    """Which of the user's tasks."""
+    """Conditions on the user's tasks."""
 
     user: UserId
     status: TaskStatus | None = None
@@ -68,20 +68,20 @@ async def tasks(wanted: Annotated[TaskFilter, Query()], backend: BackendDependen
 
 @router.post("/tasks", status_code=201)
 async def add(wanted: NewTask, backend: BackendDependency) -> Task:
-    """Add a task in the name of its user."""
+    """Add a task on behalf of its user."""
     command = AddTask(user_id=wanted.user, text=wanted.text, owner=wanted.owner, due=wanted.due, when=wanted.when)
     return await request_task(backend, wanted.user, command)
 
 
 @router.get("/tasks/{task_id}")
 async def task(task_id: TaskId, user: UserId, backend: BackendDependency) -> Task:
-    """One task of the user's."""
+    """One of the user's tasks."""
     return await request_task(backend, user, GetTask(task_id=task_id))
 
 
 @router.patch("/tasks/{task_id}")
 async def edit(task_id: TaskId, user: UserId, changes: TaskEdit, backend: BackendDependency) -> Task:
-    """Change a task in the name of a user: words, owner and date first, then its status."""
+    """Change a task on behalf of a user: text, owner and date first, then its status."""
     given = changes.model_dump(exclude={"status"}, exclude_none=True)
     if changes.status is TaskStatus.OPEN:
         given["reopen"] = True
@@ -95,7 +95,7 @@ async def edit(task_id: TaskId, user: UserId, changes: TaskEdit, backend: Backen
 
 
 class FactFilter(BaseModel):
-    """Which of the user's facts."""
+    """Conditions on the user's facts."""
 
     model_config = ConfigDict(extra="forbid")
     user: UserId

@@ -29,7 +29,7 @@ _CLOCK_SKEW = timedelta(minutes=1)
 
 
 class EventConditions(BaseModel):
-    """Conditions on events; all that are given must hold."""
+    """Conditions on events; all that you give must hold."""
 
     model_config = ConfigDict(extra="forbid")
     since: AwareDatetime | None = None
@@ -51,7 +51,7 @@ class EventConditions(BaseModel):
 
 
 class TimelineParams(EventConditions):
-    """Conditions, and the position from which on to read."""
+    """Conditions, and the position to read from."""
 
     cursor: str | None = Field(default=None, max_length=256)
 
@@ -68,7 +68,7 @@ class TimelinePageParams(TimelineParams):
 
 
 class TimelineBucketsParams(EventConditions):
-    """Conditions, and the number of buckets between `since` and `until`, which is now unless it is given."""
+    """Conditions, and the number of buckets between `since` and `until`, which defaults to now."""
 
     since: AwareDatetime
     buckets: int = Field(default=120, ge=1, le=500)
@@ -76,7 +76,7 @@ class TimelineBucketsParams(EventConditions):
 
 @router.get("/timeline")
 async def timeline(params: Annotated[TimelinePageParams, Query()], backend: BackendDependency) -> TimelinePage:
-    """Events in the order of their recording, or from the newest back: the items of `mindbus events --json`."""
+    """Events in the order of recording, or newest first: the items of `mindbus events --json`."""
     params.require_past(backend)
     query = params.query(params.limit, params.cursor)
     selected = {"newest_first": params.newest_first, "failures_only": params.failures_only}
@@ -87,7 +87,7 @@ async def timeline(params: Annotated[TimelinePageParams, Query()], backend: Back
 async def timeline_buckets(
     params: Annotated[TimelineBucketsParams, Query()], backend: BackendDependency
 ) -> TimelineBuckets:
-    """Numbers of events, and of failures among them, by service, topic and time."""
+    """Number of events, and of failures among them, by service, topic and time."""
     params.require_past(backend)
     until = params.until or backend.clock()
     query = GetTimelineBuckets(since=params.since, until=until, buckets=params.buckets, **params.conditions())
@@ -101,7 +101,7 @@ async def events(
     streams: StreamsDependency,
     last_event_id: LastEventId = None,
 ) -> Response:
-    """Events as they happen, after `Last-Event-ID` or the cursor, else from `since`, else from now."""
+    """Events as they happen, starting after `Last-Event-ID` or the cursor, otherwise at `since`, otherwise now."""
     params.require_past(backend)
     streams.require_room()
     cursor = last_event_id or params.cursor

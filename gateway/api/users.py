@@ -26,7 +26,7 @@ router = APIRouter(tags=["users"])
 
 
 class UserFields(BaseModel):
-    """Fields of a user; all of them are stored anew."""
+    """Fields of a user; all of them are overwritten."""
 
     model_config = ConfigDict(extra="forbid")
     name: PersonName
@@ -45,7 +45,7 @@ async def users(
     cursor: Cursor = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> UserPage:
-    """Users by id; whoever is no operator sees themselves and those who share a project with them."""
+    """Users by id; if you are not an operator, only you and those who share a project with you."""
     return await backend.bus.request(ListUsers(project=project, cursor=cursor, limit=limit))
 
 
@@ -57,9 +57,9 @@ async def user(user: UserId, backend: BackendDependency) -> UserRecord:
 
 @router.put("/users/{user}")
 async def put(user: UserId, fields: UserFields, backend: BackendDependency) -> UserRecord:
-    """Store a user, in the place of a former state. For operators.
+    """Store a user, replacing any former state. For operators.
 
-    With `expected_version` it is a conflict if the user has changed since it was read; 0 expects a new one.
+    With `expected_version`, it is a conflict if the user has changed since you read it; 0 expects a new user.
     """
     command = PutUser(
         user=User(user_id=user, **fields.model_dump(exclude={"expected_version"})),

@@ -33,7 +33,7 @@ WebhookId = Annotated[str, Path(pattern=r"^hook_[A-Za-z0-9_-]{1,64}$")]
 
 
 class NewWebhook(BaseModel):
-    """Address that events are sent to, of some topics or of all."""
+    """Address to send events to, of some topics or of all."""
 
     model_config = ConfigDict(extra="forbid")
     url: str = Field(max_length=2000, pattern=r"^https?://")
@@ -41,7 +41,7 @@ class NewWebhook(BaseModel):
 
 
 class EventWebhook(BaseModel):
-    """A webhook; `problem` says why the last attempts have failed, `secret` is told once, when it is made."""
+    """A webhook; `problem` says why the last attempts failed; `secret` is shown only once, when it is created."""
 
     id: str
     url: str
@@ -54,15 +54,15 @@ class EventWebhook(BaseModel):
 
 @router.get("/webhooks")
 async def webhooks(backend: BackendDependency) -> list[EventWebhook]:
-    """One's own webhooks."""
+    """Your own webhooks."""
     return [_shown(each) for each in webhooks_of(backend.settings).of(EVENTS, backend.account.identity)]
 
 
 @router.post("/webhooks", status_code=201)
 async def add_webhook(new: NewWebhook, backend: BackendDependency) -> EventWebhook:
-    """Have the events that one may see sent to an address, from now on, each until it has arrived.
+    """Send the events that you may see to an address from now on, each until it arrives, for a day at most.
 
-    They are signed as Standard Webhooks have it: `webhook-id`, `webhook-timestamp`, `webhook-signature`.
+    They are signed according to Standard Webhooks: `webhook-id`, `webhook-timestamp`, `webhook-signature`.
     """
     await destination_of(new.url, backend.settings.gateway_webhook_hosts)
     secret = _SECRET + base64.b64encode(secrets.token_bytes(32)).decode()
@@ -82,7 +82,7 @@ async def add_webhook(new: NewWebhook, backend: BackendDependency) -> EventWebho
 
 @router.delete("/webhooks/{webhook_id}", status_code=204)
 async def remove_webhook(webhook_id: WebhookId, backend: BackendDependency) -> None:
-    """Send nothing more to it."""
+    """Stop sending events to a webhook."""
     store = webhooks_of(backend.settings)
     found = [each for each in store.of(EVENTS, backend.account.identity) if each.id == webhook_id]
     if not found:

@@ -26,14 +26,14 @@ router = APIRouter()
 
 
 class StreamOptions(BaseModel):
-    """Whether the last chunk tells the usage."""
+    """Whether the last chunk reports the usage."""
 
     model_config = ConfigDict(extra="allow")
     include_usage: bool = False
 
 
 class ChatRequest(BaseModel):
-    """A conversation to be continued; settings of models, such as a temperature, are the operator's."""
+    """A conversation to continue; model settings, such as the temperature, are up to the operator."""
 
     model_config = ConfigDict(extra="allow")
     model: str = DIALOGUE
@@ -73,9 +73,9 @@ async def complete(
     streams: StreamsDependency,
     key: IdempotencyKey = None,
 ) -> Response | ChatCompletion:
-    """Answer the user's last words. Of the conversation before, the dialogue has a memory of its own.
+    """Answer the user's last words. The dialogue has its own memory of the conversation before.
 
-    Where the model calls the client's `tools`, send the conversation again with their results.
+    If the model calls the client's `tools`, send the conversation again with their results.
     """
     tools = client_tools(body.tools, body.tool_choice, body.messages)
     question = question_of(backend, body.model, body.messages, body.user, key, tools)

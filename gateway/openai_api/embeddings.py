@@ -15,7 +15,7 @@ Text = Annotated[str, Field(min_length=1, max_length=32_000)]
 
 
 class EmbeddingRequest(BaseModel):
-    """Texts to be embedded; whatever `model` is asked for, it is that of this fleet's memory."""
+    """Texts to embed; whatever `model` you ask for, that of this fleet's memory is used."""
 
     model_config = ConfigDict(extra="allow")
     input: Text | Annotated[list[Text], Field(min_length=1, max_length=MAX_EMBEDDED)]

@@ -17,7 +17,7 @@ ROLE, SUBAGENT = "role/", "subagent/"
 
 
 class OfferedModel(BaseModel):
-    """One that can be chosen."""
+    """A model that can be chosen."""
 
     id: str
     object: Literal["model"] = "model"
@@ -26,7 +26,7 @@ class OfferedModel(BaseModel):
 
 
 class ModelList(BaseModel):
-    """All that can be chosen."""
+    """All models that can be chosen."""
 
     object: Literal["list"] = "list"
     data: list[OfferedModel]
@@ -40,7 +40,7 @@ async def models() -> ModelList:
 
 @router.get("/models/{name:path}")
 async def model(name: str) -> OfferedModel:
-    """One of them."""
+    """One of the models."""
     require_model(name)
     return OfferedModel(id=name)
 

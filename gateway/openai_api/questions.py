@@ -47,5 +47,5 @@ def user_of_request(backend: Backend, user: str | None) -> str:
     named = _USER_ID.validate_python(user) if user and account.is_operator else None
     user_id = named or account.user_id
     if user_id is None:
-        raise Rejected(Code.INVALID, f"{account.identity} is no person; sign in with a person's token")
+        raise Rejected(Code.INVALID, f"{account.identity} is not a person; sign in with a person's token")
     return user_id

@@ -35,9 +35,9 @@ AsUser = Annotated[str | None, Query(description="For operators: whose response 
 
 
 class ResponseRequest(BaseModel):
-    """Words to be answered; one in the `background` is not waited for, but asked for by its id.
+    """Words to answer; with `background`, ask for the response by its id instead of waiting.
 
-    Results of the client's tools come in the `input`, after the calls that the response had.
+    Send results of the client's tools in the `input`, after the calls that the response had.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -64,7 +64,7 @@ async def respond(
     streams: StreamsDependency,
     key: IdempotencyKey = None,
 ) -> Response:
-    """Answer the user's last words. Of the conversation before, the dialogue has a memory of its own."""
+    """Answer the user's last words. The dialogue has its own memory of the conversation before."""
     await _require_previous(backend, body)
     tools = client_tools(body.tools, body.tool_choice, body.messages)
     question = question_of(backend, body.model, body.messages, body.user, key, tools)
@@ -90,7 +90,7 @@ async def retrieve(
     stream: bool = False,
     user: AsUser = None,
 ) -> Response:
-    """The response as far as it has come; streamed, from its beginning and to its end. It outlives the gateway."""
+    """The response so far or, if streamed, from its beginning to its end. It outlives the gateway."""
     user_id, message_id = user_of_request(backend, user), _message_id_of(response_id)
     said = await _question_of(backend, user_id, response_id)
     question = Question(DIALOGUE, [ClientMessage(role="user", content=said.content)], user_id, message_id)
@@ -103,7 +103,7 @@ async def retrieve(
 
 @router.post("/responses/{response_id}/cancel")
 async def stop(response_id: ResponseId, backend: BackendDependency, user: AsUser = None) -> Response:
-    """Have the model called no more; what has come is kept."""
+    """Stop calling the model; what has arrived is kept."""
     user_id = user_of_request(backend, user)
     question = Question(DIALOGUE, [], user_id, _message_id_of(response_id))
     cancel(backend, question)

@@ -33,7 +33,7 @@ async def destination_of(url: str, allowed: str) -> Destination:
         parts = urlsplit(url)
         port, host = parts.port or _PORTS[parts.scheme], parts.hostname or ""
     except (ValueError, KeyError):
-        raise _forbidden(url, "it is no http:// or https:// URL") from None
+        raise _forbidden(url, "it is not an http:// or https:// URL") from None
     if not host or parts.username or parts.password:
         raise _forbidden(url, "it names no host, or a password" if host else "it names no host")
     addresses = await _addresses(host, port, url)

@@ -231,7 +231,7 @@ class Client:
         Events published while the connection is lost are missed; only a worker's queue keeps them.
         """
         if not (isinstance(events, str) or issubclass(events, Event)):
-            raise TypeError(f"{events.__name__} is no event; commands are received by workers alone")
+            raise TypeError(f"{events.__name__} is not an event; commands are received by workers alone")
         key = f"evt.{events}" if isinstance(events, str) else events.wire.routing_key
         kind = None if isinstance(events, str) else events
         who = self._sender.reply_key.removeprefix("reply.")

@@ -26,7 +26,7 @@ _copied = attrgetter(*_COPIED)
 
 
 class Unreadable(Exception):
-    """This delivery is no message for this worker; it is dead-lettered with the reason."""
+    """This delivery is not a message for this worker; it is dead-lettered with the reason."""
 
     def __init__(self, code: Code, reason: str, envelope: Envelope | None = None) -> None:
         super().__init__(reason)

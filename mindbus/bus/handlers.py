@@ -100,7 +100,7 @@ def on_topic(topic: str) -> Callable[[MethodT], MethodT]:
 def every(*, seconds: float) -> Callable[[MethodT], MethodT]:
     """Call the method periodically while the worker consumes; publish the events and commands that are returned."""
     if not seconds > 0:
-        raise ValueError(f"every {seconds} seconds is no interval: give more than 0")
+        raise ValueError(f"every {seconds} seconds is not an interval: give more than 0")
     return lambda method: _mark(method, Mark("every", seconds=seconds))
 
 
@@ -111,14 +111,14 @@ def background(*, pause_s: float = 0.01) -> Callable[[MethodT], MethodT]:
     once the yielded messages are safe, and meets the exception at its `yield` where they are not.
     """
     if not pause_s >= 0:
-        raise ValueError(f"{pause_s} seconds is no pause: give 0 or more")
+        raise ValueError(f"{pause_s} seconds is not a pause: give 0 or more")
     return lambda method: _mark(method, Mark("background", seconds=pause_s))
 
 
 def time_limit(*, seconds: float) -> Callable[[MethodT], MethodT]:
     """Cancel the handler once it has taken so long, in place of the worker's `time_limit_s`."""
     if not seconds > 0:
-        raise ValueError(f"{seconds} seconds is no time limit: give more than 0")
+        raise ValueError(f"{seconds} seconds is not a time limit: give more than 0")
 
     def limit(method: MethodT) -> MethodT:
         method._mindbus_time_limit_s = seconds  # type: ignore[attr-defined]  # read back by time_limit_of alone

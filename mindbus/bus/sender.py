@@ -100,7 +100,7 @@ class Sender:
     ) -> Outgoing:
         """Address a command. Raises NoTarget, ClaimTooLarge."""
         if not isinstance(command, Command):
-            raise TypeError(f"{type(command).__name__} is no command; events are published")
+            raise TypeError(f"{type(command).__name__} is not a command; events are published")
         target = to or command.wire.service
         if target is None:
             raise NoTarget(f"{NoTarget.__doc__} ({command.wire.type})")
@@ -119,7 +119,7 @@ class Sender:
     async def event(self, event: Event, **where: Unpack[Coordinates]) -> Outgoing:
         """Address an event; it may have no listener yet."""
         if not isinstance(event, Event):
-            raise TypeError(f"{type(event).__name__} is no event; commands are sent or requested")
+            raise TypeError(f"{type(event).__name__} is not an event; commands are sent or requested")
         return await self._event(event, events_exchange(self.service), event.wire.routing_key, where)
 
     async def event_for(self, subscriber: str, event: Event) -> Outgoing:

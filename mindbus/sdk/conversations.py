@@ -92,11 +92,11 @@ class Conversations:
         try:
             text = content.decode()[:MAX_MESSAGE_CHARS]
         except UnicodeDecodeError as error:
-            raise PermanentFailure(f"{message.ref.artifact_id} is no text", Code.INVALID) from error
+            raise PermanentFailure(f"{message.ref.artifact_id} is not text", Code.INVALID) from error
         return message.model_copy(update={"content": text, "ref": None})
 
     async def beginning(self, ref: ArtifactRef, user_id: str, most_bytes: int) -> str | None:
-        """The text that an artifact of the dialogue begins with; None where it is no text."""
+        """The text that an artifact of the dialogue begins with; None where it is not text."""
 
         async def read() -> bytes:
             trace, length = conversation_trace(user_id), min(most_bytes, ref.size_bytes)

@@ -6,11 +6,11 @@ from mindbus.errors import MindBusError, Rejected, ReplyError, TemporaryFailure
 
 
 class StorageAway(TemporaryFailure):
-    """Storage does not answer just now; what was put waits in the local buffer, a question can be asked again."""
+    """Storage is not answering right now; what was put waits in the local buffer, and a query can be repeated."""
 
 
 class StorageFailed(StorageAway):
-    """Storage answers, but failed over this very artifact; look into its log, the artifact is tried again."""
+    """Storage answers, but failed on this artifact, which is tried again; see storage's log."""
 
 
 class StagedCopyLost(MindBusError):
@@ -18,7 +18,7 @@ class StagedCopyLost(MindBusError):
 
 
 class BufferFull(TemporaryFailure):
-    """The local buffer is full because storage has been away for long; bring storage back, or raise the limits."""
+    """The local buffer is full because storage has long been away; bring it back, or raise the limits."""
 
 
 class BufferClosed(RuntimeError):
@@ -33,16 +33,16 @@ class ArtifactError(Rejected):
 
 
 class ArtifactRejected(ArtifactError):
-    """Storage will not have this artifact, however often it is sent."""
+    """Storage does not accept this artifact, however often it is sent."""
 
     def __init__(self, code: Code, reason: str) -> None:
         super().__init__(f"{code.value}: {reason}", code)
 
 
 class ArtifactConflict(ArtifactRejected):
-    """An artifact of this id exists with other bytes; use that one, or mint a new id.
+    """An artifact with this id exists with other bytes; use that one, or mint a new id.
 
-    `existing` is that artifact where it is the same owner's, else None.
+    `existing` is that artifact if it has the same owner, otherwise None.
     """
 
     def __init__(self, reason: str, existing: ArtifactRef | None = None) -> None:
@@ -55,7 +55,7 @@ class ArtifactNotFound(ArtifactError, code=Code.NOT_FOUND):
 
 
 class ArtifactUnreadable(ArtifactError, code=Code.FILE_NOT_FOUND):
-    """An artifact is known, but its bytes cannot be had."""
+    """An artifact is known, but its bytes cannot be read."""
 
 
 class BytesMissing(ArtifactUnreadable):
@@ -71,15 +71,15 @@ class InvalidArtifactKey(ArtifactUnreadable):
 
 
 class PresigningUnavailable(ArtifactUnreadable):
-    """Storage keeps files in a folder that no gateway serves; start it, or set MINDBUS_ARTIFACTS_ACCESS=direct here."""
+    """Storage keeps files in a folder that no gateway serves; start one or set MINDBUS_ARTIFACTS_ACCESS=direct here."""
 
 
 class ArtifactTooLong(ArtifactUnreadable, code=Code.TOO_LARGE):
-    """The artifact is larger than the caller takes in one piece; use `open` or `save`."""
+    """The artifact is larger than the caller accepts in one piece; use `open` or `save`."""
 
 
 class NoSuchRange(ArtifactError, ValueError):
-    """A range begins within the artifact, its length is not negative; ask for the manifest to know the size."""
+    """A range must begin within the artifact, and its length must not be negative; the manifest has the size."""
 
 
 class NoTextMode(TypeError):
@@ -87,14 +87,14 @@ class NoTextMode(TypeError):
 
 
 class MemoryAway(ReplyError):
-    """Memory does not answer just now; go on without it, ask again later."""
+    """Memory is not answering right now; continue without it, and ask again later."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(Code.UNAVAILABLE, reason)
 
 
 class MemoryFailed(MemoryAway):
-    """It was asked as often as it takes, yet cannot do it just now."""
+    """Memory could not do it right now, even after all retries."""
 
 
 class MemorySilent(MemoryFailed):
@@ -102,18 +102,18 @@ class MemorySilent(MemoryFailed):
 
 
 class CircuitOpen(MemoryAway):
-    """The service has failed so often that it is not asked for a while."""
+    """The service has failed so often that nothing is asked of it for a while."""
 
     def __init__(self) -> None:
         super().__init__(str(self.__doc__))
 
 
 class LockLost(MindBusError):
-    """The lease has ended before the work was done; nothing more may be written under this lock."""
+    """The lease ended before the work was done; nothing more may be written under this lock."""
 
 
 class RankedQueryUnsupported(ValueError):
-    """Nearness of meaning or words is for the global memory: ask `retrieve_kems`."""
+    """Only global memory ranks by nearness of meaning or words: use `retrieve_kems`."""
 
 
 class NotOpen(RuntimeError):

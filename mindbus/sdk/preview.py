@@ -77,7 +77,7 @@ def preview(manifest: Manifest, head: bytes, lines: int) -> Preview:
 
 
 def as_text(head: bytes, *, is_cut: bool) -> str | None:
-    """The text that begins with these bytes, without a partial character at a cut; None where it is no text."""
+    """The text that begins with these bytes, without a partial character at a cut; None where it is not text."""
     encoding = next((name for bom, name in _BOMS.items() if head.startswith(bom)), "utf-8")
     decoder = codecs.getincrementaldecoder(encoding)()
     try:

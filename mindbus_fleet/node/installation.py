@@ -27,22 +27,22 @@ class RabbitMQMissing(NodeError):
                        (it need not run as a system service: sudo systemctl disable --now rabbitmq-server)
       Fedora           sudo dnf install rabbitmq-server
       macOS            brew install rabbitmq
-    or use a RabbitMQ that runs already: set MINDBUS_AMQP_URL=amqp://user:password@host:5672/
+    or use a RabbitMQ that is already running: set MINDBUS_AMQP_URL=amqp://user:password@host:5672/
     (for instance the one that `docker run -p 5672:5672 -p 15672:15672 rabbitmq:4-management` starts).
     """
 
 
 class NodeAlreadyRunning(NodeError):
-    """A private RabbitMQ node already runs on this data folder.
+    """A private RabbitMQ node is already running on this data folder.
 
-    Use it, end it with `mindbus down`, or set MINDBUS_DATA_DIR to another folder.
+    Use it, stop it with `mindbus down`, or set MINDBUS_DATA_DIR to another folder.
     """
 
 
 class NodeDidNotStart(NodeError):
-    """The private RabbitMQ node did not start; its last words are below.
+    """The private RabbitMQ node did not start; its last output is below.
 
-    Where they speak of feature flags or of an incompatible version, the data folder was written by another RabbitMQ:
+    If it mentions feature flags or an incompatible version, the data folder was written by another RabbitMQ:
     go back to that version, or move the folder away to start empty.
     """
 

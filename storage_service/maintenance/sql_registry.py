@@ -133,5 +133,5 @@ class SqlMaintenanceRegistry(SqlRemovals):
 def _as_notification(row: NotificationRow) -> Notification:
     event = message_class(row.type).model_validate(row.data)
     if not isinstance(event, Event):
-        raise TypeError(f"{row.type} is no event")
+        raise TypeError(f"{row.type} is not an event")
     return Notification(row.seq, event, row.trace_id, row.step_id)

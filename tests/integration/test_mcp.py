@@ -179,7 +179,7 @@ async def test_what_is_wrong_is_told(gateway: Served, settings: FleetSettings) -
         assert "brief" in await refused(anna, "run_look-up", brief="")
         assert "depth" in await refused(anna, "run_look-up", brief="# Wind", depth="endless")
     async with mcp_client(gateway, accounts.add("scout", AccessRole.AGENT)) as agent:
-        assert "agent.scout is no person" in await refused(agent, "task_list")
+        assert "agent.scout is not a person" in await refused(agent, "task_list")
 
 
 async def test_a_stranger_sees_nothing(gateway: Served, settings: FleetSettings) -> None:

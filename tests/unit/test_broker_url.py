@@ -38,5 +38,5 @@ def test_a_host_left_out_is_told(url: str) -> None:
 
 
 def test_a_port_that_is_none_is_told_of_any_node() -> None:
-    with pytest.raises(ValidationError, match="is no URL"):
+    with pytest.raises(ValidationError, match="is not a URL"):
         Settings(amqp_url="amqp://u:p@a:1,b:pass/")

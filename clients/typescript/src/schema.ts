@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * Dialogues
-         * @description All dialogues, the latest first; whoever is no operator sees their own.
+         * @description All dialogues, latest first; if you are not an operator, only your own.
          */
         get: operations["dialogues_dialogues"];
         put?: never;
@@ -39,9 +39,9 @@ export interface paths {
         put?: never;
         /**
          * Say
-         * @description Send a message as a user. With `Accept: text/event-stream`, the answer is `piece`, `piece`, …, `answered`.
+         * @description Send a message as a user. With `Accept: text/event-stream`, the answer comes as `piece`, `piece`, …, `answered`.
          *
-         *     A `piece` with `restart` begins the answer again. Hanging up before the end cancels the rest of the answer.
+         *     A `piece` with `restart` starts the answer over. Disconnecting before the end cancels the rest of the answer.
          */
         post: operations["dialogues_say"];
         delete?: never;
@@ -61,7 +61,7 @@ export interface paths {
         put?: never;
         /**
          * Attach
-         * @description Store the body as a file of the dialogue, to be named among the `attachments` of a message.
+         * @description Store the body as a file of the dialogue; a message can then list it in its `attachments`.
          */
         post: operations["dialogues_attach"];
         delete?: never;
@@ -99,9 +99,9 @@ export interface paths {
         };
         /**
          * Subagents
-         * @description Events of a user's delegations, each under its name, after `Last-Event-ID` or the cursor.
+         * @description Events of a user's delegations, each under its name, starting after `Last-Event-ID` or the cursor.
          *
-         *     Without either from `since`, else from now. Event ids are timeline cursors, so none is missed or comes twice.
+         *     Without either, they start at `since`, by default now. Event ids are timeline cursors: none is missed or repeated.
          */
         get: operations["dialogues_subagents"];
         put?: never;
@@ -121,7 +121,7 @@ export interface paths {
         };
         /**
          * Timeline
-         * @description Events in the order of their recording, or from the newest back: the items of `mindbus events --json`.
+         * @description Events in the order of recording, or newest first: the items of `mindbus events --json`.
          */
         get: operations["timeline_timeline"];
         put?: never;
@@ -141,7 +141,7 @@ export interface paths {
         };
         /**
          * Timeline Buckets
-         * @description Numbers of events, and of failures among them, by service, topic and time.
+         * @description Number of events, and of failures among them, by service, topic and time.
          */
         get: operations["timeline_timeline_buckets"];
         put?: never;
@@ -161,7 +161,7 @@ export interface paths {
         };
         /**
          * Events
-         * @description Events as they happen, after `Last-Event-ID` or the cursor, else from `since`, else from now.
+         * @description Events as they happen, starting after `Last-Event-ID` or the cursor, otherwise at `since`, otherwise now.
          */
         get: operations["timeline_events"];
         put?: never;
@@ -265,7 +265,7 @@ export interface paths {
         };
         /**
          * Costs
-         * @description Tokens, calls, seconds and price of the runs that one may see.
+         * @description Tokens, calls, seconds and price of the runs that you may see.
          */
         get: operations["runs_costs"];
         put?: never;
@@ -287,7 +287,7 @@ export interface paths {
         put?: never;
         /**
          * Pause
-         * @description Start no further step; results of those under way are taken in.
+         * @description Start no further step; results of those under way are still accepted.
          */
         post: operations["runs_pause"];
         delete?: never;
@@ -307,7 +307,7 @@ export interface paths {
         put?: never;
         /**
          * Resume
-         * @description Go on with a paused run.
+         * @description Resume a paused run.
          */
         post: operations["runs_resume"];
         delete?: never;
@@ -327,7 +327,7 @@ export interface paths {
         put?: never;
         /**
          * Retry
-         * @description Go on from what has failed, or make a step anew with all that was made of it; other outputs are used.
+         * @description Continue from what failed, or redo a step and everything made from it; other outputs are reused.
          */
         post: operations["runs_retry"];
         delete?: never;
@@ -347,7 +347,7 @@ export interface paths {
         put?: never;
         /**
          * Rerun
-         * @description Start a new run with the same card and inputs, and other parameters where given.
+         * @description Start a new run with the same card and inputs; parameters that you give replace the earlier ones.
          */
         post: operations["runs_rerun"];
         delete?: never;
@@ -367,7 +367,7 @@ export interface paths {
         put?: never;
         /**
          * Approve
-         * @description Say yes to a step that waits for a person.
+         * @description Approve a step that waits for a person.
          */
         post: operations["runs_approve"];
         delete?: never;
@@ -387,7 +387,7 @@ export interface paths {
         put?: never;
         /**
          * Reject
-         * @description Say no to a step that waits for a person; a loop goes round once more, else the step has failed.
+         * @description Reject a step that waits for a person; a loop repeats once more, otherwise the step fails.
          */
         post: operations["runs_reject"];
         delete?: never;
@@ -406,7 +406,7 @@ export interface paths {
         get?: never;
         /**
          * Replace
-         * @description Put a text in place of a step's output, as a new version; what was made of the old one is made anew.
+         * @description Replace a step's output with a text, as a new version; what was made from the old one is redone.
          */
         put: operations["runs_replace"];
         post?: never;
@@ -445,7 +445,7 @@ export interface paths {
         };
         /**
          * Calls Of Run
-         * @description Calls that a run has made, of its starter, for operators of anybody.
+         * @description Model calls of a run: one of your own or, for operators, anybody's.
          */
         get: operations["runs_calls_of_run"];
         put?: never;
@@ -465,7 +465,7 @@ export interface paths {
         };
         /**
          * Calls Of Message
-         * @description Calls behind a message of the assistant, those of its sub-agents among them.
+         * @description Model calls behind a message of the assistant, including those of its sub-agents.
          */
         get: operations["runs_calls_of_message"];
         put?: never;
@@ -485,13 +485,13 @@ export interface paths {
         };
         /**
          * Artifacts
-         * @description Manifests in the order of their registration.
+         * @description Manifests in order of registration.
          */
         get: operations["artifacts_artifacts"];
         put?: never;
         /**
          * Put
-         * @description Register a file as an artifact; larger ones than a request may be go to an address of `request_upload`.
+         * @description Register a file as an artifact; send one too large for a request to an address from `request_upload`.
          */
         post: operations["artifacts_put"];
         delete?: never;
@@ -509,7 +509,7 @@ export interface paths {
         };
         /**
          * Manifest
-         * @description The manifest of an artifact; `presigned` with an address to read the bytes from without a token.
+         * @description An artifact's manifest; `presigned` adds an address to read the bytes from without a token.
          */
         get: operations["artifacts_manifest"];
         put?: never;
@@ -549,7 +549,7 @@ export interface paths {
         };
         /**
          * Lineage
-         * @description Artifacts that it was made from (up), or that were made from it (down).
+         * @description Artifacts that this one was made from (up), or that were made from it (down).
          */
         get: operations["artifacts_lineage"];
         put?: never;
@@ -569,7 +569,7 @@ export interface paths {
         };
         /**
          * Look
-         * @description Text, formatted JSON or a hex dump of the content; only the beginning of a long one.
+         * @description The content as text, formatted JSON or a hex dump; if it is long, only its beginning.
          */
         get: operations["artifacts_look"];
         put?: never;
@@ -589,7 +589,7 @@ export interface paths {
         };
         /**
          * Content
-         * @description The bytes as a download: all of them with their digest checked, or one range, which has no digest.
+         * @description Download the bytes: all of them, checked against their digest, or one range, which has no digest.
          */
         get: operations["artifacts_content"];
         put?: never;
@@ -611,7 +611,7 @@ export interface paths {
         put?: never;
         /**
          * Add Messages
-         * @description Remember a conversation that was held elsewhere: an episode, and the facts in it. No tasks are made of it.
+         * @description Remember a conversation held elsewhere: an episode, and the facts in it. No tasks are made from it.
          */
         post: operations["memory_add_messages"];
         delete?: never;
@@ -649,13 +649,13 @@ export interface paths {
         };
         /**
          * Search
-         * @description Units most similar to `q`, else the newest; `explain` adds the parts of each score.
+         * @description Units most similar to `q`, or without it the newest; `explain` adds the parts of each score.
          */
         get: operations["memory_search"];
         put?: never;
         /**
          * Add
-         * @description Store a unit as whoever is signed in; it is private unless its visibility says otherwise.
+         * @description Store a unit as the signed-in account; it is private unless its visibility says otherwise.
          */
         post: operations["memory_add"];
         delete?: never;
@@ -673,7 +673,7 @@ export interface paths {
         };
         /**
          * Get
-         * @description One unit, from the global memory, else from the working memory.
+         * @description One unit, from global memory, or otherwise from working memory.
          */
         get: operations["memory_get"];
         put?: never;
@@ -687,7 +687,7 @@ export interface paths {
         head?: never;
         /**
          * Change
-         * @description Change a unit in part; what is not given stays.
+         * @description Change some fields of a unit; those that you leave out stay.
          */
         patch: operations["memory_change"];
         trace?: never;
@@ -701,7 +701,7 @@ export interface paths {
         };
         /**
          * Facets
-         * @description Values of metadata and content types, counted among the first 200 results.
+         * @description Metadata values and content types, counted among the first 200 results.
          */
         get: operations["memory_facets"];
         put?: never;
@@ -741,7 +741,7 @@ export interface paths {
         };
         /**
          * Changes
-         * @description Changes of units as they happen; the filter may name KEM_PUBLISHED, KEM_UPDATED, KEM_EVICTED, KEM_DELETED.
+         * @description Changes to units as they happen; the filter may name KEM_PUBLISHED, KEM_UPDATED, KEM_EVICTED, KEM_DELETED.
          */
         get: operations["memory_changes"];
         put?: never;
@@ -763,7 +763,7 @@ export interface paths {
         put?: never;
         /**
          * Record
-         * @description Add what a user and an assistant have said to that user's long-term memory.
+         * @description Add a user's conversation with an assistant to that user's long-term memory.
          */
         post: operations["episodes_record"];
         delete?: never;
@@ -903,7 +903,7 @@ export interface paths {
         put?: never;
         /**
          * Pack
-         * @description Pack to another layer, due or not.
+         * @description Pack an episode to another layer, whether or not it is due.
          */
         post: operations["episodes_pack"];
         delete?: never;
@@ -981,7 +981,7 @@ export interface paths {
         };
         /**
          * Dead Letters
-         * @description At most `limit` dead letters of each service, the oldest first.
+         * @description Up to `limit` dead letters of each service, oldest first.
          */
         get: operations["fleet_dead_letters"];
         put?: never;
@@ -1023,7 +1023,7 @@ export interface paths {
         put?: never;
         /**
          * Replay
-         * @description Send them back to the queues where they failed, as first attempts.
+         * @description Send dead letters back to the queues where they failed, as first attempts.
          */
         post: operations["fleet_replay"];
         delete?: never;
@@ -1043,7 +1043,7 @@ export interface paths {
         put?: never;
         /**
          * Replay Edited
-         * @description Send one back with other data, under its id; what it is and who asked stay.
+         * @description Send a dead letter back with new data; its id, type and requester stay the same.
          */
         post: operations["fleet_replay_edited"];
         delete?: never;
@@ -1063,7 +1063,7 @@ export interface paths {
         put?: never;
         /**
          * Drop
-         * @description Delete them permanently.
+         * @description Delete dead letters permanently.
          */
         post: operations["fleet_drop"];
         delete?: never;
@@ -1167,7 +1167,7 @@ export interface paths {
         put?: never;
         /**
          * Add
-         * @description Add a task in the name of its user.
+         * @description Add a task on behalf of its user.
          */
         post: operations["tasks_add"];
         delete?: never;
@@ -1185,7 +1185,7 @@ export interface paths {
         };
         /**
          * Task
-         * @description One task of the user's.
+         * @description One of the user's tasks.
          */
         get: operations["tasks_task"];
         put?: never;
@@ -1195,7 +1195,7 @@ export interface paths {
         head?: never;
         /**
          * Edit
-         * @description Change a task in the name of a user: words, owner and date first, then its status.
+         * @description Change a task on behalf of a user: text, owner and date first, then its status.
          */
         patch: operations["tasks_edit"];
         trace?: never;
@@ -1255,7 +1255,7 @@ export interface paths {
         put?: never;
         /**
          * Send
-         * @description Send a command as whoever is signed in, and wait for its result.
+         * @description Send a command as the signed-in account, and wait for its result.
          */
         post: operations["commands_send"];
         delete?: never;
@@ -1273,7 +1273,7 @@ export interface paths {
         };
         /**
          * Users
-         * @description Users by id; whoever is no operator sees themselves and those who share a project with them.
+         * @description Users by id; if you are not an operator, only you and those who share a project with you.
          */
         get: operations["users_users"];
         put?: never;
@@ -1298,9 +1298,9 @@ export interface paths {
         get: operations["users_user"];
         /**
          * Put
-         * @description Store a user, in the place of a former state. For operators.
+         * @description Store a user, replacing any former state. For operators.
          *
-         *     With `expected_version` it is a conflict if the user has changed since it was read; 0 expects a new one.
+         *     With `expected_version`, it is a conflict if the user has changed since you read it; 0 expects a new user.
          */
         put: operations["users_put"];
         post?: never;
@@ -1319,7 +1319,7 @@ export interface paths {
         };
         /**
          * Histories
-         * @description Histories in the order of their keys, of one chat or of all. For operators.
+         * @description Histories of one chat or of all, in order of their keys. For operators.
          */
         get: operations["histories_histories"];
         put?: never;
@@ -1365,7 +1365,7 @@ export interface paths {
         put?: never;
         /**
          * Append
-         * @description Append messages to a history; those whose ids are in it are skipped.
+         * @description Append messages to a history; those whose ids it already has are skipped.
          */
         post: operations["histories_append"];
         delete?: never;
@@ -1383,15 +1383,15 @@ export interface paths {
         };
         /**
          * Webhooks
-         * @description One's own webhooks.
+         * @description Your own webhooks.
          */
         get: operations["webhooks_webhooks"];
         put?: never;
         /**
          * Add Webhook
-         * @description Have the events that one may see sent to an address, from now on, each until it has arrived.
+         * @description Send the events that you may see to an address from now on, each until it arrives, for a day at most.
          *
-         *     They are signed as Standard Webhooks have it: `webhook-id`, `webhook-timestamp`, `webhook-signature`.
+         *     They are signed according to Standard Webhooks: `webhook-id`, `webhook-timestamp`, `webhook-signature`.
          */
         post: operations["webhooks_add_webhook"];
         delete?: never;
@@ -1412,7 +1412,7 @@ export interface paths {
         post?: never;
         /**
          * Remove Webhook
-         * @description Send nothing more to it.
+         * @description Stop sending events to a webhook.
          */
         delete: operations["webhooks_remove_webhook"];
         options?: never;
@@ -1428,8 +1428,8 @@ export interface components {
          * AIContext
          * @description Model parameters behind the artifact (spec 003 §10.2): enough to reproduce it and to compute its cost.
          *
-         *     `values` are what conditions of the card ask about the output. Calls, tokens and price are of all that a model was
-         *     asked for it; the price by the table of `models.yaml`, None where that does not have the model.
+         *     `values` are what conditions of the card ask about the output. Calls, tokens and price cover all model calls for
+         *     it; the price is from the table in `models.yaml`, None if the model is not listed there.
          */
         AIContext: {
             /** Prompt Version */
@@ -1513,9 +1513,9 @@ export interface components {
          * Answered
          * @description The assistant's answer, stored like the message it answers; `kem_ids` are the memory units it used.
          *
-         *     `delegations` are in the order in which the assistant called for them, failed ones included; `cut_off` says that the
+         *     `delegations` are in the order in which the assistant asked for them, failed ones included; `cut_off` means that the
          *     model did not finish: the answer then ends with a mark. `episodes`, `memory` and `model_use` are the message's.
-         *     With `tool_calls` it is no answer yet: send the message again with the asker's results.
+         *     With `tool_calls`, it is not an answer yet: send the message again with the asker's results.
          */
         Answered: {
             /** Message Id */
@@ -1557,7 +1557,7 @@ export interface components {
          * Appended
          * @description The messages are stored; `length` counts all messages under the key.
          *
-         *     `version` is the history's from now on, `preceding` the one before: whoever knows that one knows all the messages.
+         *     `version` is the history's from now on, `preceding` the one before: if you know that one, you know all the messages.
          */
         Appended: {
             /** Length */
@@ -1569,7 +1569,7 @@ export interface components {
         };
         /**
          * ApprovalNote
-         * @description Remark of a person on something that they approve or reject.
+         * @description A person's comment on something that they approve or reject.
          */
         ApprovalNote: {
             /**
@@ -1614,7 +1614,7 @@ export interface components {
             type: string;
             /**
              * Trace
-             * @description What it belongs to.
+             * @description Trace that the artifact belongs to.
              * @example conv_anna
              */
             trace: string;
@@ -1634,7 +1634,7 @@ export interface components {
         };
         /**
          * CallPage
-         * @description Calls in the order in which they were made.
+         * @description Calls in the order they were made.
          */
         CallPage: {
             /** Items */
@@ -1644,7 +1644,7 @@ export interface components {
         };
         /**
          * CancelRunRequest
-         * @description Reason of a cancellation, for the record.
+         * @description Reason for a cancellation or a pause; it is recorded with the run.
          */
         CancelRunRequest: {
             /**
@@ -1658,7 +1658,7 @@ export interface components {
          * @description A process card: roles, steps and their inputs; steps without a path between them run in parallel.
          *
          *     `retention` is how long a run's artifacts are kept after its end, at most. A run whose models have used
-         *     `budget_tokens` is paused until a person lets it go on with as many again. A `public` one is named to everybody
+         *     `budget_tokens` is paused until a person lets it continue with as many again. A `public` card is named to everybody
          *     who reads the agent card.
          */
         Card: {
@@ -1699,13 +1699,13 @@ export interface components {
          * CardStep
          * @description One step of a card; `inputs` names earlier steps, or `brief` for the input of the run.
          *
-         *     It is a `role`'s work, or else one of: `approve`, a question to a person, `wait`, a time such as `10m`, `card`, the
-         *     steps of another card. `when` is a condition, without which the step is skipped. `for_each` makes the step once for
-         *     each input of the run (`brief`), each part of another such step (`STEP`), or each item of a list (`STEP.items`).
-         *     Without `memory`, nothing is searched for this step, even where its role remembers. `timeout_s` begins with the
-         *     work; until then it may wait in the role's queue for `queue_timeout_s`.
-         *     An output in another language than `language`, or that has nothing to do with its inputs where `relevance` is
-         *     required, is no result; `relevance` is the role's by default.
+         *     It is work for a `role`, or one of: `approve`, a question to a person; `wait`, a time such as `10m`; `card`, the
+         *     steps of another card. If the condition in `when` does not hold, the step is skipped. `for_each` runs the step once
+         *     for each input of the run (`brief`), each part of another such step (`STEP`), or each item of a list (`STEP.items`).
+         *     Without `memory`, nothing is searched for this step, even if its role remembers. `timeout_s` counts from the start
+         *     of the work; before that, the step may wait in the role's queue for `queue_timeout_s`.
+         *     An output is not a result if it is in a language other than `language`, or if `relevance` is required and it has
+         *     nothing to do with its inputs; `relevance` is the role's by default.
          */
         CardStep: {
             /** Id */
@@ -1788,7 +1788,7 @@ export interface components {
         };
         /**
          * CommandSummary
-         * @description A command by its name, and what it does.
+         * @description A command's name, and what it does.
          */
         CommandSummary: {
             /** Name */
@@ -1798,7 +1798,7 @@ export interface components {
         };
         /**
          * CostLine
-         * @description Cost of all runs, or of a step, that have this key.
+         * @description Cost of all runs, or of a step, with this key.
          */
         CostLine: {
             /** Key */
@@ -1809,7 +1809,7 @@ export interface components {
         };
         /**
          * Costs
-         * @description Costs, the dearest first, and their sum; `is_all` unless there were more runs than are looked at.
+         * @description Costs, highest first, and their sum; `is_all` unless there were more runs than are looked at.
          */
         Costs: {
             /** Lines */
@@ -1823,7 +1823,7 @@ export interface components {
         };
         /**
          * DeadLetterDetails
-         * @description A dead letter with its body: the envelope, or the text that is none.
+         * @description A dead letter with its body: the envelope, or the text if it is not one.
          */
         DeadLetterDetails: {
             /** Message Id */
@@ -1879,7 +1879,7 @@ export interface components {
         };
         /**
          * DeadLetterSelection
-         * @description Dead letters of a service, by id or all.
+         * @description Dead letters of a service: some by id, or all.
          */
         DeadLetterSelection: {
             /** Ids */
@@ -1894,7 +1894,7 @@ export interface components {
          * Decision
          * @description A decision in the words in which it was made, with the turns that state it.
          *
-         *     `superseded_by` are the turns of a later decision that, by rules, seems to change it.
+         *     `superseded_by` are the turns of a later decision that, according to rules, seems to change it.
          */
         Decision: {
             /** Text */
@@ -1909,7 +1909,7 @@ export interface components {
         };
         /**
          * DelegatedTask
-         * @description A task that was given to a sub-agent for an answer, with the result as the assistant got it.
+         * @description A task given to a sub-agent for an answer, with the result as the assistant received it.
          */
         DelegatedTask: {
             /** Subagent */
@@ -1921,7 +1921,7 @@ export interface components {
         };
         /**
          * Dialogue
-         * @description A dialogue with one user: number of messages; `is_active` while some of them are in no fragment yet.
+         * @description A dialogue with one user; `is_active` while some of its `messages` are not in a fragment yet.
          */
         Dialogue: {
             /** User Id */
@@ -1938,10 +1938,10 @@ export interface components {
         };
         /**
          * DialogueMessage
-         * @description Something was said at a time, by a user or to them; text too long for a message is an artifact.
+         * @description Something said by a user or to them, and when; text too long for a message is an artifact.
          *
-         *     An answer was made with the units of memory `kem_ids` and with `episodes`, best first; `memory` tells that some
-         *     memory did not answer. `model_use` is missing where no model was asked.
+         *     An answer was made with the memory units `kem_ids` and with `episodes`, best first; `memory` is set if some memory
+         *     did not answer. `model_use` is missing if no model was asked.
          */
         DialogueMessage: {
             /** Message Id */
@@ -2018,7 +2018,7 @@ export interface components {
         };
         /**
          * Ended
-         * @description The dialogue is at rest; without a fragment there were no messages to make one of.
+         * @description The dialogue is at rest; if there is no fragment, there were no messages to make one from.
          */
         Ended: {
             /** Fragment Id */
@@ -2041,10 +2041,10 @@ export interface components {
         };
         /**
          * Envelope
-         * @description CloudEvents attributes, our `mb…` extensions, and `data`, or `dataref` where the data is large.
+         * @description CloudEvents attributes, our `mb…` extensions, and `data`, or `dataref` if the data is large.
          *
-         *     `mbrequester` is who sends it, `mbonbehalfof` for whom, where that is somebody else; `mbrole` is the role of
-         *     that person as the gateway, where they are signed in, knows it. `mbtraceid` is the business
+         *     `mbrequester` is the sender, `mbonbehalfof` whoever it is sent for, if that is somebody else; `mbrole` is that
+         *     person's role, as known to the gateway where they are signed in. `mbtraceid` is the business
          *     trace (a run, a conversation), never the W3C trace id, which travels in `traceparent`.
          */
         Envelope: {
@@ -2188,7 +2188,7 @@ export interface components {
          * EpisodeHead
          * @description An episode without its content; `version` grows with every change.
          *
-         *     `words` are those of its raw text, `kept_words` those of its layer.
+         *     `words` counts the words of its raw text, `kept_words` those of its layer.
          */
         EpisodeHead: {
             /** Id */
@@ -2298,7 +2298,7 @@ export interface components {
         };
         /**
          * EventWebhook
-         * @description A webhook; `problem` says why the last attempts have failed, `secret` is told once, when it is made.
+         * @description A webhook; `problem` says why the last attempts failed; `secret` is shown only once, when it is created.
          */
         EventWebhook: {
             /** Id */
@@ -2329,7 +2329,7 @@ export interface components {
          * ExplainedEpisode
          * @description An episode with its raw turns, the report of its last pack, and the terms of its priority.
          *
-         *     `kept_words` are those of its layer; nothing is `next` where it stays as it is.
+         *     `kept_words` counts the words of its layer; there is no `next` if the episode stays as it is.
          */
         ExplainedEpisode: {
             episode: components["schemas"]["Episode"];
@@ -2345,8 +2345,8 @@ export interface components {
          * Explanation
          * @description Parts of a score: similarity of meaning, lexical match, and the matching words.
          *
-         *     `validity` is what the score was multiplied by, since the unit does not hold now; 1 where it does. A unit that
-         *     supersedes another, `raised_by`, has at least the score that that one would have if it held.
+         *     `validity` is what the score was multiplied by because the unit does not hold now; 1 if it does. A unit that
+         *     supersedes another, `raised_by`, scores at least as high as that one would if it held.
          */
         Explanation: {
             /** Dense */
@@ -2378,7 +2378,7 @@ export interface components {
         };
         /**
          * Facets
-         * @description Values of metadata and content types, the most frequent first, among the first `counted` units of an answer.
+         * @description Metadata values and content types, most frequent first, among the first `counted` units of an answer.
          */
         Facets: {
             /** Counted */
@@ -2396,7 +2396,7 @@ export interface components {
          * Fact
          * @description A fact in the words in which it was stated, valid until another fact supersedes it.
          *
-         *     It is the speaker's alone, unless its sentence names a project of theirs: members of `shared_with` may be told.
+         *     It is for the speaker alone, unless its sentence names a project of theirs: members of `shared_with` may be told.
          */
         Fact: {
             /** Fact Id */
@@ -2430,7 +2430,7 @@ export interface components {
         FactKind: "fact" | "decision" | "preference" | "role";
         /**
          * FactPage
-         * @description Facts, the newest first.
+         * @description Facts, newest first.
          */
         FactPage: {
             /** Items */
@@ -2462,9 +2462,9 @@ export interface components {
         };
         /**
          * FoundEpisode
-         * @description An episode with those of its turns that fit the word budget, in their order.
+         * @description An episode with those of its turns that fit the word budget, in order.
          *
-         *     `text` is what its layer says of it, where an overview was asked for; of `depth` `summary` without turns then.
+         *     `text` is what its layer says of it, if an overview was asked for; with `depth` `summary`, there are no turns then.
          */
         FoundEpisode: {
             /** Episode Id */
@@ -2492,8 +2492,8 @@ export interface components {
          * FoundEpisodes
          * @description Search result: episodes, best first unless the newest were asked for, within the word budget.
          *
-         *     `unpacked` where raw turns of a warm or a cold episode were read; `is_degraded` where words alone were compared;
-         *     no `search_id` where nothing was searched for; `hot` are the current episodes, as `lsm.get_hot` finds them.
+         *     `unpacked` means that raw turns of a warm or cold episode were read, `is_degraded` that words alone were compared.
+         *     There is no `search_id` if nothing was searched for. `hot` are the current episodes, as `lsm.get_hot` finds them.
          */
         FoundEpisodes: {
             /** Search Id */
@@ -2522,9 +2522,9 @@ export interface components {
         };
         /**
          * FoundKem
-         * @description A unit that the requester may read; `score` where the query ranks by similarity.
+         * @description A unit that the requester may read; it has a `score` if the query ranks by similarity.
          *
-         *     A ranked result stands for its `twins` as well, which are no results of their own.
+         *     A ranked result also stands for its `twins`, which are not results of their own.
          */
         FoundKem: {
             kem: components["schemas"]["Kem"];
@@ -2539,10 +2539,10 @@ export interface components {
         };
         /**
          * FoundManifest
-         * @description A manifest, with an address of its bytes where one was requested.
+         * @description A manifest, with an address of its bytes if one was requested.
          *
-         *     The address is a signed one of an object store; on disk, the place in a pack, unless the bytes are a file of their
-         *     own at the manifest's `uri`.
+         *     For an object store, the address is a signed one; on disk, it is the place in a pack, unless the bytes are a file of
+         *     their own at the manifest's `uri`.
          */
         FoundManifest: {
             /** Id */
@@ -2622,7 +2622,7 @@ export interface components {
         };
         /**
          * HistoryMessage
-         * @description A chat message with id and timestamp, which the model is not shown.
+         * @description A chat message with an id and a timestamp, which the model is not shown.
          */
         HistoryMessage: {
             /**
@@ -2659,7 +2659,7 @@ export interface components {
         };
         /**
          * HistorySummary
-         * @description Length and last timestamp of a history; no length where the value is not a readable history.
+         * @description Length and last timestamp of a history; no length if the value is not a readable history.
          */
         HistorySummary: {
             /** Key */
@@ -2708,13 +2708,13 @@ export interface components {
             visibility?: "private" | "readers" | "public";
             /**
              * Readers
-             * @description Identities that may read, where the visibility is `readers`.
+             * @description Identities that may read, if the visibility is `readers`.
              * @default []
              */
             readers?: string[];
             /**
              * Writers
-             * @description Identities that may change the unit, and so read it.
+             * @description Identities that may change the unit, and so also read it.
              * @default []
              */
             writers?: string[];
@@ -2726,36 +2726,36 @@ export interface components {
             content_type?: string;
             /**
              * Content
-             * @description The knowledge as text, 64 KiB at most; or else a ref.
+             * @description The knowledge as text, at most 64 KiB; otherwise a ref.
              */
             content?: string | null;
             /** @description Artifact with content too large for a message. */
             ref?: components["schemas"]["ArtifactRef"] | null;
             /**
              * Metadata
-             * @description What filters look at: 64 keys, 16 KiB as JSON at most.
+             * @description Values for filters: at most 64 keys, 16 KiB as JSON.
              * @default {}
              */
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** @description Vector of the content, where the sender has one. */
+            /** @description Vector of the content, if the sender has one. */
             embeddings?: components["schemas"]["Embedding"] | null;
             /** @description Passage, messages or facts the knowledge comes from. */
             source?: components["schemas"]["KemSource"] | null;
             /**
              * Valid From
-             * @description Time from which it holds; always without it.
+             * @description Time from which it holds; unset: always.
              */
             valid_from?: string | null;
             /**
              * Valid To
-             * @description Time from which it holds no longer, if any.
+             * @description Time from which it no longer holds, if any.
              */
             valid_to?: string | null;
             /**
              * Supersedes
-             * @description Older units that hold no longer once this one does.
+             * @description Older units that no longer hold once this one does.
              * @default []
              */
             supersedes?: string[];
@@ -2816,7 +2816,7 @@ export interface components {
          * KemPage
          * @description Units in the requested order with the cursor of the next page, valid for the same query only.
          *
-         *     `is_degraded` where a text was compared by its words alone, since what tells its meaning was away.
+         *     `is_degraded` means that a text was compared by its words alone, since search by meaning was unavailable.
          */
         KemPage: {
             /** Items */
@@ -2858,7 +2858,7 @@ export interface components {
         };
         /**
          * KeptCall
-         * @description A call that is kept as an artifact.
+         * @description A call kept as an artifact.
          */
         KeptCall: {
             /** Call Id */
@@ -3044,7 +3044,7 @@ export interface components {
         };
         /**
          * MemoryQuestion
-         * @description A question about what a person has said; `words` is the length of all passages together.
+         * @description A question about what a person has said; `words` is the total length of the passages.
          */
         MemoryQuestion: {
             /** User */
@@ -3069,7 +3069,7 @@ export interface components {
         };
         /**
          * MemoryStats
-         * @description Number of units that the requester may read and owns; vectors are counted for the current model.
+         * @description Numbers of units that the requester may read, and owns; vectors are counted for the current model.
          */
         MemoryStats: {
             /** Kems */
@@ -3096,8 +3096,8 @@ export interface components {
          * MessageKind
          * @description The kind of a message (spec 004 §5.2).
          *
-         *     `native` is talk; `hidden` an instruction to the assistant, kept as a message of the user; `notification` what the
-         *     assistant made of it; `response` what the user said to that.
+         *     `native` is ordinary talk; `hidden` is an instruction to the assistant, kept as a message of the user;
+         *     `notification` is what the assistant made of it; `response` is what the user said to that.
          * @enum {string}
          */
         MessageKind: "native" | "hidden" | "notification" | "response";
@@ -3113,7 +3113,7 @@ export interface components {
         };
         /**
          * Misbehaviour
-         * @description An answer of a model that is no result: in which call of an attempt, in the model's own words, cut short.
+         * @description A model's answer that is not a result: in which call of an attempt, in the model's own words, cut short.
          */
         Misbehaviour: {
             /** Attempt */
@@ -3131,9 +3131,9 @@ export interface components {
         };
         /**
          * MisbehaviourKind
-         * @description Kind of an answer that is no result; the last three do not fail an attempt.
+         * @description Kind of an answer that is not a result; the last three do not fail an attempt.
          *
-         *     Nor does an endless one that could be ended where it began to repeat itself.
+         *     Nor does an endless answer that could be ended where it began to repeat itself.
          * @enum {string}
          */
         MisbehaviourKind: "empty" | "refusal" | "endless" | "wrong_language" | "off_topic" | "no_list" | "stalled" | "cut_off" | "unreadable";
@@ -3191,7 +3191,7 @@ export interface components {
         };
         /**
          * ModelUse
-         * @description Model that has written an answer, with the tokens of all that it was asked for it, sub-agents left out.
+         * @description Model that wrote an answer, with the tokens of all its calls for that answer, without sub-agents.
          */
         ModelUse: {
             /** Model Name */
@@ -3203,7 +3203,7 @@ export interface components {
         };
         /**
          * NewHistoryMessage
-         * @description A message in OpenAI's format; without an id or a time of its own it gets them.
+         * @description A message in OpenAI's format; it is given an id and a time if it has none.
          */
         NewHistoryMessage: {
             /**
@@ -3226,7 +3226,7 @@ export interface components {
         };
         /**
          * NewHistoryMessages
-         * @description Messages to be appended, all or none.
+         * @description Messages to append, all or none.
          */
         NewHistoryMessages: {
             /** Messages */
@@ -3234,7 +3234,7 @@ export interface components {
         };
         /**
          * NewTask
-         * @description A task to add; `when` is a date as one says it, or ISO, on the user's clock.
+         * @description A task to add; `when` is a date in plain words or ISO, in the user's time zone.
          */
         NewTask: {
             /** User */
@@ -3250,7 +3250,7 @@ export interface components {
         };
         /**
          * NewUnit
-         * @description A unit to be stored.
+         * @description A unit to store.
          */
         NewUnit: {
             /** Content */
@@ -3292,7 +3292,7 @@ export interface components {
         };
         /**
          * NewWebhook
-         * @description Address that events are sent to, of some topics or of all.
+         * @description Address to send events to, of some topics or of all.
          */
         NewWebhook: {
             /** Url */
@@ -3305,7 +3305,7 @@ export interface components {
         };
         /**
          * NextLayer
-         * @description The next lower layer of an episode, and the earliest time of the transition if it is not used.
+         * @description The next lower layer of an episode, and the earliest time of the transition if the episode is not used.
          */
         NextLayer: {
             layer: components["schemas"]["Layer"];
@@ -3317,7 +3317,7 @@ export interface components {
         };
         /**
          * PackPlace
-         * @description Place of a small object of a store on disk: a pack, which holds many, and the offset of its record.
+         * @description Place of a small object in a store on disk: a pack, which holds many objects, and the offset of its record.
          */
         PackPlace: {
             /** Pack */
@@ -3363,7 +3363,7 @@ export interface components {
         };
         /**
          * Packed
-         * @description Result for one episode: `unchanged` where it was that dense already, or has changed meanwhile.
+         * @description Result for one episode: `unchanged` if it was already that dense or has changed meanwhile.
          */
         Packed: {
             /** Episode Id */
@@ -3399,7 +3399,7 @@ export interface components {
         };
         /**
          * Parameter
-         * @description A parameter of a card: one of `choices`, if there are any; without a default it must be given.
+         * @description A parameter of a card: one of `choices`, if there are any; required if it has no default.
          */
         Parameter: {
             /**
@@ -3469,7 +3469,7 @@ export interface components {
         };
         /**
          * Problem
-         * @description Reason of a failed request; `code` is for programs, `detail` for people.
+         * @description Reason for a failed request; `code` is for programs, `detail` for people.
          */
         Problem: {
             /**
@@ -3515,9 +3515,9 @@ export interface components {
         };
         /**
          * RawTurn
-         * @description One message of the raw log; `speaker` is the display name where the message has one.
+         * @description One message of the raw log; `speaker` is the display name, if the message has one.
          *
-         *     `is_excerpt` where a search shows a passage of a long one.
+         *     `is_excerpt` means that a search shows a passage of a long message.
          */
         RawTurn: {
             /** Raw Log Id */
@@ -3546,7 +3546,7 @@ export interface components {
          * RecalledEpisode
          * @description An earlier episode whose turns, or summary, the assistant was shown for an answer.
          *
-         *     `time` is that of the first of its turns; `used` are those turns of which the answer has something.
+         *     `time` is that of its first turn; `used` are the turns that the answer draws on.
          */
         RecalledEpisode: {
             /** Episode Id */
@@ -3574,7 +3574,7 @@ export interface components {
         };
         /**
          * RecordRequest
-         * @description Messages of a conversation that was held elsewhere, in order of time; one with a known id is not added again.
+         * @description Messages of a conversation held elsewhere, in order of time; one whose id is known is not added again.
          */
         RecordRequest: {
             /** Chat */
@@ -3584,7 +3584,7 @@ export interface components {
         };
         /**
          * Recorded
-         * @description The messages are in the log; `new` counts those added now, `episode_id` is the episode of the last.
+         * @description The messages are in the log; `new` counts those added now, `episode_id` is the episode of the last one.
          */
         Recorded: {
             /** Raw Log Ids */
@@ -3599,7 +3599,7 @@ export interface components {
         };
         /**
          * RememberRequest
-         * @description A conversation to be remembered; of the same ids, or times and words, it changes nothing the second time.
+         * @description A conversation to remember; sent again with the same ids, or the same times and words, it changes nothing.
          */
         RememberRequest: {
             /** User */
@@ -3609,7 +3609,7 @@ export interface components {
         };
         /**
          * RememberedMessage
-         * @description Something that was said; without a time of its own, now.
+         * @description Something that was said; its time defaults to now.
          */
         RememberedMessage: {
             /**
@@ -3626,7 +3626,7 @@ export interface components {
         };
         /**
          * Repeat
-         * @description Loop: the steps from `back_to` to the one that has it are made again until the condition holds.
+         * @description Loop: the steps from `back_to` to the step that has it are repeated until the condition holds.
          */
         Repeat: {
             /** Back To */
@@ -3656,7 +3656,7 @@ export interface components {
         };
         /**
          * RetryRunRequest
-         * @description Step to make anew; without one, what has failed is tried again.
+         * @description Step to redo; without one, whatever failed is tried again.
          */
         RetryRunRequest: {
             /** From Step */
@@ -3666,8 +3666,8 @@ export interface components {
          * Run
          * @description A run in the orchestrator's database; its id is its trace.
          *
-         *     `budget_from` is what its models had used when a person last let it go on. The budget of its starter for a day does
-         *     not hold one that `is_budget_free`: an operator has started it, or let it go on.
+         *     `budget_from` is what its models had used when a person last let it continue. The daily budget of its starter does
+         *     not apply to a run that `is_budget_free`: an operator has started it, or let it continue.
          */
         Run: {
             /** Run Id */
@@ -3726,13 +3726,13 @@ export interface components {
         };
         /**
          * RunStatus
-         * @description Status of a run; `starting` until storage has confirmed its members; a `paused` one sends no further step.
+         * @description Status of a run; `starting` until storage has confirmed its members; a `paused` run sends no further steps.
          * @enum {string}
          */
         RunStatus: "starting" | "running" | "paused" | "completed" | "failed" | "cancelled";
         /**
          * SaidMessage
-         * @description A message with the time at which it was said; a repeated `message_id` of a chat is the same message.
+         * @description A message and the time it was said; a `message_id` repeated within a chat is the same message.
          */
         SaidMessage: {
             /** Message Id */
@@ -3858,7 +3858,7 @@ export interface components {
         };
         /**
          * Spent
-         * @description Cost of what models have made, in the currency of the operator's table of prices.
+         * @description Cost of what models have made, in the currency of the operator's price table.
          */
         Spent: {
             /**
@@ -3886,7 +3886,7 @@ export interface components {
         };
         /**
          * StartRunRequest
-         * @description A run to start; a request repeated under the same `run_id`, `run_…`, starts it once.
+         * @description A run to start; a request repeated with the same `run_id`, `run_…`, starts it only once.
          */
         StartRunRequest: {
             /** Card Name */
@@ -3906,10 +3906,10 @@ export interface components {
         };
         /**
          * StartSim
-         * @description Start simulated people talking by a scenario; `speed` is the factor over real time.
+         * @description Make simulated people talk according to a scenario; `speed` is a factor of real time.
          *
-         *     The same profiles, scenario and seed say the same words. Without a limit they go on until stopped. Quiet hours of
-         *     simulated people are of simulated time, which begins at `starts_at`, by default at nine in the morning.
+         *     The same profiles, scenario and seed produce the same words. Without a limit, they go on until stopped. Quiet hours
+         *     of simulated people are in simulated time, which begins at `starts_at`, by default at nine in the morning.
          */
         StartSim: {
             /** Profiles */
@@ -3941,10 +3941,10 @@ export interface components {
          * Step
          * @description A step of a run; at `due_at` it times out, is retried, or its artifact is reported missing.
          *
-         *     `round` is the number of the making of its output: the new one supersedes `before`. Attempts up to `attempts_before`
-         *     no longer count, nor rounds up to `rounds_before`. An output that a person has put in its place, or an approval that
-         *     they have given or refused, with a `note`, is `by` them. What earlier rounds have cost is `spent_before`. A step
-         *     made `of` another is its work on one `item`.
+         *     `round` counts how often its output is made: the new one supersedes `before`. Attempts up to `attempts_before` and
+         *     rounds up to `rounds_before` no longer count. `by` is the person who has replaced its output, or who has given or
+         *     refused an approval, with a `note`. `spent_before` is what earlier rounds have cost. A step made `of` another is its
+         *     work on one `item`.
          */
         Step: {
             /** Step Id */
@@ -4025,7 +4025,7 @@ export interface components {
         };
         /**
          * StepOutput
-         * @description Text that takes the place of a step's output, Markdown.
+         * @description Markdown text that replaces a step's output.
          */
         StepOutput: {
             /** Text */
@@ -4035,7 +4035,7 @@ export interface components {
          * StepStatus
          * @description Status of a step; `pending_storage` means done, with the artifact still in the agent's buffer.
          *
-         *     A step `waiting` waits for a person, or for its time; one whose condition does not hold is `skipped`.
+         *     A `waiting` step waits for a person, or for its time; one whose condition does not hold is `skipped`.
          * @enum {string}
          */
         StepStatus: "pending" | "running" | "waiting" | "skipped" | "pending_storage" | "completed" | "failed" | "cancelled";
@@ -4062,8 +4062,8 @@ export interface components {
          * @description A task; `owner` is the name as mentioned, `owner_id` the user behind it, where known.
          *
          *     A due date without a time means the end of the day `due_on` where its user lives; `due_said` is how they put it.
-         *     At `remind_at` its owner asked to be reminded. A task that nobody has spoken of has no messages; it is in no
-         *     `tasks_found`, whose readers expect some.
+         *     `remind_at` is when its owner asked to be reminded. A task that nobody has spoken of has no messages; it is not in
+         *     any `tasks_found`, whose readers expect some.
          */
         Task: {
             /** Task Id */
@@ -4107,7 +4107,7 @@ export interface components {
         };
         /**
          * TaskEdit
-         * @description Changes of a task; with the status `open` a closed one is opened again.
+         * @description Changes to a task; the status `open` reopens a closed one.
          */
         TaskEdit: {
             /** Text */
@@ -4172,7 +4172,7 @@ export interface components {
          * TimelinePage
          * @description Events in the order in which they were recorded, with the cursor of the next page.
          *
-         *     The last page has a cursor, too: what happens from then on comes after it.
+         *     The last page has a cursor, too: later events come after it.
          */
         TimelinePage: {
             /** Items */
@@ -4182,7 +4182,7 @@ export interface components {
         };
         /**
          * TimelineSeries
-         * @description Numbers of the events of one service and topic by bucket, and of the failures among them, shape (buckets,).
+         * @description Numbers of events of one service and topic per bucket, and of failures among them, shape (buckets,).
          */
         TimelineSeries: {
             /** Service */
@@ -4196,7 +4196,7 @@ export interface components {
         };
         /**
          * UserFields
-         * @description Fields of a user; all of them are stored anew.
+         * @description Fields of a user; all of them are overwritten.
          */
         UserFields: {
             /** Name */
@@ -4225,7 +4225,7 @@ export interface components {
         };
         /**
          * UserMessage
-         * @description A user's message; one sent again under its `message_id` is processed once.
+         * @description A user's message; if sent again with the same `message_id`, it is processed only once.
          */
         UserMessage: {
             /** Message */
@@ -5925,7 +5925,7 @@ export interface operations {
     memory_search: {
         parameters: {
             query?: {
-                /** @description User whose access rights apply; default: who is signed in. */
+                /** @description User whose access rights apply; default: yourself. */
                 user?: string | null;
                 /**
                  * @description Text to search for.
@@ -5935,7 +5935,7 @@ export interface operations {
                 /** @description `metadata.KEY=VALUE`, joined by AND, OR, ( ). */
                 filter?: string;
                 order?: ("created_at asc" | "created_at desc" | "updated_at asc" | "updated_at desc" | "id asc" | "id desc") | null;
-                /** @description Time at which units must hold. */
+                /** @description Time at which units must be valid. */
                 as_of?: string | null;
                 explain?: boolean;
                 cursor?: string | null;
@@ -6163,7 +6163,7 @@ export interface operations {
     memory_facets: {
         parameters: {
             query?: {
-                /** @description User whose access rights apply; default: who is signed in. */
+                /** @description User whose access rights apply; default: yourself. */
                 user?: string | null;
                 /**
                  * @description Text to search for.
@@ -6173,7 +6173,7 @@ export interface operations {
                 /** @description `metadata.KEY=VALUE`, joined by AND, OR, ( ). */
                 filter?: string;
                 order?: ("created_at asc" | "created_at desc" | "updated_at asc" | "updated_at desc" | "id asc" | "id desc") | null;
-                /** @description Time at which units must hold. */
+                /** @description Time at which units must be valid. */
                 as_of?: string | null;
             };
             header?: never;
@@ -6355,7 +6355,7 @@ export interface operations {
                 /** @example warm */
                 layer?: components["schemas"]["Layer"][];
                 anchors?: boolean;
-                /** @description Time of which priorities are computed; default: now. */
+                /** @description Time for which priorities are computed; default: now. */
                 at?: string | null;
                 cursor?: string | null;
                 limit?: number;

@@ -21,7 +21,7 @@ ArtifactId = Annotated[str, Field(description="Such as art_0192….")]
 
 
 class ArtifactList(BaseModel):
-    """Manifests in order of commit; `cursor` asks for the next ones."""
+    """Manifests in order of commit; pass `cursor` to get the next ones."""
 
     items: list[Manifest]
     cursor: str | None = None
@@ -36,8 +36,8 @@ class ArtifactTools:
     async def artifact_list(
         self,
         context: Context[Any, Any],
-        trace: Annotated[str | None, Field(description="Of a run, `run_…`, or another trace.")] = None,
-        type: Annotated[str | None, Field(description="Such as draft, research_report.")] = None,
+        trace: Annotated[str | None, Field(description="Only from this run, `run_…`, or other trace.")] = None,
+        type: Annotated[str | None, Field(description="Such as draft or research_report.")] = None,
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
         cursor: str | None = None,
     ) -> ArtifactList:
@@ -47,10 +47,10 @@ class ArtifactTools:
         return ArtifactList(items=list(page.items), cursor=page.next_cursor)
 
     async def artifact_read(self, context: Context[Any, Any], id: ArtifactId) -> str:
-        """Read an artifact that is text, of at most a megabyte."""
+        """Read a text artifact of at most one megabyte."""
         content = await self._content(context, id)
         if isinstance(content, bytes):
-            raise ResourceError(f"{id} is no text; read the resource {ARTIFACT_URI.format(artifact_id=id)}")
+            raise ResourceError(f"{id} is not text; read the resource {ARTIFACT_URI.format(artifact_id=id)}")
         return content
 
     async def artifact_put(
@@ -59,10 +59,10 @@ class ArtifactTools:
         text: Annotated[str, Field(min_length=1, description="The content.")],
         type: Annotated[str, Field(description="What it is: notes, draft, report, ….")],
         content_type: str = "text/markdown",
-        trace: Annotated[str | None, Field(description="Trace that it belongs to; a new one, if left out.")] = None,
+        trace: Annotated[str | None, Field(description="Trace that it belongs to; default: a new one.")] = None,
         visibility: Annotated[Visibility, Field(description="Who may read it.")] = "trace",
     ) -> Manifest:
-        """Keep a text as an artifact of yours."""
+        """Store a text as your own artifact."""
         async with self._of(context).artifacts() as artifacts:
             put = await artifacts.put(
                 text.encode(),
@@ -78,11 +78,11 @@ class ArtifactTools:
         context: Context[Any, Any],
         id: ArtifactId,
         direction: Annotated[
-            Literal["up", "down", "both"], Field(description="`up`: what it was made from; `down`: what from it.")
+            Literal["up", "down", "both"], Field(description="`up`: what it was made from; `down`: made from it.")
         ] = "up",
         depth: Annotated[int, Field(ge=1, le=100)] = 10,
     ) -> Lineage:
-        """Follow where an artifact comes from, or what was made from it."""
+        """Show what an artifact was made from, or what was made from it."""
         query = GetLineage(artifact_id=id, direction=direction, depth=depth)
         return await self._of(context).bus.request(query)
 

@@ -11,11 +11,11 @@ from bus_schema.catalogue import ASK_MODELS, commands_by_name, summary_of
 from bus_schema.messages import Command
 from mindbus.integrations.mcp.participant import ParticipantOf
 
-CommandName = Annotated[str, Field(description="Such as storage.get_artifact; command_list knows them.")]
+CommandName = Annotated[str, Field(description="Such as storage.get_artifact; command_list lists them.")]
 
 
 class CommandHead(BaseModel):
-    """A command by its name, and what it does."""
+    """A command's name, and what it does."""
 
     name: str
     summary: str
@@ -28,9 +28,9 @@ class CommandTools:
         self._of = participant_of
 
     async def command_list(
-        self, domain: Annotated[str, Field(description="Only these, such as storage.")] = ""
+        self, domain: Annotated[str, Field(description="Only commands of this domain, such as storage.")] = ""
     ) -> list[CommandHead]:
-        """List the commands that the bus knows, for what no other tool does."""
+        """List the commands that the bus knows; use them for what no other tool does."""
         return [
             CommandHead(name=name, summary=summary_of(kind))
             for name, kind in commands_by_name().items()

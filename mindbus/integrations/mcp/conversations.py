@@ -29,14 +29,14 @@ class AddedMessage(BaseModel):
 
     role: Literal["user", "assistant"]
     content: Annotated[str, Field(min_length=1)]
-    time: Annotated[AwareDatetime | None, Field(description="When it was said; now, if left out.")] = None
+    time: Annotated[AwareDatetime | None, Field(description="When it was said; default: now.")] = None
     id: Annotated[
-        str | None, Field(description="`msg_…`: the same id is the same message, added once.", pattern=r"^msg_")
+        str | None, Field(description="`msg_…`; a message with the same id is added only once.", pattern=r"^msg_")
     ] = None
 
 
 class Turn(BaseModel):
-    """A message as it was said; `is_excerpt` where a passage of a long one is shown."""
+    """A message as it was said; with `is_excerpt`, only a passage of a long one."""
 
     role: str
     text: str
@@ -54,14 +54,14 @@ class FoundPassage(BaseModel):
 
 
 class FoundPassages(BaseModel):
-    """Passages, best first; with `nothing` as confidence, the passages are only the nearest there are."""
+    """Passages, best first; if the confidence is `nothing`, they are only the nearest there are."""
 
     confidence: Literal["found", "weak", "nothing"]
     passages: list[FoundPassage]
 
 
 class EpisodeList(BaseModel):
-    """Episodes, the latest first; `cursor` asks for the next ones."""
+    """Episodes, latest first; pass `cursor` to get the next ones."""
 
     items: list[EpisodeHead]
     cursor: str | None = None
@@ -76,7 +76,7 @@ class ConversationTools:
     async def ask_assistant(
         self, context: Context[Any, Any], message: Annotated[str, Field(min_length=1, description="What to say.")]
     ) -> str:
-        """Say something to your MindBus assistant, who knows your tasks, your past conversations and its sub-agents."""
+        """Say something to your MindBus assistant; it knows your tasks, your past conversations and its sub-agents."""
         participant = self._of(context)
         user_id = participant.user_id
         command = Invoke(user_id=user_id, message=message, message_id=mint("msg"), stream=True)
@@ -95,12 +95,12 @@ class ConversationTools:
         self,
         context: Context[Any, Any],
         query: Annotated[str, Field(min_length=1, max_length=4000, description="What to look for.")],
-        words: Annotated[int, Field(ge=50, le=4000, description="Words of the answer, at most.")] = 800,
+        words: Annotated[int, Field(ge=50, le=4000, description="Maximum number of words in the answer.")] = 800,
         since: AwareDatetime | None = None,
         until: AwareDatetime | None = None,
-        newest_first: Annotated[bool, Field(description="For what may have changed: the latest word first.")] = False,
+        newest_first: Annotated[bool, Field(description="Latest first, for what may have changed.")] = False,
     ) -> FoundPassages:
-        """Look in your long-term memory for what was said before, in the words in which it was said."""
+        """Search your long-term memory for what was said before; you get it in its original words."""
         participant = self._of(context)
         search = SearchEpisodes(
             query=query,
@@ -129,7 +129,7 @@ class ConversationTools:
         context: Context[Any, Any],
         messages: Annotated[list[AddedMessage], Field(min_length=1, max_length=200, description="In order of time.")],
     ) -> str:
-        """Add a conversation that was held elsewhere, such as this one, to your long-term memory, with its facts."""
+        """Add a conversation held elsewhere, such as this one, and its facts to your long-term memory."""
         participant = self._of(context)
         said = [each.model_dump(exclude_none=True) for each in messages]
         added = await Memory(participant.bus).add(said, user=participant.user_id)
@@ -152,7 +152,7 @@ class ConversationTools:
         return EpisodeList(items=list(page.items), cursor=page.next_cursor)
 
     async def episode_read(self, context: Context[Any, Any], id: EpisodeId) -> list[Turn]:
-        """Read all that was said in an episode."""
+        """Read everything that was said in an episode."""
         content = await self._of(context).bus.request(UnpackEpisode(episode_id=id))
         return [_turn(turn) for turn in content.raw_messages]
 
@@ -160,7 +160,7 @@ class ConversationTools:
         self,
         context: Context[Any, Any],
         id: EpisodeId,
-        pinned: Annotated[bool, Field(description="False takes the pin out again.")] = True,
+        pinned: Annotated[bool, Field(description="False removes the pin.")] = True,
     ) -> str:
         """Pin an episode, so that it stays at hand however old it grows."""
         await self._of(context).bus.request(SetAnchor(episode_id=id, is_anchor=pinned))

@@ -39,7 +39,7 @@ class Participant:
         """Raises ToolError where it is an agent or a service, which have no dialogue and no tasks."""
         user_id = user_of(self.bus.owner)
         if user_id is None:
-            raise ToolError(f"{self.bus.owner} is no person; sign in as one, or start `mindbus mcp --as NAME`")
+            raise ToolError(f"{self.bus.owner} is not a person; sign in as one, or start `mindbus mcp --as NAME`")
         return user_id
 
 

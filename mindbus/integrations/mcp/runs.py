@@ -26,7 +26,7 @@ RunId = Annotated[str, Field(description="Such as run_0192….")]
 
 
 class StepState(BaseModel):
-    """A step of a run; one that is `waiting` for a person wants process_answer."""
+    """A step of a run; if it is `waiting` for a person, use process_answer."""
 
     id: str
     role: str
@@ -83,9 +83,9 @@ class RunTools:
         self,
         context: Context[Any, Any],
         run_id: RunId,
-        wait_s: Annotated[float, Field(ge=0, le=600, description="Wait so long for its end, at most.")] = 0,
+        wait_s: Annotated[float, Field(ge=0, le=600, description="Wait at most this many seconds for its end.")] = 0,
     ) -> RunState:
-        """Show how far a run has come; with wait_s, wait for its end or for a question to a person."""
+        """Show how far a run has got; with wait_s, wait for its end or for a question to a person."""
         return RunState.of(await _watched(context, self._of(context), run_id, wait_s))
 
     async def process_answer(
@@ -96,7 +96,7 @@ class RunTools:
         answer: Literal["approve", "reject"],
         note: Annotated[str, Field(max_length=2000, description="What to say about it.")] = "",
     ) -> RunState:
-        """Answer the question of a run's step that waits for a person. Ask the person first."""
+        """Approve or reject a run's step that waits for a person. Ask the person first."""
         kind = ApproveStep if answer == "approve" else RejectStep
         command = kind(run_id=run_id, step_id=step, note=note)
         return RunState.of(await self._of(context).bus.request(command, trace=run_id))
@@ -145,7 +145,7 @@ async def _watched(context: Context[Any, Any], participant: Participant, run_id:
 
 
 def _signature_of(card: CardHead) -> Signature:
-    wait = Field(ge=0, le=600, description="Wait so long for its end, at most.")
+    wait = Field(ge=0, le=600, description="Wait at most this many seconds for its end.")
     arguments = [
         Argument("context", Argument.KEYWORD_ONLY, annotation=Context[Any, Any]),
         Argument(BRIEF, Argument.KEYWORD_ONLY, annotation=Annotated[str, Field(min_length=1, description="The task.")]),

@@ -105,7 +105,7 @@ def cards_over(bus: Client) -> CardSource:
 
 
 def plan_my_day() -> str:
-    """Plan the day by what is due, waits for an answer or was promised."""
+    """Plan the day around what is due, waits for an answer or was promised."""
     return (
         "Look at my open tasks with task_list, at runs that wait for me with process_list, and at what I have promised "
         "in the last days with conversation_search. Then propose a short plan for today, in order of urgency."
@@ -113,7 +113,7 @@ def plan_my_day() -> str:
 
 
 def remember_this(about: str) -> str:
-    """Keep what this conversation has come to."""
+    """Remember the outcome of this conversation."""
     return (
         f"Sum up what we have said here about {about}: facts, decisions and open questions, each in a sentence of its "
         "own that can be understood without the others. Show it to me; once I agree, keep each with memory_add."

@@ -14,14 +14,14 @@ from mindbus.errors import Rejected
 from mindbus.integrations.mcp.participant import ParticipantOf
 from mindbus.sdk.kem_filters import query_from
 
-Text = Annotated[str, Field(min_length=1, description="What is to be known, in a sentence or a passage.")]
+Text = Annotated[str, Field(min_length=1, description="What to remember, in a sentence or a passage.")]
 UnitId = Annotated[str, Field(description="Such as kem_0192….")]
 Shown = Annotated[KemVisibility, Field(description="`private`: only you; `public`: everybody in this fleet.")]
 About = Annotated[dict[str, Any], Field(description='What it is about, such as {"project_id": "apollo"}.')]
 
 
 class MemoryUnit(BaseModel):
-    """A unit of shared memory; `score` where it was searched for."""
+    """A unit of shared memory; it has a `score` if it was searched for."""
 
     id: str
     text: str | None
@@ -43,7 +43,7 @@ class MemoryUnit(BaseModel):
 
 
 class FoundUnits(BaseModel):
-    """FoundUnits, best first; `cursor` asks for the next ones. `is_degraded` where words alone could be compared."""
+    """Units, best first; pass `cursor` to get the next ones. `is_degraded` means that only words could be compared."""
 
     items: list[MemoryUnit]
     cursor: str | None = None
@@ -63,10 +63,10 @@ class SharedMemoryTools:
         metadata: About | None = None,
         visibility: Shown = "private",
         supersedes: Annotated[
-            list[UnitId] | None, Field(description="Units that hold no longer, now this does.")
+            list[UnitId] | None, Field(description="Units that are no longer valid now that this one is.")
         ] = None,
     ) -> MemoryUnit:
-        """Remember something in shared memory, so that it can be found by meaning later, here and by the agents."""
+        """Remember something in shared memory, so that it can later be found by meaning, here and by the agents."""
         about = metadata or {}
         draft = KemDraft(content=text, metadata=about, visibility=visibility, supersedes=tuple(supersedes or ()))
         return MemoryUnit.of(await self._of(context).bus.request(StoreKem(kem=draft)))
@@ -79,7 +79,7 @@ class SharedMemoryTools:
         limit: Annotated[int, Field(ge=1, le=50)] = 8,
         cursor: str | None = None,
     ) -> FoundUnits:
-        """Search shared memory by meaning and by words, among what you may read."""
+        """Search the shared memory that you may read, by meaning and by words."""
         wanted = query_from(filter, text_query=query)
         page = await self._of(context).bus.request(RetrieveKems(query=wanted, page_size=limit, cursor=cursor))
         return FoundUnits(
@@ -100,7 +100,7 @@ class SharedMemoryTools:
         metadata: About | None = None,
         visibility: Shown | None = None,
     ) -> MemoryUnit:
-        """Change a unit of shared memory; what is not given stays. Metadata are replaced as a whole."""
+        """Change a unit of shared memory; what you leave out stays. Metadata is replaced as a whole."""
         given = {"content": text, "metadata": metadata, "visibility": visibility}
         changes = KemChanges(**{name: value for name, value in given.items() if value is not None})
         return MemoryUnit.of(await self._of(context).bus.request(UpdateKem(kem_id=id, changes=changes)))

@@ -11,12 +11,12 @@ from mindbus.integrations.mcp.participant import ParticipantOf
 
 TaskId = Annotated[str, Field(description="Such as task_0192….")]
 TaskText = Annotated[str, Field(min_length=1, max_length=500, description="What is to be done.")]
-When = Annotated[str, Field(description='A date as one says it, "Friday at 3 pm", or as ISO; on the person\'s clock.')]
-Owner = Annotated[str, Field(description="A name or a user id of who is to do it; you, if left out.")]
+When = Annotated[str, Field(description='A date in plain words, "Friday at 3 pm", or ISO; in the person\'s time zone.')]
+Owner = Annotated[str, Field(description="Name or user id of whoever is to do it; default: you.")]
 
 
 class FoundTasks(BaseModel):
-    """Tasks in order of their due dates; `cursor` asks for the next ones."""
+    """Tasks in order of due date; pass `cursor` to get the next ones."""
 
     items: list[Task]
     cursor: str | None = None
@@ -36,7 +36,7 @@ class PersonalTaskTools:
         limit: Annotated[int, Field(ge=1, le=200)] = 50,
         cursor: str | None = None,
     ) -> FoundTasks:
-        """List your tasks; without a status, those that are done or cancelled, too."""
+        """List your tasks; without a status, also those that are done or cancelled."""
         participant = self._of(context)
         query = ListTasks(user_id=participant.user_id, status=status, due_before=due_before, limit=limit, cursor=cursor)
         page = await participant.bus.request(query)
@@ -63,7 +63,7 @@ class PersonalTaskTools:
         when: When | None = None,
         owner: Owner | None = None,
     ) -> Task:
-        """Change the words, the date or the owner of a task; what is not given stays."""
+        """Change the text, date or owner of a task; what you leave out stays."""
         participant = self._of(context)
         command = UpdateTask(task_id=id, user_id=participant.user_id, text=text, when=when, owner=owner)
         return await participant.bus.request(command)
@@ -74,6 +74,6 @@ class PersonalTaskTools:
         return await participant.bus.request(CompleteTask(task_id=id, user_id=participant.user_id))
 
     async def task_cancel(self, context: Context[Any, Any], id: TaskId) -> Task:
-        """Call a task off."""
+        """Cancel a task."""
         participant = self._of(context)
         return await participant.bus.request(CallOffTask(task_id=id, user_id=participant.user_id))

@@ -126,4 +126,4 @@ def test_doctor_tells_which_files_replace_shipped_ones(folder: Path, monkeypatch
     assert f"{folder}/habits.yaml:2: default.most_per_hour: 0 is out of range" in detail
 
     monkeypatch.setenv("MINDBUS_CONFIG_DIR", str(folder / "gone"))
-    assert own_configuration() == ("failed", f"{folder}/gone is no folder: correct MINDBUS_CONFIG_DIR")
+    assert own_configuration() == ("failed", f"{folder}/gone is not a folder: correct MINDBUS_CONFIG_DIR")

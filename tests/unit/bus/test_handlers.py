@@ -164,9 +164,9 @@ def test_a_handler_says_what_it_takes() -> None:
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan")])
 def test_a_task_that_would_never_rest_is_refused(seconds: float) -> None:
-    with pytest.raises(ValueError, match="is no interval"):
+    with pytest.raises(ValueError, match="is not an interval"):
         every(seconds=seconds)
-    with pytest.raises(ValueError, match="is no time limit"):
+    with pytest.raises(ValueError, match="is not a time limit"):
         time_limit(seconds=seconds)
 
 
@@ -200,11 +200,11 @@ async def test_what_is_sent_in_the_wrong_way_is_refused_rather_than_lost(tmp_pat
     settings = Settings(data_dir=tmp_path, amqp_url=f"memory://{tmp_path}")
     command, event = Greet(name="Anna"), Greeted(name="Anna")
     async with running(Stateless, settings=settings) as bus:
-        with pytest.raises(TypeError, match="Greet is no event; commands are sent or requested"):
+        with pytest.raises(TypeError, match="Greet is not an event; commands are sent or requested"):
             await bus.publish(command)  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match="Greeted is no command; events are published"):
+        with pytest.raises(TypeError, match="Greeted is not a command; events are published"):
             await bus.request(event)  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match="Greet is no event"):
+        with pytest.raises(TypeError, match="Greet is not an event"):
             bus.subscribe(Greet)  # type: ignore[type-var]
         with pytest.raises(TypeError, match=r"there is no trce; there are .*trace"):
             await bus.publish(event, trce="t")  # type: ignore[call-arg]
