@@ -12,6 +12,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
+from langsmith import tracing_context
 
 from agents.configuration.prompts import Role
 from agents.creative.assignment import Assignment
@@ -103,7 +104,9 @@ class CreativeLoop:
         return graph.compile(checkpointer=self.memory)
 
     async def _invoke(self, first: LoopState | None, config: RunnableConfig, work: "LoopWork") -> LoopState:
-        return cast("LoopState", await self._graph.ainvoke(first, config, context=work, durability="sync"))
+        # LANGSMITH_TRACING, for graphs of one's own, would send briefs and drafts of everybody elsewhere.
+        with tracing_context(enabled=False):
+            return cast("LoopState", await self._graph.ainvoke(first, config, context=work, durability="sync"))
 
     async def _saved_state(self, config: RunnableConfig) -> LoopState | None:
         """State of the last checkpoint of a thread, if it has any."""

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langsmith import tracing_context
+from langsmith.utils import tracing_is_enabled
 
 from agents.configuration.prompts import Role, shipped_role
 from agents.creative.assignment import Assignment
@@ -65,6 +67,15 @@ async def test_a_role_writes_criticises_itself_and_revises_until_it_is_content(m
     assert (thought["calls"], thought["prompt_tokens"], thought["completion_tokens"]) == (4, 40, 8)
     assert progress[0].startswith("first version written")
     assert progress[-1] == "content with it"
+
+
+async def test_nothing_of_it_goes_to_langsmith_where_graphs_of_ones_own_are_traced(memory: Memory) -> None:
+    traced: list[object] = []
+    with tracing_context(enabled=True):
+        await thought_by(CountingModel(before=lambda _number: traced.append(tracing_is_enabled())), memory)
+        assert tracing_is_enabled()
+
+    assert traced == [False] * 4
 
 
 async def test_rounds_are_bounded_and_no_critique_is_paid_for_that_nothing_can_follow(memory: Memory) -> None:
