@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
-from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -16,8 +15,6 @@ from agents.models.language_model import DEFAULTS, Chunk, Completion, ModelMessa
 from mindbus.logs import logger
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
-
     from a2a.client import Client
     from a2a.types import Artifact, Message, Task
 
@@ -77,9 +74,11 @@ class RemoteAgentModel:
         from a2a.client.client_factory import ClientFactory
         from a2a.utils.errors import A2AError
 
+        from retrieval.openai_client import certificates
+
         try:
             headers = with_variables(self._agent.headers)
-            async with httpx.AsyncClient(headers=headers, timeout=_REQUEST_S, verify=_certificates()) as http:
+            async with httpx.AsyncClient(headers=headers, timeout=_REQUEST_S, verify=certificates()) as http:
                 card = await A2ACardResolver(http, self._agent.url).get_agent_card()
                 config = ClientConfig(streaming=False, polling=True, httpx_client=http)
                 client = ClientFactory(config).create(card)
@@ -127,14 +126,6 @@ class RemoteAgentModel:
         if task.status.state == TaskState.TASK_STATE_INPUT_REQUIRED:
             return words
         raise ModelRefused(f"{self.name}: {words}")
-
-
-@cache
-def _certificates() -> "SSLContext":
-    """Those that a client takes by itself; reading them takes some 30 ms, and a client lives for one question."""
-    import httpx
-
-    return httpx.create_ssl_context()
 
 
 def _text_of(holder: "Message | Artifact") -> str:

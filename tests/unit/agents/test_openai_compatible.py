@@ -1,9 +1,13 @@
 """The OpenAI-compatible model against a real HTTP server on loopback."""
 
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
@@ -493,3 +497,17 @@ async def test_every_call_is_recorded_with_what_it_has_cost(
     assert (list(call.prompt), list(call.tools), failure) == (ASK, [WEATHER], expected_failure)
     assert bool(call.failure) == bool(expected_failure)
     assert call.text == text
+
+
+def test_certificates_that_are_not_there_are_told_by_the_variable_that_names_them(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", "from retrieval.openai_client import certificates; certificates()"],
+        env=os.environ | {"SSL_CERT_FILE": str(tmp_path / "gone.pem")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert ended.stderr.splitlines()[-1].startswith("retrieval.openai_client.UnreadableCertificates: ")
+    assert f"correct or unset SSL_CERT_FILE. ({tmp_path}/gone.pem: " in ended.stderr
