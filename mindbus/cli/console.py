@@ -72,13 +72,18 @@ def show_result(result: T, text: str | Callable[[T], object], *, as_json: bool) 
 
 
 def show_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, indent=2) + "\n")
-    sys.stdout.flush()
+    _write_json(value, indent=2)
 
 
 def show_json_line(value: Any) -> None:
     """Print one document of a stream: a line of JSON, at once."""
-    sys.stdout.write(json.dumps(plain(value), ensure_ascii=False) + "\n")
+    _write_json(value)
+
+
+def _write_json(value: Any, indent: int | None = None) -> None:
+    # Where an output cannot take every letter, JSON has another way to write it.
+    is_unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    sys.stdout.write(json.dumps(plain(value), ensure_ascii=not is_unicode, indent=indent) + "\n")
     sys.stdout.flush()
 
 

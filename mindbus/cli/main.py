@@ -2,6 +2,7 @@
 
 import difflib
 import importlib
+import io
 import os
 import sys
 from collections.abc import Iterable
@@ -249,6 +250,9 @@ def _entry_points() -> "Iterable[EntryPoint]":
 
 def main() -> None:
     redact_tracebacks()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal or a file that is not in UTF-8 shows "?" for what it cannot.
+        sys.stdout.reconfigure(errors="replace")
     app()
 
 

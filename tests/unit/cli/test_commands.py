@@ -1,5 +1,6 @@
 """What needs no broker: usage, exit codes, JSON on standard output alone."""
 
+import io
 import json
 import os
 import sqlite3
@@ -14,9 +15,11 @@ from typer.testing import CliRunner, Result
 
 from bus_schema.codes import State
 from config.settings import FleetSettings
+from mindbus.cli.console import show_json
 from mindbus.cli.main import COMMANDS, app, bypass_proxy_for_loopback
 from mindbus.health import HealthFolder
 from mindbus.redaction import without_secrets
+from tests.command_line import Shell
 
 Invoke = Callable[..., Result]
 
@@ -50,6 +53,22 @@ def test_an_unknown_command_is_told_its_nearest_name(mindbus: Invoke) -> None:
     assert outcome.exit_code == 2
     assert "did you mean queues?" in outcome.stderr
     assert outcome.stdout == ""
+
+
+def test_an_output_that_cannot_take_every_letter_gets_json_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    with io.TextIOWrapper(written, encoding="ascii") as output:
+        monkeypatch.setattr("sys.stdout", output)
+        show_json({"said": "Приём — café"})
+
+        assert json.loads(written.getvalue()) == {"said": "Приём — café"}
+
+
+def test_words_that_a_terminal_cannot_show_are_no_error(tmp_path: Path) -> None:
+    ended = Shell(tmp_path, settings={"PYTHONIOENCODING": "ascii"}).spawn("--lang", "ru", "sim", "ls")
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "team_ru" in ended.stdout
 
 
 @pytest.mark.parametrize("name", ["http_proxy", "HTTPS_PROXY", "all_proxy"])
