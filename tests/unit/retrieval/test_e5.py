@@ -1,5 +1,6 @@
 """The model computes what its authors' engine computes, of the same pieces of words."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -82,3 +83,16 @@ def test_the_model_is_loaded_when_it_is_used() -> None:
     found = subprocess.run([sys.executable, "-c", opened], capture_output=True, check=True, text=True)
 
     assert found.stdout.split() == ["False"]
+
+
+def test_the_engine_neither_reports_to_its_makers_nor_keeps_an_id_of_the_machine(tmp_path: Path) -> None:
+    # It reports nothing from CI, whatever it was told.
+    here = {name: value for name, value in os.environ.items() if name not in ("CI", "ORT_DISABLE_TELEMETRY")}
+    subprocess.run(
+        [sys.executable, "-c", "from retrieval.embedding.e5 import e5_model; e5_model().query('Where is the cat?')"],
+        env=here | {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")},
+        check=True,
+        timeout=120,
+    )
+
+    assert list(tmp_path.rglob("*")) == []
