@@ -1,5 +1,6 @@
 """Interface of the embedding models, which `retrieval.embedding.selection` opens; their errors, spaces and prefixes."""
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,10 @@ from typing import Protocol
 from bus_schema.embeddings import FLOAT_BYTES, Embedding
 from bus_schema.replies import Code
 from mindbus.errors import MindBusError, Rejected, TemporaryFailure
+
+# From 1.29 on ONNX Runtime sends what it does to its makers, and keeps an id of the machine, unless this is set before
+# it is loaded, by whichever model.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
 class WrongVector(Rejected):
