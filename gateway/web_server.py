@@ -2,13 +2,14 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
 from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from config.settings import FleetSettings
@@ -107,6 +108,19 @@ class _EmbeddedServer(uvicorn.Server):
         yield
 
 
+class _Flow(FlowControl):
+    """Tells when we read on what a client sends, whose turn it is from then."""
+
+    def __init__(self, transport: asyncio.Transport, on_resume: Callable[[], None]) -> None:
+        super().__init__(transport)
+        self._on_resume = on_resume
+
+    def resume_reading(self) -> None:
+        if self.read_paused:
+            super().resume_reading()
+            self._on_resume()
+
+
 class _Connection(HttpToolsProtocol):
     """A connection whose client has to go on: of too many, the one that has kept us waiting longest is closed.
 
@@ -125,6 +139,7 @@ class _Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.flow = _Flow(transport, self._take_turns)
         self._take_turns()
         # At the limit itself Uvicorn would refuse every request.
         if len(self.connections) >= (self.limit_concurrency or _MOST_CONNECTIONS):
@@ -177,15 +192,13 @@ class _Connection(HttpToolsProtocol):
         if self._patience is not None:
             self._patience.cancel()
         self._waits_since = self._patience = None
-        if self._owes_head or self._owes_body or self._owes_reading:
+        owes_body = self._owes_body and not self.flow.read_paused
+        if self._owes_head or owes_body or self._owes_reading:
             self._waits_since = self.loop.time()
             self._patience = self.loop.call_later(self.timeout_keep_alive, self._lose_patience)
 
     def _lose_patience(self) -> None:
-        if self._owes_body and self.flow.read_paused:
-            # It is we who do not read.
-            self._take_turns()
-        elif self in self.connections:
+        if self in self.connections:
             self.transport.abort()
 
     def _make_room(self) -> None:

@@ -154,6 +154,25 @@ async def test_one_that_waits_for_us_is_not_closed(tmp_path: Path, request_of_on
     assert told == b"HTTP/1.1 200 OK\r\n"
 
 
+async def test_a_client_whose_body_we_kept_waiting_has_its_time_when_we_read_on(tmp_path: Path) -> None:
+    held = asyncio.Event()
+    async with (
+        served(tmp_path, held, idle_s=1) as port,
+        clients(port, 50) as [(earlier, _), *_],
+        clients(port, 1) as [(answer, asking)],
+    ):
+        asking.write(PUT + b"a" * 100_000)
+        async with clients(port, 50) as [*_, (later, _)]:
+            # Its own time, had it been counted from what it has sent, is over between the ends of these two.
+            assert await ended(earlier)
+            held.set()
+            assert await ended(later)
+        asking.write(b"a" * 900_000)
+        told = await asyncio.wait_for(answer.readline(), 10)
+
+    assert told == b"HTTP/1.1 200 OK\r\n"
+
+
 async def test_one_that_does_not_read_its_answer_is_closed(tmp_path: Path) -> None:
     held = asyncio.Event()
     held.set()
