@@ -5,10 +5,18 @@ from typing import ClassVar, Self
 
 from botocore.exceptions import (
     ClientError,
+    ConfigNotFound,
+    ConfigParseError,
+    CredentialRetrievalError,
     EndpointConnectionError,
     HTTPClientError,
+    InvalidConfigError,
     NoCredentialsError,
     PartialCredentialsError,
+    ProfileNotFound,
+    SSOError,
+    TokenRetrievalError,
+    UnknownCredentialError,
 )
 
 from bus_schema.codes import Code
@@ -41,6 +49,10 @@ class CredentialsRefused(StoreError, PermissionError):
     number = errno.EACCES
 
 
+class AwsConfigUnusable(StoreError):
+    """AWS's own configuration cannot be used; correct AWS_PROFILE, AWS_CONFIG_FILE or that file, or unset them."""
+
+
 class BucketMissing(StoreError):
     """The object store has no such bucket; create it, or correct MINDBUS_ARTIFACTS_URL."""
 
@@ -65,6 +77,10 @@ class StoreFull(StoreError):
     number = errno.ENOSPC
 
 
+_OF_CONFIG = (
+    *(ConfigNotFound, ConfigParseError, InvalidConfigError, ProfileNotFound, UnknownCredentialError),
+    *(CredentialRetrievalError, SSOError, TokenRetrievalError),
+)
 _MISSING = frozenset({"NoSuchKey", "NoSuchUpload", "NoSuchVersion", "404"})
 _REFUSED = (
     *("AccessDenied", "AccountProblem", "AllAccessDisabled", "AuthorizationHeaderMalformed", "ExpiredToken"),
@@ -86,6 +102,8 @@ def as_os_error(failure: Exception, place: str, operation: str) -> OSError:
         return _error_reply(cause, where)
     if isinstance(cause, NoCredentialsError | PartialCredentialsError):
         return CredentialsRefused.at(f"{where}: {cause}")
+    if isinstance(cause, _OF_CONFIG):
+        return AwsConfigUnusable.at(f"{where}: {cause}")
     if isinstance(cause, EndpointConnectionError | HTTPClientError | TimeoutError):
         return StoreUnreachable.at(f"{where}: {type(cause).__name__}")
     if isinstance(cause, OSError):

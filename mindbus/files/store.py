@@ -152,7 +152,7 @@ def has_direct_access(settings: Settings) -> bool:
 
     As the settings say; with `auto`, whether there are credentials for the object store, and without one whether this
     is no guest: who logs in to RabbitMQ with an account of `mindbus users` has no access to the data folder.
-    A machine's role is not looked up, since that waits for the network on every other machine.
+    A machine's role is not looked up, since that waits for the network on every other machine. Raises StoreError.
     """
     if settings.artifacts_access != "auto":
         return settings.artifacts_access == "direct"
@@ -163,9 +163,15 @@ def has_direct_access(settings: Settings) -> bool:
 
 def _has_aws_credentials() -> bool:
     # Imported here: S3 is an extra, and slow to import.
+    from botocore.exceptions import BotoCoreError
     from botocore.session import get_session
 
-    providers = get_session().get_component("credential_provider")
-    for machine_role in ("container-role", "iam-role"):
-        providers.remove(machine_role)
-    return providers.load_credentials() is not None
+    from mindbus.files.s3_errors import as_os_error
+
+    try:
+        providers = get_session().get_component("credential_provider")
+        for machine_role in ("container-role", "iam-role"):
+            providers.remove(machine_role)
+        return providers.load_credentials() is not None
+    except BotoCoreError as failure:
+        raise as_os_error(failure, "AWS", "credentials") from failure

@@ -10,9 +10,9 @@ import pytest
 
 from config.settings import FleetSettings
 from mindbus.files.s3_bucket import open_bucket
-from mindbus.files.s3_errors import BucketMissing, CredentialsRefused, StoreUnreachable
+from mindbus.files.s3_errors import AwsConfigUnusable, BucketMissing, CredentialsRefused, StoreUnreachable
 from mindbus.files.s3_store import S3Files, UploadParts
-from mindbus.files.store import FileStore, StoreNotSupported, open_files
+from mindbus.files.store import FileStore, StoreNotSupported, has_direct_access, open_files
 from tests.object_proxy import Fault, meddling
 from tests.seaweed import Place
 
@@ -157,6 +157,16 @@ def test_a_store_that_does_not_answer_is_said_so() -> None:
 
     with pytest.raises(StoreUnreachable, match="MINDBUS_S3_ENDPOINT_URL"):
         open_files(settings).size_bytes("a")
+
+
+def test_a_profile_of_aws_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "left-behind")
+    settings = FleetSettings(artifacts_url="s3://mindbus", s3_endpoint_url="http://127.0.0.1:1")
+
+    with pytest.raises(AwsConfigUnusable, match=r"AWS_PROFILE.*left-behind"):
+        open_files(settings).size_bytes("a")
+    with pytest.raises(AwsConfigUnusable, match=r"AWS_PROFILE.*left-behind"):
+        has_direct_access(settings)
 
 
 @pytest.mark.parametrize(
