@@ -1,6 +1,7 @@
 """Results on standard output, everything else on standard error."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -30,10 +31,16 @@ def console() -> "Console":
 
 
 def errors() -> "Console":
-    """Standard error, for people."""
+    """Standard error, for people: where its reader has gone away, the work goes on, unseen."""
     from rich.console import Console
 
-    return Console(stderr=True, width=None if sys.stderr.isatty() else _UNSEEN_WIDTH, highlight=False)
+    class Commentary(Console):
+        def on_broken_pipe(self) -> None:
+            """Send the rest to nowhere, instead of ending the program as Rich does."""
+            with open(os.devnull, "w") as nowhere:
+                os.dup2(nowhere.fileno(), self.file.fileno())
+
+    return Commentary(stderr=True, width=None if sys.stderr.isatty() else _UNSEEN_WIDTH, highlight=False)
 
 
 def show(*what: "RenderableType") -> None:
