@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 PIECE_BYTES = 64 * 1024
 _ERROR_BYTES = 64 * 1024
 _TIMEOUT_S, _CONNECT_WITHIN_S = 60, 5
+# A proxy of the environment cannot reach this machine.
+_WITHOUT_PROXY = ("all://localhost", "all://127.0.0.1", "all://[::1]")
 # Of an object store, or of the gateway.
 _CODE = re.compile(rb'(?:<Code>|"code":")([A-Za-z0-9._]{1,64})(?:</Code>|")')
 _DIGEST_CODES = {"checksum_mismatch", "BadDigest", "InvalidDigest", "XAmzContentChecksumMismatch", "IncompleteBody"}
@@ -76,7 +78,8 @@ class PresignedTransfer:
         import httpx
 
         timeout = httpx.Timeout(_TIMEOUT_S, connect=_CONNECT_WITHIN_S)
-        return httpx.AsyncClient(timeout=timeout, verify=self._certificates)
+        direct = dict.fromkeys(_WITHOUT_PROXY)
+        return httpx.AsyncClient(timeout=timeout, verify=self._certificates, mounts=direct)
 
     @cached_property
     def _certificates(self) -> SSLContext:

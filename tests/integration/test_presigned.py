@@ -229,6 +229,19 @@ async def test_what_was_sent_before_the_answer_was_lost_is_not_sent_in_vain(sett
             await PresignedTransfer().send(fresh.url, fresh.headers, pieces_of(b"x" * len(CONTENT)))
 
 
+@pytest.mark.usefixtures("storage")
+async def test_a_store_on_this_machine_is_reached_without_the_proxy_of_the_environment(
+    settings: FleetSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_agent(settings) as (bus, _):
+        signed = await requested(bus)
+        for name, value in (("http_proxy", "http://127.0.0.1:1"), ("no_proxy", "")):
+            monkeypatch.setenv(name, value)
+            monkeypatch.setenv(name.upper(), value)
+
+        await PresignedTransfer().send(signed.url, signed.headers, pieces_of(CONTENT))
+
+
 async def pieces_of(content: bytes) -> AsyncIterator[bytes]:
     yield content[:MIB]
     yield content[MIB:]
