@@ -32,6 +32,13 @@ from mindbus_fleet.supervision.supervisor import Supervisor, fleet_up
 app = typer.Typer()
 
 _CARD = "article"
+# Where a fleet of yours keeps what it has: a demo must neither read nor change it.
+_ELSEWHERE = (
+    *("tenant", "secrets_dir", "amqp_url", "management_url", "queue_nodes", "partitions", "partition"),
+    *("artifacts_url", "artifacts_access", "s3_endpoint_url", "s3_public_endpoint_url"),
+    *("database_url", "storage_database_url", "glm_database_url", "pgvector", "qdrant_url", "qdrant_api_key"),
+    *("vectors_dir", "redis_url", "cache_redis_url", "metrics_port", "gateway_public_url"),
+)
 _NEXT = (
     ("make demo BRIEF=my-brief.md", "the same with a text of your own"),
     ("make up", "a fleet that stays; `mindbus open` shows the web app, `mindbus down` stops it"),
@@ -72,11 +79,13 @@ def demo(
     mindbus demo --recorded
     """
     if recorded:
+        if brief is not None:
+            raise UsageError("--recorded shows a run that has ended: leave out --brief")
         show_recorded(as_json=as_json, with_calls=full)
         return
     if full:
         raise UsageError("--full shows the calls of the recorded run: give --recorded as well")
-    settings = _apart(read_settings(FleetSettings))
+    settings = demo_settings(read_settings(FleetSettings))
     if brief is None:
         with resources.as_file(resources.files("config") / "briefs" / "en.md") as shipped:
             order = RunRequest.read(_CARD, [shipped], {})
@@ -119,10 +128,12 @@ def _leave_running(settings: FleetSettings, run_id: str) -> NoReturn:
     os.execve("/bin/sh", ["sh", "-c", commands], settings.environment())
 
 
-def _apart(settings: FleetSettings) -> FleetSettings:
-    """Its own folder and broker, whatever else runs; only the model is as set."""
-    elsewhere = {"amqp_url", "management_url", "artifacts_url", "database_url", "storage_database_url", "metrics_port"}
-    return settings.model_copy(update={"data_dir": settings.data_dir / "demo", **dict.fromkeys(elsewhere)})
+def demo_settings(settings: FleetSettings) -> FleetSettings:
+    """Those of a demo: a folder, a broker and databases of its own, whatever is set; only the models are as set."""
+    fields = FleetSettings.model_fields
+    return settings.model_copy(
+        update={"data_dir": settings.data_dir / "demo"} | {name: fields[name].default for name in _ELSEWHERE}
+    )
 
 
 def _is_offline(run: Run) -> bool:
