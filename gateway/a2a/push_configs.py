@@ -4,7 +4,7 @@ import json
 from hashlib import sha256
 
 from a2a.types import AuthenticationInfo, Task, TaskPushNotificationConfig
-from a2a.utils.errors import A2AError, TaskNotFoundError
+from a2a.utils.errors import A2AError, InvalidParamsError, TaskNotFoundError
 from a2a.utils.proto_utils import to_stream_response
 from google.protobuf.json_format import MessageToDict
 
@@ -28,13 +28,15 @@ class PushConfigs:
         self._backend, self._store, self._sender = backend, store, sender
 
     async def add(self, account: Account, config: TaskPushNotificationConfig) -> TaskPushNotificationConfig:
-        """Keep a configuration. Raises ForbiddenDestination, TooManyWebhooks."""
+        """Keep a configuration. Raises ForbiddenDestination, TooManyWebhooks, InvalidParamsError."""
         await self._sender.check(config.url)
         secret = {
             "token": config.token,
             "scheme": config.authentication.scheme,
             "credentials": config.authentication.credentials,
         }
+        if not all(value.isascii() and value.isprintable() for value in secret.values()):
+            raise InvalidParamsError("token, scheme and credentials are sent as headers: printable ASCII letters only")
         webhook = Webhook(
             id=config.id or mint("push"),
             identity=account.identity,

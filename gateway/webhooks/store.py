@@ -13,6 +13,8 @@ from mindbus.run_dir import RunSettings
 
 Kind = Literal["task", "events"]
 MOST_OF_ONE = 100
+_LONGEST_WAIT_S = 300.0
+_GIVEN_UP_AFTER_S = 24 * 3600.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS webhooks (
     id TEXT NOT NULL, identity TEXT NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL, url TEXT NOT NULL,
@@ -50,8 +52,12 @@ class Webhook:
     def arrived(self, delivered: str, now: float) -> "Webhook":
         return replace(self, delivered=delivered, failures=0, due_at=0.0, since=now, problem="")
 
-    def failed(self, problem: str, due_at: float) -> "Webhook":
-        return replace(self, failures=self.failures + 1, due_at=due_at, problem=problem[:300])
+    def failed(self, problem: str, now: float) -> "Webhook | None":
+        """The webhook, due again ever later; None once it has failed for a day."""
+        waits = [min(2.0 ** min(times, 10), _LONGEST_WAIT_S) for times in range(self.failures + 1)]
+        if sum(waits) > _GIVEN_UP_AFTER_S:
+            return None
+        return replace(self, failures=self.failures + 1, due_at=now + waits[-1], problem=problem[:300])
 
 
 class WebhookStore:

@@ -341,6 +341,9 @@ async def a_run_survives(url: str, token: str, hook: str, processes: Workers) ->
             ListTaskPushNotificationConfigsRequest(task_id=run.id)
         )
         assert [(each.id, each.authentication.credentials) for each in listed.configs] == [("p1", "")]
+        odd = TaskPushNotificationConfig(task_id=run.id, url=hook, token="жетон")
+        with pytest.raises((A2AClientError, A2AError), match="ASCII"):
+            await client.create_task_push_notification_config(odd)
         Receiver.away = 1
         done = await sent(client, asking("yes", "m3", task_id=run.id))
         assert last_state(done) == TaskState.TASK_STATE_COMPLETED

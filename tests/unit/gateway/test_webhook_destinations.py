@@ -26,6 +26,7 @@ from gateway.webhooks.destination import ForbiddenDestination, destination_of
         "https:///no-host",
         "https://user:password@93.184.216.34/",
         "https://93.184.216.34:99999/",
+        "https://93.184.216.34/\x01",
         "file:///etc/passwd",
         "not a url",
     ],
