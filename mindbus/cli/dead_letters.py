@@ -63,7 +63,7 @@ def show(
     letters = run(_list(service, _LIMIT))
     letter = next((letter for letter in letters if letter.message_id.startswith(message_id)), None)
     if letter is None:
-        raise CommandError(f"there is no dead letter {message_id}: `mindbus dlq ls` lists them")
+        raise CommandError(f"there is no dead letter {message_id}: `mindbus dlq ls` lists them", Code.NOT_FOUND)
     show_result(_plain(letter) | {"body": _body(letter)}, _show_letter, as_json=as_json)
 
 
@@ -80,11 +80,8 @@ def replay(
     mindbus dlq replay --all --service storage
     """
     chosen = _chosen(ids, every=every)
-    _show_settled(
-        "replayed",
-        run(for_services(service, lambda letters, name: letters.replay(name, chosen, acting))),
-        as_json=as_json,
-    )
+    letters = run(for_services(service, lambda letters, name: letters.replay(name, chosen, acting)))
+    _show_settled("replayed", letters, ids, as_json=as_json)
 
 
 @app.command()
@@ -98,19 +95,21 @@ def drop(ids: Ids = None, every: All = False, service: Service = None, as_json: 
     mindbus dlq drop --all --service storage
     """
     chosen = _chosen(ids, every=every)
-    _show_settled(
-        "dropped", run(for_services(service, lambda letters, name: letters.drop(name, chosen))), as_json=as_json
-    )
+    letters = run(for_services(service, lambda letters, name: letters.drop(name, chosen)))
+    _show_settled("dropped", letters, ids, as_json=as_json)
 
 
 def _chosen(ids: list[str] | None, *, every: bool) -> Callable[[DeadLetter], bool]:
-    if bool(ids) == every:
+    # An empty one is an unset variable of a script, and would begin every id.
+    if bool(ids) == every or "" in (ids or ()):
         raise UsageError("say which: message ids, or --all (of one service with --service)")
     prefixes = tuple(ids or ("",))
     return lambda letter: letter.message_id.startswith(prefixes)
 
 
-def _show_settled(done: str, letters: list[DeadLetter], *, as_json: bool) -> None:
+def _show_settled(done: str, letters: list[DeadLetter], ids: list[str] | None, *, as_json: bool) -> None:
+    if ids and not letters:
+        raise CommandError(f"there is no dead letter {', '.join(ids)}: `mindbus dlq ls` lists them", Code.NOT_FOUND)
     text = f"{done} {len(letters)}" + "".join(f"\n  {x.message_id}  {x.service}  {x.type}" for x in letters)
     show_result({done: [letter.message_id for letter in letters]}, text, as_json=as_json)
 

@@ -67,6 +67,8 @@ def add(
     """
     granted, job = _role_or_job(role, job)
     options = {"zone": zone, "language": language, "name": name, "names": also, "role": job, "projects": project}
+    if granted is None and read_only:
+        raise UsageError("--read-only limits who may sign in: give --role as well")
     if granted is AccessRole.AGENT and any(value is not None for value in options.values()):
         raise UsageError("an agent has no profile: leave out all options but --role and --read-only")
     if granted is not AccessRole.AGENT:
