@@ -228,8 +228,8 @@ async def until_kept(backend: Backend, user_id: str, message_id: str) -> None:
         raise Rejected(Code.UNAVAILABLE, why) from None
 
 
-async def unless_gone(request: Request, work: Awaitable[T], cancel: Callable[[], None]) -> T:
-    """The result of the work; where the client hangs up before it, the answer is cancelled. Raises HTTPException."""
+async def unless_gone(request: Request, work: Awaitable[T], cancel: Callable[[], None] = lambda: None) -> T:
+    """The result of the work; where the client hangs up before it, the answer is cancelled so. Raises HTTPException."""
     working, leaving = asyncio.ensure_future(work), asyncio.create_task(_disconnect(request))
     try:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)

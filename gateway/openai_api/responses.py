@@ -1,6 +1,5 @@
 """Responses: answers that can be asked for again, also after the connection, or the gateway, was gone."""
 
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -140,14 +139,13 @@ async def _answered(
     backend: Backend, streams: EventStreams, request: Request, question: Question, *, is_streamed: bool
 ) -> Response:
     text = _text_of(question, backend)
-    hang_up = partial(cancel, backend, question)
     if not is_streamed:
-        done = await unless_gone(request, whole_answer(backend, question), hang_up)
+        done = await unless_gone(request, whole_answer(backend, question))
         return JSONResponse(text.as_json("completed", done))
     streams.require_room()
     pieces = answer(backend, question)
     # An error before the first piece sets the status.
-    first: str | Answer = await unless_gone(request, anext(pieces), hang_up)
+    first: str | Answer = await unless_gone(request, anext(pieces))
     return streams.respond(response_frames(text, first, pieces), backend.is_current)
 
 

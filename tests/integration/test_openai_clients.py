@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,14 @@ TALK = ("storage", "history", "dialogue")
 
 @asynccontextmanager
 async def talking(
-    broker: Broker, url: str, folder: Path, *script: Reply, workers: Sequence[str] = TALK
+    broker: Broker,
+    url: str,
+    folder: Path,
+    *script: Reply,
+    workers: Sequence[str] = TALK,
+    delay: timedelta = timedelta(0),
 ) -> AsyncIterator[tuple[Served, FleetSettings, LlmServer]]:
-    async with LlmServer(*script) as model:
+    async with LlmServer(*script, delay=delay) as model:
         access = {"gateway_access": "token", "llm_base_url": model.base_url, "llm_model": "small"}
         settings = gateway_settings(broker, url, folder, **access)
         async with serving(*(FLEET[name] for name in workers), settings=settings) as gateway:
@@ -170,9 +176,23 @@ async def test_a_response_outlives_its_connection(broker: Broker, vhost_url: str
         assert len(model.requests) == 2
 
 
-async def test_hanging_up_stops_a_completion_but_no_response(
-    broker: Broker, vhost_url: str, migrated_folder: Path
-) -> None:
+async def test_hanging_up_stops_no_response(broker: Broker, vhost_url: str, migrated_folder: Path) -> None:
+    async with (
+        talking(broker, vhost_url, migrated_folder, Says("All of it."), delay=timedelta(seconds=2)) as talk,
+        client_of(*talk[:2]) as client,
+    ):
+        begun = await client.responses.create(model="dialogue", input="Tell me all.", background=True)
+        with pytest.raises(openai.APITimeoutError):
+            await client.with_options(timeout=0.7).responses.retrieve(begun.id, stream=True)
+
+        async def is_completed() -> bool:
+            return (await client.responses.retrieve(begun.id)).status == "completed"
+
+        await until(is_completed)
+        assert (await client.responses.retrieve(begun.id)).output_text == "All of it."
+
+
+async def test_hanging_up_stops_a_completion(broker: Broker, vhost_url: str, migrated_folder: Path) -> None:
     script = (Stalls(after_pieces=3), HangsUp(after_pieces=2), Says("word " * 8))
     async with (
         talking(broker, vhost_url, migrated_folder, *script) as (gateway, settings, model),
