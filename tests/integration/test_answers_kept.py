@@ -110,11 +110,12 @@ async def test_a_cancelled_answer_is_kept_as_far_as_it_came(vhost_url: str, tmp_
         begun = asyncio.Event()
         answering = asyncio.create_task(heard(team, "How are things?", "msg_mine", begun))
         await begun.wait()
+        others = await team.bus.request(CancelAnswer(user_id="boris", message_id="msg_mine"))
         first = await team.bus.request(cancel)
         _, answered = await answering
         late = await team.bus.request(cancel)
 
-    assert (first.cancelled, late.cancelled) == (True, False)
+    assert (others.cancelled, first.cancelled, late.cancelled) == (False, True, False)
     assert answered.cut_off
     assert answered.response.startswith("word")
     assert len(server.requests) == 1

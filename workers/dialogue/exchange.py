@@ -207,13 +207,13 @@ class ExchangeProcessor:
         said = record.said
         pieces = self.agent.answer(record.talk, remembered, help, present)
         try:
-            return await self.running.text(said.message_id, pieces, on_piece)
+            return await self.running.text(said.user_id, said.message_id, pieces, on_piece)
         except ModelUnavailable as error:
             if said.kind is not MessageKind.HIDDEN:
                 raise ModelAway(said) from error
         # A notification does not wait for a better wording.
         plain = _OFFLINE.answer(record.talk, remembered, present=present)
-        return await self.running.text(said.message_id, plain, on_piece)
+        return await self.running.text(said.user_id, said.message_id, plain, on_piece)
 
     async def _help(self, record: ExchangeRecord, present: Present, client: ClientTools | None) -> Delegator | None:
         """An instruction says all that it takes to follow it."""

@@ -45,23 +45,26 @@ class _RunningAnswer:
 
 
 class RunningAnswers:
-    """The answers that are being generated now, by the id of the message that they answer."""
+    """The answers that are being generated now, by the user and the id of the message that they answer.
+
+    Of an id alone, which a client may choose, another user could stop or hide the answer.
+    """
 
     def __init__(self) -> None:
-        self._running: dict[str, _RunningAnswer] = {}
+        self._running: dict[tuple[str, str], _RunningAnswer] = {}
 
     @contextmanager
-    def expecting(self, message_id: str) -> Iterator[None]:
+    def expecting(self, user_id: str, message_id: str) -> Iterator[None]:
         """An answer that can be cancelled before the model is called."""
-        self._running[message_id] = _RunningAnswer()
+        self._running[user_id, message_id] = _RunningAnswer()
         try:
             yield
         finally:
-            self._running.pop(message_id, None)
+            self._running.pop((user_id, message_id), None)
 
-    def cancel(self, message_id: str) -> bool:
+    def cancel(self, user_id: str, message_id: str) -> bool:
         """Stop an answer; False where it is not being generated."""
-        running = self._running.get(message_id)
+        running = self._running.get((user_id, message_id))
         if running is None or running.is_cancelled:
             return False
         running.is_cancelled = True
@@ -69,12 +72,18 @@ class RunningAnswers:
             running.timeout.reschedule(0)
         return True
 
-    async def text(self, message_id: str, pieces: AsyncGenerator[str], write: Callable[[str], Awaitable[None]]) -> str:
+    async def text(
+        self,
+        user_id: str,
+        message_id: str,
+        pieces: AsyncGenerator[str],
+        write: Callable[[str], Awaitable[None]],
+    ) -> str:
         """The whole answer, or as much as came before the interruption, marked as cut off.
 
         The model is called no more after the asker's deadline. Raises AnswerInterrupted where nothing has come.
         """
-        running = self._running.setdefault(message_id, _RunningAnswer())
+        running = self._running.setdefault((user_id, message_id), _RunningAnswer())
         shown: list[str] = []
         try:
             async with asyncio.timeout(0 if running.is_cancelled else _left_s()) as running.timeout, aclosing(pieces):
@@ -89,7 +98,7 @@ class RunningAnswers:
                 raise AnswerInterrupted from error
             shown.append(cut_off_mark(text))
         finally:
-            self._running.pop(message_id, None)
+            self._running.pop((user_id, message_id), None)
         return sanitise_text("".join(shown))[:MAX_MESSAGE_CHARS]
 
 

@@ -147,7 +147,7 @@ class DialogueWorker(Worker):
             time=self._clock(),
         )
         on_piece = partial(_show, context, outlives_asker=command.outlives_asker) if command.stream else _nobody
-        with self._running.expecting(draft.message_id):
+        with self._running.expecting(draft.user_id, draft.message_id):
             try:
                 exchange = await self._answer(draft, on_piece, command.client_tools)
             except ToolsCalled as called:
@@ -175,7 +175,7 @@ class DialogueWorker(Worker):
     @on_command
     async def cancel(self, command: CancelAnswer) -> AnswerCancelled:
         """Stop the answer to a message; what came of it is kept."""
-        return AnswerCancelled(cancelled=self._running.cancel(command.message_id))
+        return AnswerCancelled(cancelled=self._running.cancel(command.user_id, command.message_id))
 
     @on_command
     async def refresh(self, command: RefreshDialogue) -> None:
