@@ -112,11 +112,12 @@ class _Log:
             text = raw.decode("utf-8", errors="replace")
             # A line without a time, such as one of a traceback, goes with the one before it.
             if found := _TIME.match(text):
-                self._at = found[0]
+                self._at = found[1]
             yield _Line(self._file.stem, self._at, text)
 
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+")
+# At the start of a line; in JSON the value of a field.
+_TIME = re.compile(r'(?:\{.*?"timestamp": ")?(\d{4}-\d\d-\d\dT[\d:.]+)')
 
 
 def _follow(logs: list[_Log], *, as_json: bool) -> None:
