@@ -214,9 +214,13 @@ async def _artifact(path: Path, options: ImportOptions, artifacts: Artifacts, bu
     place = str(await asyncio.to_thread(path.resolve))
     first = f"art_{derived('memory import', bus.owner, options.trace, place).replace('-', '')}"
     newest, content_type = await _newest(first, options, bus), content_type_of(path, options.charset)
-    if newest is not None and (newest.sha256, newest.content_type) == (digest, content_type):
-        return newest.ref
     visibility: Visibility = "public" if options.rights.visibility == "public" else "private"
+    if newest is not None and (newest.sha256, newest.content_type, newest.visibility) == (
+        digest,
+        content_type,
+        visibility,
+    ):
+        return newest.ref
     done = await put_or_fail(
         artifacts,
         content,

@@ -89,6 +89,25 @@ async def test_documents_are_all_there_and_found_again(
     assert [each["metadata"]["path"] for each in printed] == list(answers[0].found)
 
 
+async def test_what_is_imported_again_as_private_has_a_private_document(
+    settings: FleetSettings, tmp_path: Path
+) -> None:
+    file = tmp_path / "safe.md"
+    file.write_text("The code of the safe is in the blue folder.", encoding="utf-8")
+    shell = Shell(settings.data_dir, settings={"MINDBUS_AMQP_URL": str(settings.amqp_url)})
+
+    async with fleet_of(FLEET["storage"], FLEET["kps"], FLEET["glm"], settings=settings):
+        found = []
+        for visibility in ("public", "private", "private"):
+            told = await asyncio.to_thread(shell.json, "memory", "import", str(file), "--visibility", visibility)
+            artifact_id = told["documents"][0]["artifact_id"]
+            shown = await asyncio.to_thread(shell.json, "artifacts", "show", artifact_id)
+            found.append((shown["visibility"], told["documents"][0]["status"]))
+
+    assert [visibility for visibility, _ in found] == ["public", "private", "private"]
+    assert found[2][1] == "unchanged"
+
+
 async def test_a_text_whose_charset_is_told_is_read_by_it(settings: FleetSettings, tmp_path: Path) -> None:
     note = tmp_path / "note.txt"
     note.write_bytes("Приём по средам.".encode("koi8-r"))
