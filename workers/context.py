@@ -120,6 +120,10 @@ class ContextWorker(Worker):
         users = {user for user in (event.user_id, event.task.asked_by, event.task.owner_id) if user}
         if event.change in ("done", "cancelled"):
             await self._settle(users, (event.task.task_id,), message_context)
+        elif event.change == "reopened":
+            for user_id in sorted(users):
+                reopened = partial(_without_settled, (event.task.task_id,))
+                await self._states.process_once(user_id, message_context.message_id, reopened)
 
     @on_event
     async def settle_facts(self, event: ContextUpdated, message_context: MessageContext) -> None:
@@ -173,6 +177,12 @@ async def _with_settled(
     settled: tuple[str, ...], state: NotificationState
 ) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
     return state.with_settled(settled), ()
+
+
+async def _without_settled(
+    reopened: tuple[str, ...], state: NotificationState
+) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
+    return state.without_settled(reopened), ()
 
 
 def _news(user_id: str, decision: NotificationDecision) -> Iterable[Publish]:

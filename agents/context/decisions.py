@@ -25,6 +25,8 @@ _MOST_DEFERRED = timedelta(hours=4)
 _TALK_MESSAGES = 8
 _LONGEST_CHARS = 1000
 _MOST_MERGED = 5
+# Each at a moment of its own, whatever its words.
+_ASKED_FOR = " reminder"
 _REMINDS = ("due_soon", "overdue", "reminder", "due_now")
 _MOST_MERGED_CHARS = 6000
 _LEADS = {
@@ -203,6 +205,8 @@ def _decision(notification: NotificationGenerated, verdict: str, reason: str) ->
 def _is_repeated(notification: NotificationGenerated, about: str, message: str, ago: timedelta) -> bool:
     if notification.about and notification.about == about:
         return ago < _SAME_ABOUT_FOR
+    if notification.about.endswith(_ASKED_FOR):
+        return False
     return ago < _SAME_WORDS_FOR and _same_words(notification.message, message)
 
 

@@ -92,6 +92,11 @@ class NotificationState(BaseModel):
         settled = tuple(dict.fromkeys((*self.settled, *ids)))[-_MOST_SETTLED:]
         return self.model_copy(update={"settled": settled})
 
+    def without_settled(self, ids: Iterable[str]) -> Self:
+        """The state with subjects that need notifications again."""
+        again = frozenset(ids)
+        return self.model_copy(update={"settled": tuple(each for each in self.settled if each not in again)})
+
     def with_decision(self, decision: NotificationDecision, notification: NotificationGenerated) -> Self:
         """A decision replaces the one before it; what it defers waits, what it ends waits no longer."""
         decided = (*(each for each in self.decided if each.notification_id != decision.notification_id), decision)

@@ -9,6 +9,8 @@ import pytest
 
 from bus_schema.dialogue import conversation_trace
 from bus_schema.notification import NotificationGenerated
+from bus_schema.processing import Task
+from bus_schema.tasks import TaskChanged
 from config.settings import FleetSettings
 from tests.dialogue_kit import Runtime, dialogue_settings, runtime
 from tests.forked_workers import forked_workers_of
@@ -51,6 +53,21 @@ async def test_what_is_stale_or_told_already_is_left_with_a_reason(team: Runtime
     assert "the same as ntf_1" in reasons["ntf_2"]
     assert "stale" in reasons["ntf_3"]
     assert await team.sequence("anna") == ["[user:hidden instruction]", "[ai:notification]"]
+
+
+async def test_a_task_that_is_open_again_is_reminded_of_again(team: Runtime) -> None:
+    now = datetime.now(UTC)
+    about = {"text": "Call Boris", "asked_by": "anna", "found_at": now, "changed_at": now, "message_ids": ("msg_1",)}
+    for change, status in (("done", "done"), ("reopened", "open")):
+        task = Task.model_validate(about | {"task_id": "task_7", "status": status})
+        await team.bus.publish(TaskChanged(user_id="anna", change=change, task=task), trace=conversation_trace("anna"))
+    reminder = "You asked to be reminded: “Call Boris”."
+    await publish(team, a_notification(1, reminder, about=f"task_7 {now.isoformat()} reminder", urgency="high"))
+
+    (sent,) = await team.until_on_timeline("notification_sent")
+
+    assert sent.data
+    assert sent.data["notification_id"] == "ntf_1"
 
 
 async def test_what_is_put_off_outlives_the_agent_and_is_told_when_it_is_due(

@@ -100,6 +100,16 @@ async def test_what_was_told_is_not_told_again(again: NotificationGenerated) -> 
     assert decision.reason == "the same as ntf_1, told at 2026-03-11 12:00"
 
 
+async def test_two_reminders_in_the_same_words_each_come_at_their_own_time() -> None:
+    office, words = Office(), "Вы просили напомнить: «Выпить таблетку»."
+    asked = {"message": words, "urgency": Urgency.HIGH}
+    first = await office.hears(news(1, about="task_1 2026-03-11T12:00:00+00:00 reminder", **asked))
+    office.now += timedelta(hours=4)
+    second = await office.hears(news(2, about="task_2 2026-03-11T16:00:00+00:00 reminder", **asked))
+
+    assert (first.verdict, second.verdict) == ("deliver", "deliver")
+
+
 async def test_another_number_makes_it_other_news() -> None:
     office = Office(gap_minutes=0)
     await office.hears(news(1, message="Бюджет проекта вырос до 500 тысяч."))
