@@ -10,19 +10,26 @@ from tests.hashing_embedder import HashingModel
 
 
 class EmbeddingServer:
-    """`answers` are (status, body); a body that is not text is sent as JSON."""
+    """`answers` are (status, body); a body that is not text is sent as JSON.
 
-    def __init__(self, *answers: tuple[int, Any]) -> None:
+    With `most_chars`, requests with a longer text, or an empty one, are refused with status `too_long`.
+    """
+
+    def __init__(self, *answers: tuple[int, Any], most_chars: int | None = None, too_long: int = 400) -> None:
         self.requests: list[dict[str, Any]] = []
-        self.model = HashingModel("small")
+        self.model, self._most_chars = HashingModel("small"), most_chars
         script = deque(answers)
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
+                body: Any
                 request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 server.requests.append(request | {"path": self.path, "key": self.headers["Authorization"]})
-                status, body = script.popleft() if script else (200, server.answer(request))
+                if server.refuses(request["input"]):
+                    status, body = too_long, {"error": {"message": "input is too large to process"}}
+                else:
+                    status, body = script.popleft() if script else (200, server.answer(request))
                 raw = (body if isinstance(body, str) else json.dumps(body)).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "text/html" if isinstance(body, str) else "application/json")
@@ -39,6 +46,9 @@ class EmbeddingServer:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._http.server_port}/v1"
+
+    def refuses(self, texts: list[str]) -> bool:
+        return self._most_chars is not None and not all(0 < len(text) <= self._most_chars for text in texts)
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """In no order, as it is allowed to be."""

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.embedding.embedder import EmbedderMissing, EmbeddingSpace, prefixes_for
+from retrieval.embedding.embedder import MOST_CHARS, EmbedderMissing, EmbeddingSpace, prefixes_for
 from retrieval.embedding.transformer import Encoder
 from retrieval.embedding.unigram import UnigramTokenizer, Vocabulary
 from retrieval.similarity import normalized
@@ -26,7 +26,6 @@ Floats = NDArray[np.float32]
 
 MODEL = "multilingual-e5-small"
 _DIM = 384
-_MAX_CHARS = 6000
 _RECENT_QUERIES = 64
 _FILE = "e5-small-q4.bin"
 _FORMAT = b"E5S1"
@@ -157,10 +156,10 @@ class E5Model:
 
     def passages(self, texts: Sequence[str]) -> Floats:
         network = self._loaded()
-        return np.stack([network.vector(self._passage_prefix + text[:_MAX_CHARS]) for text in texts])
+        return np.stack([network.vector(self._passage_prefix + text[:MOST_CHARS]) for text in texts])
 
     def query(self, text: str) -> Floats:
-        return self._recent(text[:_MAX_CHARS])
+        return self._recent(text[:MOST_CHARS])
 
     def _query(self, text: str) -> Floats:
         return self._loaded().vector(self._query_prefix + text)

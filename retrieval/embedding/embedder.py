@@ -16,6 +16,10 @@ from mindbus.errors import MindBusError, Rejected, TemporaryFailure
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
+# Of a text; what comes after them changes a vector little.
+MOST_CHARS = 6000
+
+
 class WrongVector(Rejected):
     """Memory compares vectors of one model alone; leave the vector out, or make it with this model."""
 
@@ -34,6 +38,10 @@ class EmbedderAway(EmbedderFailure, TemporaryFailure):
 
 class EmbedderRefused(EmbedderFailure, Rejected):
     """The embedder refused for good; check the model's name, its number of dimensions, the key."""
+
+
+class TextRefused(EmbedderRefused):
+    """The embedder refuses even the beginning of a text; check the model's name, and what texts it takes."""
 
 
 class EmbedderMissing(EmbedderFailure, Rejected):

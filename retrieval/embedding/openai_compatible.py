@@ -1,6 +1,7 @@
 """Embedder behind an OpenAI-compatible endpoint."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Self
 
@@ -9,18 +10,25 @@ from openai.types import CreateEmbeddingResponse
 
 from bus_schema.embeddings import Embedding
 from retrieval.embedding.embedder import (
+    MOST_CHARS,
     EmbedderAway,
     EmbedderFailure,
     EmbedderRefused,
     EmbeddingSpace,
     Endpoint,
+    TextRefused,
     prefixes_for,
 )
 from retrieval.openai_client import open_client
 
 _BATCH = 64
+# Refused at this length, a text is not refused for its length.
+_SHORTEST_CUT = 200
 _NO_ANSWER = "the endpoint sent something that is no answer"
 _RETRYABLE_STATUSES = frozenset({408, 409, 429})
+# As endpoints refuse a text that is too long; llama.cpp does so with 500.
+_OF_TEXT_STATUSES = frozenset({400, 413, 422})
+_TOO_LONG = re.compile(r"too (?:large|long)")
 
 
 class EndpointEmbedder:
@@ -41,16 +49,30 @@ class EndpointEmbedder:
     async def passages(self, texts: Sequence[str]) -> list[Embedding]:
         embeddings: list[Embedding] = []
         for start in range(0, len(texts), _BATCH):
-            batch = [self._passage_prefix + text for text in texts[start : start + _BATCH]]
-            embeddings += await self._embed(batch)
+            embeddings += await self._embed_all(
+                [self._passage_prefix + text[:MOST_CHARS] for text in texts[start : start + _BATCH]]
+            )
         return embeddings
 
     async def query(self, text: str) -> Embedding:
-        (embedding,) = await self._embed([self._query_prefix + text])
+        (embedding,) = await self._embed_all([self._query_prefix + text[:MOST_CHARS]])
         return embedding
 
     async def close(self) -> None:
         await self._client.close()
+
+    async def _embed_all(self, texts: list[str]) -> list[Embedding]:
+        """Embed the texts; one that the endpoint refuses, most often as too long, is cut until it takes it."""
+        try:
+            # Endpoints refuse an empty one.
+            return await self._embed([text or " " for text in texts])
+        except TextRefused:
+            if len(texts) == 1 and len(texts[0]) <= _SHORTEST_CUT:
+                raise
+        if len(texts) == 1:
+            return await self._embed_all([texts[0][: len(texts[0]) // 2]])
+        middle = len(texts) // 2
+        return [*await self._embed_all(texts[:middle]), *await self._embed_all(texts[middle:])]
 
     async def _embed(self, texts: list[str]) -> list[Embedding]:
         vectors = await _create_embeddings(self._client, self.space.model, texts)
@@ -89,5 +111,7 @@ async def _create_embeddings(client: openai.AsyncOpenAI, model: str, texts: list
 
 def _by_status(error: openai.APIStatusError) -> EmbedderFailure:
     detail = f"HTTP {error.status_code}: {error.message}"
+    if error.status_code in _OF_TEXT_STATUSES or _TOO_LONG.search(error.message):
+        return TextRefused(detail)
     is_passing = error.status_code in _RETRYABLE_STATUSES or error.status_code >= 500
     return EmbedderAway(detail) if is_passing else EmbedderRefused(detail)

@@ -16,6 +16,7 @@ from retrieval.embedding.embedder import (
     EmbedderRefused,
     EmbeddingSpace,
     Endpoint,
+    TextRefused,
     prefixes_for,
 )
 from retrieval.embedding.selection import open_embedder
@@ -163,6 +164,30 @@ async def test_what_an_endpoint_cannot_do_has_a_name(
         await embedder.close()
 
     assert "secret" not in str(met.value)
+
+
+@pytest.mark.parametrize("too_long", [400, 413, 500])
+async def test_a_text_that_an_endpoint_refuses_as_too_long_holds_no_other_up(too_long: int) -> None:
+    texts = [*TEXTS, LONG, "Wind comes from the west."]
+    with EmbeddingServer(most_chars=500, too_long=too_long) as server:
+        embedder = await open_embedder("small", endpoint=endpoint_of(server, retries=0), dims=64)
+        vectors = await embedder.passages(texts)
+        question = await embedder.query(LONG)
+        beginning = await embedder.query(LONG[:300])
+        await embedder.close()
+
+    assert len(vectors) == len(texts)
+    assert cosine(question, beginning) > 0.9
+
+
+async def test_an_endpoint_that_refuses_every_text_is_asked_a_few_times_only() -> None:
+    with EmbeddingServer(most_chars=-1) as server:
+        embedder = await open_embedder("small", endpoint=endpoint_of(server), dims=64)
+        with pytest.raises(TextRefused, match="HTTP 400"):
+            await embedder.passages([LONG] * 64)
+        await embedder.close()
+
+    assert len(server.requests) < 20
 
 
 async def test_an_endpoint_that_is_not_there_is_away() -> None:
