@@ -28,13 +28,13 @@ BY_UPDATED = "swm_idx:date:updated_at"
 # Reverse index, the indexes that a unit is in: after its hash is evicted, nothing else tells.
 REVERSE = "swm_idx:of:"
 
-_OTHER_FIELDS = ("owner", "visibility", "readers", "writers", "ref", "source", "version")
+_OWN_FIELDS = frozenset({"id", "content", "content_type", "metadata", "embeddings", "created_at", "updated_at"})
 _other_fields = TypeAdapter(dict[str, Any])
 
 
 def fields_of(kem: Kem) -> dict[str, bytes]:
-    """Fields of the specification; `rest` is rights, version and source as JSON, `model` the vector's."""
-    other_fields = kem.model_dump(mode="json", include=set(_OTHER_FIELDS), exclude_none=True)
+    """Fields of the specification; `rest` is everything else of the unit as JSON, `model` the vector's."""
+    other_fields = kem.model_dump(mode="json", exclude=set(_OWN_FIELDS), exclude_none=True)
     fields = {
         "id": kem.id.encode(),
         "content_type": kem.content_type.encode(),

@@ -59,11 +59,17 @@ async def test_a_unit_comes_back_as_it_was(cache: KemCache, library: Library) ->
         readers=["user.anna"],
         writers=["agent.critic"],
         source={"start": 1, "end": 5},
-    )
+        supersedes=["kem_0"],
+        valid_from=library.clock() - timedelta(days=2),
+        valid_to=library.clock() - timedelta(days=1),
+        expires_at=library.clock() + timedelta(days=1),
+    ).model_copy(update={"superseded_by": "kem_9"})
 
     await cache.put(kem)
 
     assert await cache.get(kem.id) == kem
+    assert await found(cache, as_of=library.clock() - timedelta(hours=36)) == [kem.id]
+    assert await found(cache, as_of=library.clock()) == []
     assert await cache.get("kem_2") is None
 
 
