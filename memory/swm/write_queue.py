@@ -98,8 +98,12 @@ class KemWriteQueue:
         # Before the query, so that writes made meanwhile are not missed.
         self._may_wait[target] = False
         query = select(WriteRow).where(WriteRow.target == target).order_by(WriteRow.seq).limit(limit)
-        async with self._database.reading() as session:
-            rows = (await session.scalars(query)).all()
+        try:
+            async with self._database.reading() as session:
+                rows = (await session.scalars(query)).all()
+        except BaseException:
+            self._may_wait[target] = True
+            raise
         self._may_wait[target] |= bool(rows)
         writes, broken = list[QueuedWrite](), list[int]()
         for row in rows:

@@ -1,11 +1,13 @@
 """Units that agents share at once, before a global memory that may be away (spec 000 §4.3)."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
@@ -15,6 +17,7 @@ from memory.swm.subscriptions import KemEvent
 from memory.swm.tables import WriteRow
 from memory.swm.working_memory import GlmAway
 from mindbus.sql.database import Database
+from mindbus.sql.errors import DatabaseAway
 from retrieval.cursors import PageKey
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_draft
 from tests.postgres import DatabaseOf
@@ -158,6 +161,24 @@ async def test_while_the_global_memory_is_away_nothing_is_lost(desk: Desk) -> No
 
     assert await desk.library.queries.count(KemQuery(), RESEARCHER) == 250
     assert again.glm.stored == [f"kem_{number}" for number in range(250)]
+
+
+async def test_a_queue_that_could_not_be_read_once_is_not_taken_for_empty(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @asynccontextmanager
+    async def away(_: Database) -> AsyncIterator[AsyncSession]:
+        raise DatabaseAway("no answer within 10 s")
+        yield
+
+    await desk.publish(id="kem_1", persist=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Database, "reading", away)
+        with pytest.raises(DatabaseAway):
+            await desk.cache_sync.flush()
+    await desk.cache_sync.flush()
+
+    assert desk.glm.stored == ["kem_1"]
 
 
 async def test_nobody_else_reads_what_may_be_private_until_somebody_can_say(desk: Desk) -> None:
