@@ -1,11 +1,11 @@
 """Access rights on units: decided here for stored rows and cached units alike."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from bus_schema.identities import Principal
 from bus_schema.kem import KemDraft, KemRights
-from memory.errors import KemIdTaken, NotTheOwner, NotYoursToShare
+from memory.errors import KemIdTaken, NoSuchKem, NotTheOwner, NotYoursToShare, NotYoursToWrite
 
 RIGHTS = frozenset(KemRights.model_fields)
 
@@ -25,6 +25,9 @@ class Owned(Protocol):
     def writers(self) -> Sequence[str]: ...
 
 
+OwnedT = TypeVar("OwnedT", bound=Owned)
+
+
 def owns(unit: Owned, principal: Principal) -> bool:
     """True if the principal decides who may read or write the unit."""
     return principal.is_trusted or principal.owner == unit.owner
@@ -38,6 +41,15 @@ def is_writable(unit: Owned, principal: Principal) -> bool:
 def is_readable(unit: Owned, principal: Principal) -> bool:
     """True for the owner, its readers and writers, and for everybody if the unit is public."""
     return unit.visibility == "public" or owns(unit, principal) or principal.owner in readers_of(unit)
+
+
+def require_writable(unit: OwnedT | None, kem_id: str, principal: Principal) -> OwnedT:
+    """The unit, if there is one that the principal may change. Raises NoSuchKem, NotYoursToWrite."""
+    if unit is None or not is_readable(unit, principal):
+        raise NoSuchKem(is_denied=unit is not None, kem_id=kem_id)
+    if not is_writable(unit, principal):
+        raise NotYoursToWrite(kem_id=kem_id)
+    return unit
 
 
 def readers_of(unit: Owned) -> list[str]:

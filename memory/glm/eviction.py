@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, case, delete, func, insert, or_, select
+from sqlalchemy import ColumnElement, Select, case, delete, func, insert, select
 
 from memory.glm.store import note_vector_writes
 from memory.glm.tables import FacetRow, FoundRow, KemRow
@@ -52,7 +52,7 @@ class PriorityEviction:
 
     def _least_of(self, owner: str) -> Select[Any]:
         """Ids of an owner's units, those that are to go first at the beginning."""
-        is_over: ColumnElement[bool] = or_(KemRow.superseded_by.is_not(None), KemRow.valid_to <= self._clock())
+        is_over: ColumnElement[bool] = KemRow.valid_to <= self._clock()
         of_unit = select(func.max(FacetRow.number)).where(FacetRow.kem_id == KemRow.id, FacetRow.key == PRIORITY)
         needed_at = case((FoundRow.found_at > KemRow.updated_at, FoundRow.found_at), else_=KemRow.updated_at)
         return (

@@ -15,14 +15,7 @@ from bus_schema.glm import KemChanges, UpdateKem
 from bus_schema.identities import Principal
 from bus_schema.ids import mint
 from bus_schema.kem import Kem, KemDraft
-from memory.errors import (
-    ChangesDoNotFit,
-    HoldsLater,
-    KemVersionDiffers,
-    NoSuchKem,
-    NotYoursToShare,
-    NotYoursToWrite,
-)
+from memory.errors import ChangesDoNotFit, HoldsLater, KemVersionDiffers, NotYoursToShare
 from memory.glm.tables import (
     FacetRow,
     KemRow,
@@ -34,7 +27,7 @@ from memory.glm.tables import (
     facet_rows,
     text_rows,
 )
-from memory.rights import RIGHTS, is_readable, is_writable, owner_of_new, owns, readers_of, rights_of_replacement
+from memory.rights import RIGHTS, owner_of_new, owns, readers_of, require_writable, rights_of_replacement
 from mindbus.errors import Rejected
 from mindbus.sql.database import Database
 from mindbus.sql.tables import insert_or_ignore
@@ -148,11 +141,7 @@ class KemStore:
     async def _writable(self, kem_id: str, principal: Principal) -> KemRow:
         statement = select(KemRow).where(KemRow.id == kem_id).with_for_update()
         row = await self.database.session.scalar(statement.execution_options(populate_existing=True))
-        if row is None or not is_readable(row, principal):
-            raise NoSuchKem(is_denied=row is not None, kem_id=kem_id)
-        if not is_writable(row, principal):
-            raise NotYoursToWrite(kem_id=kem_id)
-        return row
+        return require_writable(row, kem_id, principal)
 
     async def _store(
         self, drafts: Sequence[tuple[str, KemDraft]], principal: Principal
@@ -183,22 +172,18 @@ class KemStore:
             if draft.supersedes and draft.valid_from is draft.valid_to is None:
                 # It holds from when the older ones no longer do.
                 row.valid_from = (older.valid_from if older else None) or row.updated_at
-            superseded = [self._superseded(rows.get(each), each, row, principal) for each in draft.supersedes]
+            for each in draft.supersedes:
+                _require_supersedable(rows.get(each), each, row, principal)
         except Rejected as rejection:
             return RejectedDraft(kem_id, rejection)
+        superseded = [self._superseded(rows[each], row) for each in draft.supersedes]
         changed = {each.id: each for each in superseded if each is not rows[each.id]}
         rows |= {**changed, kem_id: row}
         return StoredKem(row, older is None, tuple(changed.values()))
 
-    def _superseded(self, older: KemRow | None, kem_id: str, by: KemRow, principal: Principal) -> KemRow:
-        """The older unit, which holds until the newer one does. Raises NoSuchKem, NotYoursToWrite, HoldsLater."""
-        if older is None or not is_readable(older, principal):
-            raise NoSuchKem(is_denied=older is not None, kem_id=kem_id)
-        if not is_writable(older, principal):
-            raise NotYoursToWrite(kem_id=kem_id)
+    def _superseded(self, older: KemRow, by: KemRow) -> KemRow:
+        """The older unit, which holds until the newer one does."""
         until = by.valid_from or by.updated_at
-        if older.valid_from is not None and older.valid_from >= until:
-            raise HoldsLater(kem_id=kem_id, valid_from=older.valid_from.isoformat())
         if older.valid_to is not None and older.valid_to <= until:
             return older
         if inspect(older).transient:
@@ -263,6 +248,13 @@ async def _insert_new(session: AsyncSession, rows: list[dict[str, Any]]) -> set[
 async def _insert(session: AsyncSession, table: Any, rows: list[dict[str, Any]]) -> None:
     if rows:
         await session.execute(insert(table.__table__), rows)
+
+
+def _require_supersedable(older: KemRow | None, kem_id: str, by: KemRow, principal: Principal) -> None:
+    """Raises NoSuchKem, NotYoursToWrite, HoldsLater."""
+    starts = require_writable(older, kem_id, principal).valid_from
+    if starts is not None and starts >= (by.valid_from or by.updated_at):
+        raise HoldsLater(kem_id=kem_id, valid_from=starts.isoformat())
 
 
 def _kept_end(row: KemRow, valid_to: datetime | None) -> str | None:

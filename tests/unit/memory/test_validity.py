@@ -91,6 +91,17 @@ async def test_a_batch_supersedes_what_came_before_in_it(library: Library) -> No
     assert (first.valid_to, first.version) == (NOON + DAY, 1)
 
 
+async def test_one_that_is_refused_ends_nothing_that_came_before_in_its_batch(library: Library) -> None:
+    first, refused = await library.store_all(
+        a_draft("1", id="1"), a_draft("2", id="2", supersedes=["1", "nowhere"], valid_from=NOON + DAY)
+    )
+
+    assert isinstance(first, StoredKem)
+    assert isinstance(refused, RejectedDraft)
+    kept = await library.queries.get("1", RESEARCHER)
+    assert (kept.valid_to, kept.superseded_by) == (None, None)
+
+
 async def test_of_two_that_supersede_one_the_earlier_ends_it(library: Library) -> None:
     await library.store(id="old")
     drafts = [a_draft(id=f"{days}", supersedes=["old"], valid_from=NOON + days * DAY) for days in (2, 1, 3)]

@@ -359,6 +359,18 @@ async def test_of_too_many_units_the_least_needed_are_forgotten_and_that_is_told
         assert set(await desk.found()) == {found, pinned, more, others}
 
 
+async def test_a_superseded_unit_that_still_holds_is_forgotten_no_sooner_than_others(settings: FleetSettings) -> None:
+    async with desk_of(settings.model_copy(update={"glm_max_units": 2})) as desk:
+        present = await desk.store(content="The office is in Main Street", metadata={"priority": 1})
+        unneeded = await desk.store(content="The lamp is lit")
+        soon = datetime.now(UTC) + timedelta(days=30)
+        await desk.store(content="The office is in Mill Lane", supersedes=[present.id], valid_from=soon)
+
+        (told,) = (await run_task(desk.worker, "evict_least")).published
+        assert isinstance(told, KemDeleted)
+        assert told.kem_id == unneeded.id
+
+
 async def test_vectors_that_are_lost_are_made_anew_from_the_rows(desk: Desk, settings: FleetSettings) -> None:
     kem = await desk.store(embeddings=EAST)
     assert (await desk.report()).is_clean
@@ -451,10 +463,14 @@ async def test_memory_goes_over_to_the_model_of_its_settings(settings: FleetSett
         progress = await newer.hear(Reindex(model=MODEL), OPERATOR)
         assert progress == ReindexProgress(model=MODEL, done=1, total=1)
 
+        async def is_indexed() -> bool:
+            return await newer.report() == MemoryReport(kems=1, with_vector=1, vectors=1, waiting=0)
+
+        # A search waits for the index, but not for ever.
+        await until(is_indexed, 30)
         near = await newer.page(query={"text_query": "when does it ship"}, explain=True)
         assert near.items[0].explain is not None
         assert near.items[0].explain.dense is not None
-        assert await newer.report() == MemoryReport(kems=1, with_vector=1, vectors=1, waiting=0)
         assert (await newer.hear(GetMemoryStats())).model == MODEL
         await newer.store(content="Another one.")
         assert await newer.hear(Reindex(model=MODEL), OPERATOR) == ReindexProgress(model=MODEL, done=2, total=2)
