@@ -34,14 +34,22 @@ def read_table(content: bytes) -> list[Row]:
 
 
 def number_of(value: object) -> float | None:
-    """A number, however people write it: 1 200,50 or 1,200.50; none where it is not one."""
+    """A number, however people write it: 1 200,50 or 1,200.50; none where it is not one.
+
+    With both signs the later one begins the fraction, as in 1.200,50, too.
+    """
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
         return float(value) if math.isfinite(value) else None
     text = "".join(str(value).split()).replace("\u00a0", "")
-    if "," in text:
-        text = text.replace(",", "") if "." in text or _groups_thousands(text) else text.replace(",", ".")
+    if "," in text and "." in text:
+        thousands, point = (",", ".") if text.rfind(",") < text.rfind(".") else (".", ",")
+        text = text.replace(thousands, "").replace(point, ".")
+    elif _groups_thousands(text, ",") or _groups_thousands(text, "."):
+        text = text.replace(",", "").replace(".", "")
+    else:
+        text = text.replace(",", ".")
     try:
         number = float(text)
     except ValueError:
@@ -49,8 +57,8 @@ def number_of(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _groups_thousands(text: str) -> bool:
-    head, *rest = text.lstrip("+-").split(",")
+def _groups_thousands(text: str, sign: str) -> bool:
+    head, *rest = text.lstrip("+-").split(sign)
     return len(rest) > 1 and 0 < len(head) <= 3 and all(len(part) == 3 for part in rest)
 
 

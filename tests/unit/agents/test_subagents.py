@@ -69,7 +69,10 @@ def test_what_is_no_table_is_refused_in_words(content: str, column: str, why: st
 
 @pytest.mark.parametrize(
     ("written", "number"),
-    [("1 200,50", 1200.5), ("1,200.50", 1200.5), ("1,200,000", 1_200_000), ("3,5", 3.5), ("nan", None), ("—", None)],
+    [
+        *[("1 200,50", 1200.5), ("1,200.50", 1200.5), ("1.200,50", 1200.5), ("-1.200.300,5", -1_200_300.5)],
+        *[("1,200,000", 1_200_000), ("1.200.000", 1_200_000), ("3,5", 3.5), ("3.5", 3.5), ("nan", None), ("—", None)],
+    ],
 )
 def test_numbers_are_read_as_people_write_them(written: str, number: float | None) -> None:
     assert number_of(written) == number
