@@ -1,7 +1,7 @@
 """Tasks on request: the commands and queries `task.*`, for the people concerned, services and operators."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+from datetime import MAXYEAR, MINYEAR, datetime
 from zoneinfo import ZoneInfo
 
 from agents.due import Due, NoDate, parse_due
@@ -22,6 +22,9 @@ from mindbus.bus.handlers import Publish, on_command
 from mindbus.errors import Rejected
 from mindbus.sdk.users import UserDirectory
 from workers.task_store import ALL_FIELDS, FieldChange, ReaderClocks, TaskStore
+
+# Of these a day later, and the same moment on another clock, is still a date.
+_YEARS = range(MINYEAR + 1, MAXYEAR)
 
 
 class NoSuchTask(Rejected, code=Code.NOT_FOUND):
@@ -175,14 +178,18 @@ class TaskCommands:
 
 def _due_of(command: AddTask | UpdateTask, now: datetime) -> Due | None:
     """Raises UnreadableDate."""
-    if command.due is not None:
-        return Due(command.due, None, "")
-    if command.when is None:
-        return None
     try:
-        return parse_due(command.when, now)
+        if command.due is not None:
+            due = Due(command.due, None, "")
+        elif command.when is not None:
+            due = parse_due(command.when, now)
+        else:
+            return None
     except NoDate as error:
         raise UnreadableDate(message=f"when: {error}") from error
+    if due.at.year not in _YEARS:
+        raise UnreadableDate(message=f"the year {due.at.year} is out of reach of any reminder")
+    return due
 
 
 def _owner_of(

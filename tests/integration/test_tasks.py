@@ -93,6 +93,9 @@ async def test_nobody_sees_or_changes_the_tasks_of_others(
         assert error.value.code is Code.UNAUTHORIZED
         with pytest.raises(ReplyError, match="Friday 15:00"):
             await anna.request(UpdateTask(task_id=task.task_id, when="когда-нибудь"))
+        for far in ("0001-01-01", "9999-12-31"):
+            with pytest.raises(ReplyError, match="out of reach"):
+                await anna.request(UpdateTask(task_id=task.task_id, when=far))
 
 
 async def test_a_reminder_is_one_task_whoever_hears_it_and_comes_at_once(
