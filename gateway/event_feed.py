@@ -120,7 +120,7 @@ class EventFeed(Broadcast[Envelope]):
     @asynccontextmanager
     async def receiving(self) -> AsyncIterator[None]:
         """Receive events for the time of a block. Raises BusUnavailable."""
-        subscription = await self._bus.subscribe("#").__aenter__()
+        subscription = await self._subscription().__aenter__()
         self._last_event_at = self._clock()
         async with running(self._receive_forever(subscription), "gateway feed"):
             yield
@@ -150,7 +150,10 @@ class EventFeed(Broadcast[Envelope]):
                 logger().exception("feed interrupted")
             self.put(MissedEvents())
             await asyncio.sleep(_RETRY_AFTER_S)
-            subscription = self._bus.subscribe("#")
+            subscription = self._subscription()
+
+    def _subscription(self) -> EventSubscription[Envelope]:
+        return self._bus.subscribe("#", on_gap=lambda: self.put(MissedEvents()))
 
     def _receive(self, envelope: Envelope) -> None:
         self._last_event_at = self._clock()

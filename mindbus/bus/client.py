@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self, TypeVar, Unpack, cast, overload
 
@@ -14,7 +14,7 @@ from bus_schema.messages import Command, Event
 from bus_schema.replies import Code, Reply, TextPart
 from mindbus.bus.decode import Unreadable, data_of, read_envelope
 from mindbus.bus.sender import Coordinates, Sender, in_time
-from mindbus.bus.subscriptions import EventSubscription, StandingSubscription
+from mindbus.bus.subscriptions import EventSubscription, StandingSubscription, WantedEvents
 from mindbus.bus.telemetry import PUBLISHED, series
 from mindbus.bus.topology import (
     commands_exchange,
@@ -222,20 +222,27 @@ class Client:
         return outgoing.envelope.id
 
     @overload
-    def subscribe(self, events: type[EventT], *, trace: str | None = None) -> "EventSubscription[EventT]": ...
+    def subscribe(
+        self, events: type[EventT], *, trace: str | None = None, on_gap: Callable[[], None] | None = None
+    ) -> "EventSubscription[EventT]": ...
     @overload
-    def subscribe(self, events: str, *, trace: str | None = None) -> "EventSubscription[Envelope]": ...
-    def subscribe(self, events: type[Event] | str, *, trace: str | None = None) -> "EventSubscription[Any]":
+    def subscribe(
+        self, events: str, *, trace: str | None = None, on_gap: Callable[[], None] | None = None
+    ) -> "EventSubscription[Envelope]": ...
+    def subscribe(
+        self, events: type[Event] | str, *, trace: str | None = None, on_gap: Callable[[], None] | None = None
+    ) -> "EventSubscription[Any]":
         """Subscribe to events from now on: of a class, typed; or of a pattern such as `process.*`, as raw envelopes.
 
-        Events published while the connection is lost are missed; only a worker's queue keeps them.
+        Events published while the connection is lost are missed; only a worker's queue keeps them. `on_gap` is called
+        once there is a connection again: read anew then what the events are about.
         """
         if not (isinstance(events, str) or issubclass(events, Event)):
             raise TypeError(f"{events.__name__} is not an event; commands are received by workers alone")
         key = f"evt.{events}" if isinstance(events, str) else events.wire.routing_key
-        kind = None if isinstance(events, str) else events
+        wanted = WantedEvents(key, None if isinstance(events, str) else events, trace)
         who = self._sender.reply_key.removeprefix("reply.")
-        return EventSubscription(self._transport, self._sender.claims, who, key, kind, trace)
+        return EventSubscription(self._transport, self._sender.claims, who, wanted, on_gap)
 
     async def keep_queue(self, subscriber: str) -> str:
         """Declare the durable queue of a subscriber and return its name. Raises BusUnavailable."""

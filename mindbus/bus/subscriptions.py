@@ -1,8 +1,9 @@
 """Subscriptions to events: a temporary one, and one with a durable queue that collects while nobody listens."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar, cast
 
 from pydantic import ValidationError
@@ -24,6 +25,10 @@ ItemT = TypeVar("ItemT")
 class _Subscription:
     """The deliveries of one queue; `async with` waits until it consumes."""
 
+    # Called whenever consuming begins anew, as after the connection was lost.
+    _on_gap: Callable[[], None] | None = None
+    _has_begun = False
+
     def __init__(self, transport: Transport, claims: Claims, topology: Topology, queue: str) -> None:
         self._transport, self._claims = transport, claims
         self._topology, self._queue = topology, queue
@@ -33,9 +38,14 @@ class _Subscription:
     async def __aenter__(self) -> Self:
         if self._consumer is None:
             deliver = self._deliveries.put_nowait
-            self._consumer = self._transport.consume(self._topology, self._queue, _PREFETCH, deliver)
+            self._consumer = self._transport.consume(self._topology, self._queue, _PREFETCH, deliver, self._begin)
             await self._consumer.wait_ready()
         return self
+
+    def _begin(self) -> None:
+        if self._has_begun and self._on_gap is not None:
+            self._on_gap()
+        self._has_begun = True
 
     async def __aexit__(self, *_error: object) -> None:
         """Stop consuming; what is unacknowledged returns to the queue."""
@@ -56,15 +66,29 @@ class _Subscription:
         return envelope.model_copy(update={"data": await data_of(envelope, self._claims)})
 
 
+@dataclass(frozen=True, slots=True)
+class WantedEvents:
+    """Routing key of events, their class where they are typed, and the trace they belong to; None for any."""
+
+    key: str
+    kind: type[Event] | None
+    trace: str | None
+
+
 class EventSubscription(_Subscription, Generic[ItemT]):
     """Events as they come, typed or as raw envelopes: iterate over it."""
 
     def __init__(
-        self, transport: Transport, claims: Claims, who: str, key: str, kind: type[Event] | None, trace: str | None
+        self,
+        transport: Transport,
+        claims: Claims,
+        who: str,
+        wanted: WantedEvents,
+        on_gap: Callable[[], None] | None = None,
     ) -> None:
         queue = f"mb.tap.{who}.{uuid7().hex}"
-        super().__init__(transport, claims, tap(queue, key), queue)
-        self._kind, self._trace = kind, trace
+        super().__init__(transport, claims, tap(queue, wanted.key), queue)
+        self._kind, self._trace, self._on_gap = wanted.kind, wanted.trace, on_gap
 
     async def __aiter__(self) -> AsyncGenerator[ItemT, None]:
         """Matching events, without end."""

@@ -251,8 +251,8 @@ _EVENTS = {kind.wire.type: kind for kind in (KemDeleted, KemStored, KemUpdated)}
 
 @asynccontextmanager
 async def dropping_stale(bus: Client, local_memory: LocalAgentMemory) -> AsyncIterator[None]:
-    """While the block runs, drop the units that have changed elsewhere, subscribed to or not."""
-    async with bus.subscribe(_TOPIC) as notices:
+    """While the block runs, drop the units that have changed elsewhere, subscribed to or not; all, if it is unknown."""
+    async with bus.subscribe(_TOPIC, on_gap=local_memory.clear) as notices:
         dropping = asyncio.create_task(_drop_changed(notices, local_memory), name="notices of memory")
         try:
             yield

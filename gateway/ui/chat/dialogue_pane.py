@@ -31,7 +31,7 @@ from gateway.ui.page_session import PageSession
 from gateway.ui.sections import EXPECTED_ERRORS, ScreenSection, error_text
 from gateway.ui.svg import icon
 
-_MESSAGES_PAGE = 50
+MESSAGES_PAGE = 50
 
 
 class ConversationView:
@@ -180,7 +180,7 @@ class ConversationView:
 
     async def _load(self) -> None:
         """The next older page; at first the newest."""
-        page = await history(self.user_id, self.session.backend, self._older, _MESSAGES_PAGE)
+        page = await history(self.user_id, self.session.backend, self._older, MESSAGES_PAGE)
         self._older = page.next_cursor
         # Somebody may have written already.
         self._messages = {message.message_id: message for message in reversed(page.items)} | self._messages

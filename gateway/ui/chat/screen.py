@@ -21,7 +21,7 @@ from bus_schema.tasks import ListTasks
 from gateway.api.dialogues import history
 from gateway.api.tasks import read_facts, read_tasks
 from gateway.display_names import DisplayNames
-from gateway.ui.chat.dialogue_pane import DialoguePane
+from gateway.ui.chat.dialogue_pane import MESSAGES_PAGE, DialoguePane
 from gateway.ui.chat.user_profile import MAX_ROWS, ProfilePanel
 from gateway.ui.components import anchor, attributes, box, button, icon_button, person, search, show_if, text, toggle
 from gateway.ui.dialogs import prompt_user
@@ -197,10 +197,13 @@ class ChatScreen:
         if message_id := session.query.get("message"):
             ui.run_javascript(f"mbReveal({json.dumps(message_id)})")
 
-    def receive(self, envelopes: list[Envelope], has_missed: bool) -> None:
+    async def receive(self, envelopes: list[Envelope], has_missed: bool) -> None:
         if has_missed:
-            ui.navigate.reload()
-            return
+            # Not by a reload: somebody may be writing.
+            for pane in self.panes:
+                await pane.part.attempt(partial(self._catch_up, pane))
+            self._is_profile_stale = True
+            await self.refresh()
         is_listed = is_told = False
         for envelope in envelopes:
             is_told |= sum(pane.receive(envelope) for pane in self.panes) > 0
@@ -213,6 +216,11 @@ class ChatScreen:
             self.people.show()
         if is_told and self.aside is not None:
             self.aside.show(self.panes[0].profile)
+
+    async def _catch_up(self, pane: DialoguePane) -> None:
+        page = await history(pane.user_id, self.session.backend, limit=MESSAGES_PAGE)
+        for message in reversed(page.items):
+            pane.conversation.receive(message)
 
     async def refresh(self) -> None:
         await self._part.attempt(self._refresh)

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,10 @@ from bus_schema.fleet import Heartbeat, State
 from config.settings import FleetSettings
 from gateway.event_feed import EventFeed, Listener, MissedEvents
 from mindbus import Client, Event, connect
+from mindbus.bus.connection import new_client, new_sender
+from mindbus.bus.memory import MemoryBroker
 from mindbus.testing.wait import until
+from tests.lost_connections import LostConnections
 
 
 class Rained(Event, topic="weather", name="rained_here"):
@@ -75,6 +79,17 @@ async def test_who_is_too_slow_is_told_so_then_hears_the_latest(ear: Ear) -> Non
     assert isinstance(missed, MissedEvents)
     assert millimetres(rest) == [3, 4]
     assert millimetres(quick.take()) == [0, 1, 2, 3, 4]
+
+
+async def test_what_was_published_while_the_connection_was_lost_is_told_as_missed(tmp_path: Path) -> None:
+    settings, transport = FleetSettings(data_dir=tmp_path), LostConnections(MemoryBroker())
+    async with new_client(transport, new_sender("ear", "svc.ear", settings), settings) as bus:
+        feed = EventFeed(bus, 5, Clock())
+        async with feed.receiving():
+            with feed.listen() as listener:
+                assert listener.take() == []
+                transport.begin_anew()
+                assert [type(item) for item in listener.take()] == [MissedEvents]
 
 
 async def test_a_listener_is_read_like_a_stream(ear: Ear) -> None:

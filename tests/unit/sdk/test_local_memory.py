@@ -1,15 +1,20 @@
 """An agent's own memory: found by metadata, never older than what it heard (spec 000 §4.3.2)."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
+from config.settings import FleetSettings
+from mindbus.bus.connection import new_client, new_sender
+from mindbus.bus.memory import MemoryBroker
 from mindbus.sdk.errors import RankedQueryUnsupported
-from mindbus.sdk.local_memory import LocalAgentMemory
+from mindbus.sdk.local_memory import LocalAgentMemory, dropping_stale
 from tests.clocks import NOON
+from tests.lost_connections import LostConnections
 
 
 def a_kem(kem_id: str = "kem_1", minute: int = 0, **fields: Any) -> Kem:
@@ -85,6 +90,18 @@ def test_an_answer_that_agrees_with_the_news_is_kept(memory: LocalAgentMemory) -
     memory.keep(a_kem(), asked_at)
 
     assert memory.get("kem_1") == a_kem()
+
+
+async def test_after_a_lost_connection_nothing_is_believed(memory: LocalAgentMemory, tmp_path: Path) -> None:
+    settings, transport = FleetSettings(data_dir=tmp_path), LostConnections(MemoryBroker())
+    async with (
+        new_client(transport, new_sender("alice", "agent.alice", settings), settings) as bus,
+        dropping_stale(bus, memory),
+    ):
+        memory.keep(a_kem())
+        transport.begin_anew()
+
+    assert memory.get("kem_1") is None
 
 
 def test_news_of_another_unit_is_no_reason_for_doubt(memory: LocalAgentMemory) -> None:
