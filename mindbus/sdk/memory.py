@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from inspect import cleandoc
 from typing import Any, TypedDict
 
@@ -134,9 +134,13 @@ def _message_of(given: Mapping[str, Any] | SaidMessage, number: int, user: str, 
     if unknown:
         raise MalformedMessage(f"message {number + 1} has {', '.join(sorted(map(str, unknown)))}")
     fields = {"role": given.get("role"), "content": given.get("content"), "time": given.get("time", now)}
-    # Without an id, what is said at a time is the same message.
-    message_id = given.get("id") or f"msg_{derived(user, str(fields['time']), str(number), str(fields['content']))}"
     try:
-        return SaidMessage.model_validate(fields | {"message_id": message_id})
+        said = SaidMessage.model_validate(fields | {"message_id": given.get("id") or None})
     except ValidationError as invalid:
         raise MalformedMessage(f"message {number + 1}: {explain(invalid)}") from invalid
+    if said.message_id is not None:
+        return said
+    # Without an id, what is said at a time is the same message; those without a time are told apart by their places.
+    place = "" if "time" in given else str(number)
+    message_id = f"msg_{derived(user, said.role, said.time.astimezone(UTC).isoformat(), place, said.content)}"
+    return said.model_copy(update={"message_id": message_id})

@@ -41,7 +41,8 @@ async def test_what_is_added_is_found_and_what_it_supersedes_is_history(settings
             memory = Memory(bus)
             added = await memory.add(TALK, user="anna")
             again = await memory.add(TALK, user="anna")
-            later = await memory.add(LATER, user="anna")
+            # The last messages of a conversation, of which one is known already.
+            later = await memory.add([*TALK[1:], *LATER], user="anna")
             found = await memory.search("What is the budget of Aurora?", user="anna")
             newest = await memory.search("What is the budget of Aurora?", user="anna", newest_first=True)
             history = await memory.history(user="anna")
