@@ -32,6 +32,7 @@ from mindbus.logs import logger
 T = TypeVar("T")
 
 _LEARN_WITHIN_S = 5.0
+_LOOK_AT_ACCOUNT_EVERY_S = 2.0
 _UTC = ZoneInfo("UTC")
 
 
@@ -115,6 +116,8 @@ class PageSession:
         ui.on("mb_visible", lambda event: self._set_visible(is_visible=bool(event.args["visible"])))
         self._skeleton.delete()
         self.every(1.0, self._show_health)
+        # Of a hidden page, too: it would go on being told of events.
+        ui.timer(_LOOK_AT_ACCOUNT_EVERY_S, lambda: None if self.backend.is_current() else self.end())
 
     def finish(self) -> None:
         """Mark the page as drawn, for tests."""

@@ -34,7 +34,6 @@ from gateway.ui.timeline.screen import TimelineScreen
 Draw = Callable[[PageSession], Awaitable[None]]
 
 _RECONNECT_WITHIN_S = 30.0
-_LOOK_AT_ACCOUNT_EVERY_S = 2.0
 # Pages are compressed for every browser that comes: level 9 takes three times as long, for a twentieth of their size.
 _GZIP_LEVEL = 4
 
@@ -113,7 +112,6 @@ class WebUI:
         if name == "timeline":
             session.begin(TimelineEvents.begin(session))
         await session.open()
-        session.every(_LOOK_AT_ACCOUNT_EVERY_S, lambda: None if backend.is_current() else session.end())
         with session.main:
             if name in _FOR_OPERATORS and not backend.account.is_operator:
                 text(session.i18n("for_operators"), "mb-meta", "p")
