@@ -126,6 +126,13 @@ function mbWhere(query) {
 const MB_GO = { t: "/timeline", c: "/chat", a: "/tasks", r: "/runs", f: "/fleet", m: "/memory", e: "/episodes", s: "/sim" };
 const MB_KEYS = new Set(["j", "k", "ArrowDown", "ArrowUp", "Enter", "[", "]", "f", "l", "+", "=", "-", "0", " ", "r", "t", "?"]);
 let mbGoing = 0;
+// In a layout of other letters, as the Russian one, a key is known by its place.
+const MB_PLACES = { BracketLeft: "[", BracketRight: "]" };
+const mbKey = (event) => {
+  if (event.key.length !== 1) return event.key;
+  if (event.key.charCodeAt(0) < 128) return event.key.toLowerCase();
+  return MB_PLACES[event.code] || event.code.replace(/^Key/, "").toLowerCase();
+};
 const mbWrites = (target) => target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName || "");
 
 function mbMove(step) {
@@ -138,15 +145,19 @@ function mbMove(step) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "k") {
+  const key = mbKey(event);
+  if ((event.ctrlKey || event.metaKey) && !event.altKey && key === "k") {
     event.preventDefault();
     if (!document.querySelector(".mb-palette")) mbOpenPalette();
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "Escape") return emitEvent("mb_key", { key: "Escape" });
+  if (event.key === "Escape") {
+    // What lies above the screen is closed by it alone.
+    if (!document.querySelector(".q-dialog, .q-menu")) emitEvent("mb_key", { key: "Escape" });
+    return;
+  }
   if (mbWrites(event.target) || document.querySelector(".q-dialog")) return;
-  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   if (Date.now() - mbGoing < 1000 && MB_GO[key]) {
     mbGoing = 0;
     window.location.href = MB_GO[key];
