@@ -2,11 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 from urllib.parse import quote, urlencode
 
+from pydantic import TypeAdapter, ValidationError
+
+from bus_schema.artifacts import TraceId
 from bus_schema.conversations import Dialogue
 from bus_schema.dialogue import MessageKind
 from bus_schema.kem_query import KemQuery
@@ -91,13 +95,15 @@ def fixed_entries(i18n: Localizer) -> list[PaletteEntry]:
     return screens + [PaletteEntry("palette.do", icon, i18n(key), target) for icon, key, target in actions]
 
 
+_TRACE = TypeAdapter[str](TraceId)
+
+
 def searches_for(i18n: Localizer, typed: str) -> list[PaletteEntry]:
-    """Searches for any words: in memory, as somebody, as a trace."""
-    targets = (
-        ("memory", "palette.in_memory", "/memory?q="),
-        ("chat", "palette.talk_to", "/chat?with="),
-        ("filter", "palette.by_trace", "/timeline?trace="),
-    )
+    """Searches for any words: in memory, as somebody; as a trace, if they can be one."""
+    targets = [("memory", "palette.in_memory", "/memory?q="), ("chat", "palette.talk_to", "/chat?with=")]
+    with suppress(ValidationError):
+        _TRACE.validate_python(typed)
+        targets.append(("filter", "palette.by_trace", "/timeline?trace="))
     return [
         PaletteEntry("palette.search", icon, i18n(key, name=typed), target + quote(typed))
         for icon, key, target in targets

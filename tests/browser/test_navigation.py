@@ -116,6 +116,19 @@ def test_the_palette_finds_things_of_every_kind(app: App, browser: Browser, run_
         expect(page.get_by_role("dialog")).to_contain_text(artifact_id)
 
 
+def test_words_that_are_no_trace_are_not_looked_for_as_one(app: App, browser: Browser) -> None:
+    with looking(browser, app.url) as page:
+        palette(opened(page), "run_budget")
+        expect(entry_of(page, "Search", "run_budget")).to_be_visible()
+        expect(page.locator(".mb-palette a[href='/timeline?trace=run_budget']")).to_have_count(1)
+        palette(opened(page), "budget of Aurora")
+        expect(entry_of(page, "Search", "budget of Aurora")).to_be_visible()
+        expect(page.locator(".mb-palette a[href^='/timeline?trace=']")).to_have_count(0)
+        # As from a link that somebody has written.
+        opened(page, "/timeline?trace=budget%20of%20Aurora")
+        expect(page.get_by_role("button", name="Filter by user or trace")).to_be_visible()
+
+
 def test_an_entry_that_is_pressed_while_results_come_is_taken(app: App, browser: Browser) -> None:
     with looking(browser, app.url) as page:
         opened(page, "/timeline").keyboard.press("Control+k")

@@ -219,8 +219,8 @@ async def range_of(session: PageSession) -> TimelineRange:
     """The range that has the linked event, else the latest ones: a timeline with events never looks empty."""
     query = {"event_id": session.query.get("event"), "trace_id": session.query.get("trace")}
     user = session.backend.names.resolve(session.query.get("user", ""))
-    latest = GetTimeline.model_validate({**query, "user_id": user, "limit": 1, "newest_first": True})
     try:
+        latest = GetTimeline.model_validate({**query, "user_id": user, "limit": 1, "newest_first": True})
         events = (await session.backend.query(latest)).items
     except EXPECTED_ERRORS:
         # The screen says so itself, and goes on trying.

@@ -82,7 +82,12 @@ class TimelineFilters:
         form = {"user": self.user or "", "trace": self.trace or ""}
 
         def go() -> None:
-            self.go(user=self.session.backend.names.resolve(form["user"]), trace=form["trace"].strip() or None)
+            named = form["user"].strip()
+            user = self.session.backend.names.resolve(named)
+            if named and user is None:
+                self.session.say(i18n("chat.nobody", name=named), is_error=True)
+                return
+            self.go(user=user, trace=form["trace"].strip() or None)
 
         with popup(i18n("timeline.add_filter")):
             text(i18n("timeline.add_filter"), "", "h2")
