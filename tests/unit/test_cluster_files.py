@@ -21,6 +21,13 @@ def test_there_are_two_of_every_worker_that_may_be_there_twice() -> None:
     assert {service["deploy"]["replicas"] for service in services.values()} == {2}
 
 
+def test_whoever_waits_for_an_answer_knows_how_long_a_model_may_take() -> None:
+    services = yaml.safe_load((CLUSTER.parent / "compose.yaml").read_text())["services"]
+    waiting = [services[name]["environment"] for name in ("gateway", "cli", "dialogue")]
+    assert all("MINDBUS_LLM_TIMEOUT_S" in environment for environment in waiting)
+    assert "MINDBUS_LLM_API_KEY" not in waiting[0]
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
 def test_scripts_may_be_run_and_can_be_read(script: Path) -> None:
     shell = script.read_text().splitlines()[0].removeprefix("#!")
