@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from language.dates.expressions import SpokenDate, dates_in, without_dates
+from language.dates.expressions import SpokenDate, dates_in, on_day, without_dates
 
 _SECONDS = re.compile(r"\b(?:через|in)\s+(\d{1,4})\s*(?:секунд\w*|сек|seconds?|secs?)\b", re.IGNORECASE)
 # «в 9», which is a time only where somebody asks for a date.
@@ -77,9 +77,8 @@ def _combined(text: str, now: datetime) -> list[SpokenDate]:
     if len(days) != 1 or len(times) != 1 or len(found) != len(days) + len(times):
         return found
     (day,), (time,) = days, times
-    at = day.at.replace(hour=time.at.hour, minute=time.at.minute, second=0)
     said = f"{day.text} {time.text}"
-    return [SpokenDate(min(day.start, time.start), max(day.end, time.end), said, at, has_time=True)]
+    return [SpokenDate(min(day.start, time.start), max(day.end, time.end), said, on_day(day, time), has_time=True)]
 
 
 _WRITTEN_MINUTES = ":00"
@@ -92,9 +91,10 @@ def _with_hours(text: str, now: datetime) -> str:
 
 def _hour(bare: re.Match[str], text: str, now: datetime) -> int:
     hour, rest = int(bare["hour"]), text[: bare.start()] + text[bare.end() :]
-    has_day = any(each.has_day for each in dates_in(rest, now))
+    days = [each.at.date() for each in dates_in(rest, now) if each.has_day]
     is_over = now.replace(hour=hour, minute=0, second=0, microsecond=0) <= now
-    is_afternoon = hour <= _LAST_OF_NIGHT if has_day else is_over and now.hour < hour + _NOON
+    is_of_today = all(day == now.date() for day in days)
+    is_afternoon = bool(days and hour <= _LAST_OF_NIGHT) or (is_of_today and is_over and now.hour < hour + _NOON)
     return hour + _NOON if 0 < hour < _NOON and is_afternoon else hour
 
 

@@ -24,7 +24,7 @@ from agents.syntax.clauses import (
     with_shared_dates,
     without_spans,
 )
-from language.dates.expressions import SpokenDate, without_dates
+from language.dates.expressions import SpokenDate, on_day, without_dates
 from language.words import Language, terms
 
 _LONGEST_CHARS = 200
@@ -258,5 +258,4 @@ def _deadline(dates: Sequence[SpokenDate]) -> SpokenDate | None:
     if last is None or clock is None or last.has_time:
         return last or clock
     # «Виктор завтра встретится с ними в 14:00»: one appointment, said in two places.
-    at = last.at.replace(hour=clock.at.hour, minute=clock.at.minute, second=0)
-    return replace(last, text=f"{last.text} {clock.text}", at=at, has_time=True)
+    return replace(last, text=f"{last.text} {clock.text}", at=on_day(last, clock), has_time=True)

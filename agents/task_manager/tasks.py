@@ -1,12 +1,13 @@
 """The tasks that are known."""
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime, tzinfo
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.due import parse_due
+from agents.due import NoDate, parse_due
 from agents.people import KnownPeople, Mention, same_name
 from agents.status_reports import StatusReport
 from agents.syntax.clauses import ImpliedOwner, capitalised
@@ -85,7 +86,11 @@ class TaskRecorder:
 
     def record_request(self, request: TaskRequest, said: str, message: DialogueMessage) -> Task:
         """The task that the assistant is asked to note, which is the one that it has noted already, if it has."""
-        due = parse_due(request.due, self.said_at(message)) if request.due else None
+        due = None
+        if request.due:
+            # One that cannot be read alone costs its date, not the task.
+            with suppress(NoDate):
+                due = parse_due(request.due, self.said_at(message))
         date = SpokenDate(due.start, due.end, due.said, due.at, has_time=due.on is None) if due else None
         return self.record(TaskCandidate(capitalised(request.text), ImpliedOwner.SPEAKER, date, said), message)
 

@@ -140,7 +140,7 @@ def _hour(match: Match, _: datetime) -> Meaning:
     minute = int(parts.get("minute") or 0)
     hour = int(said) if said.isdigit() else _HOURS[said]
     if part := (parts.get("part") or "").lower():
-        at_night = part == "ночи" and hour > _FIRST_EVENING_HOUR
+        at_night = part == "ночи" and _FIRST_EVENING_HOUR < hour < 12
         return time((hour % 12) + (12 if at_night else _HALF[part]), minute) if 0 < hour <= 12 else None
     return _on_the_clock(said, minute)
 
@@ -225,9 +225,10 @@ DAYS = (
         _numbered_day,
     ),
     rule(rf"\bк (?P<day>{either(RU_DATIVE_ORDINALS)})\b(?! \w+(?:му|ю)\b)", _numbered_day),
-    rule(r"\b(?:до|к|на) (?P<day>2[4-9]|3[01])(?=\s*(?:$|[,.;!?)]))", _numbered_day),
+    rule(r"\b(?:до|к|на) (?P<day>2[4-9]|3[01])(?=\s*(?:$|[,;!?)]|\.(?!\d)))", _numbered_day),
     rule(
-        r"(?<=[а-яё] )(?P<day>0[1-9]|[12]\d|3[01])\.(?P<month>0[1-9]|1[0-2])\b\.?(?![.\d%])(?! ?(?:млн|тыс|руб))",
+        r"(?:\b(?:до|ко?|на) |(?<=[а-яё] )|^(?=\S+\s*(?:$|[а-яё])))(?P<day>0[1-9]|[12]\d|3[01])\."
+        r"(?P<month>0[1-9]|1[0-2])\b\.?(?![.\d%])(?! ?(?:млн|тыс|руб))",
         _day_and_month,
     ),
     rule(r"\b(?:on|by|this|next|til|till|until|for|from) (?P<day>sat|sun)\b(?! (?:on|in|at) )", _weekday),
@@ -292,9 +293,6 @@ TIMES = (
         r"(?! \w+(?:ым|им|ам|ям|ой|ей)\b)",
         _hour,
     ),
-    rule(
-        rf"\b(?:в|к|до) (?P<hour>{either(RU_HOURS)})(?: час(?:а|ов|ам))?\b{_RU_ENDS}",
-        _hour,
-    ),
+    rule(rf"\b(?:в|к|до) (?P<hour>{either(RU_HOURS)})(?: час(?:а|ов|ам))?\b{_RU_ENDS}", _hour),
     rule(r"\bдо утра\b", lambda *_: time(9)),
 )

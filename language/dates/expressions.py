@@ -39,7 +39,10 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class SpokenDate:
-    """A date as somebody said it; without a time it means the end of the day. `start` and `end` hold its words."""
+    """A date as somebody said it; without a time it means the end of the day. `start` and `end` hold its words.
+
+    `clock` is the time of day that was named, from which `at` differs where that had passed.
+    """
 
     start: int
     end: int
@@ -47,6 +50,7 @@ class SpokenDate:
     at: datetime
     has_time: bool
     has_day: bool = True
+    clock: time | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,13 @@ def without_dates(text: str, dates: Iterable[SpokenDate]) -> str:
         head = _BEFORE.sub("", text[: each.start])
         text = f"{head.rstrip()} {text[each.end :].lstrip()}" if head.strip() else text[each.end :].lstrip(" ,")
     return re.sub(r"\s+([,.;:!?])", r"\1", " ".join(text.split()))
+
+
+def on_day(day: SpokenDate, time: SpokenDate) -> datetime:
+    """The moment of a day and of a time that were said apart: an hour that has passed today has not on that day."""
+    is_other_day = day.at.date() != time.at.date()
+    clock = time.clock if time.clock is not None and is_other_day else time.at.time()
+    return day.at.replace(hour=clock.hour, minute=clock.minute, second=0)
 
 
 def shifted(date: SpokenDate, by: int) -> SpokenDate:
@@ -182,4 +193,4 @@ def _resolved(text: str, piece: _Piece, said_at: datetime) -> SpokenDate | None:
     if abs(at.year - said_at.year) > _FURTHEST_YEARS:
         return None
     has_time, has_day = bool(piece.moment or piece.clock), bool(piece.moment or piece.day)
-    return SpokenDate(piece.start, piece.end, text[piece.start : piece.end].strip(), at, has_time, has_day)
+    return SpokenDate(piece.start, piece.end, text[piece.start : piece.end].strip(), at, has_time, has_day, piece.clock)

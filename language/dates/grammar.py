@@ -89,7 +89,7 @@ _LATER = ("next", "following", "следующ", "будущ")
 _NEVER = ("last", "past", "every", "each", "прошл", "минувш", "кажд")
 _HALVES = {"a": 0, "p": 12, "утра": 0, "дня": 12, "вечера": 12, "ночи": 0}
 _UNITS = either(unit for unit, meaning in UNITS.items() if meaning != "year")
-_COUNT = rf"(\d{{1,3}}|{either(COUNTS)})"
+_COUNT = rf"(\d{{1,3}}(?:[.,]\d)?|{either(COUNTS)})"
 _MONTH = rf"(?P<month>{either(MONTHS)})\b(?:(?<=[a-z])\.)?"
 _EN_MONTH = rf"(?P<month>{either(name for name in MONTHS if name.isascii())})\b\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|-?го)?"
@@ -112,7 +112,7 @@ def _end(match: Match, now: datetime) -> Meaning:
 def _in(match: Match, now: datetime) -> Meaning:
     """So many minutes, hours, days, weeks or months from now; None where nobody would say so many."""
     words, unit = (match[1] or "").lower(), UNITS[match[2].lower()]
-    count = float(words) if words.isdigit() else COUNTS.get(words, 1)
+    count = float(words.replace(",", ".")) if words[:1].isdigit() else COUNTS.get(words, 1)
     # «Через час», but not "in hours".
     if not 0 < count <= _MOST_UNITS or (not words and match[2].isascii()):
         return None
@@ -120,6 +120,13 @@ def _in(match: Match, now: datetime) -> Meaning:
         return now + timedelta(**{f"{unit}s": count})
     months, days = (max(1, round(count)), 0) if unit == "month" else (0, round(count * (7 if unit == "week" else 1)))
     return now.date() + relativedelta(months=months, days=days)
+
+
+def _in_hours(match: Match, now: datetime) -> Meaning:
+    """So many hours and minutes from now."""
+    words, minutes = (match[1] or "").lower(), match["minutes"]
+    hours = float(words.replace(",", ".")) if words[:1].isdigit() else COUNTS.get(words, 1)
+    return now + timedelta(hours=hours, minutes=int(minutes) if minutes else 30)
 
 
 def _date(match: Match, now: datetime) -> Meaning:
@@ -154,7 +161,9 @@ def _clock(match: Match, _: datetime) -> Meaning:
     parts = match.groupdict()
     hour, minute, half = int(parts["hour"]), int(parts.get("minute") or 0), (parts.get("half") or "").lower()
     if half:
-        return time(hour % 12 + _HALVES[half], minute) if 0 < hour <= 12 else None
+        # «11 ночи» is before midnight.
+        is_late = half == "ночи" and _FIRST_WAKING_HOUR < hour < 12
+        return time(hour % 12 + (12 if is_late else _HALVES[half]), minute) if 0 < hour <= 12 else None
     return waking_hour(hour, minute)
 
 
@@ -169,6 +178,11 @@ DAYS = (
     rule(rf"\b({either(_SHORT_ENDS)})\b", lambda m, now: _ENDS[_SHORT_ENDS[m[1]]](now.date()), re.NOFLAG),
     rule(r"\bчерез полчаса\b", lambda _, now: now + timedelta(minutes=30)),
     day_rule("через полгода", _after(relativedelta(months=6))),
+    rule(
+        rf"\b(?:in|within|через) (?:{_COUNT} )?(?:hours?|час(?:а|ов)?),? "
+        r"(?:(?:and |и )?(?P<minutes>[1-5]?\d) ?(?:минут[ыу]?|мин\b|minutes?|mins?\b)|and a half\b|с половиной\b)",
+        _in_hours,
+    ),
     rule(
         r"\b(?:in|within|через|в течение|не позднее чем через|максимум за)(?: the next)? "
         rf"(?:{_COUNT} )?({_UNITS})\b",
@@ -207,6 +221,10 @@ DAYS = (
 )
 TIMES = (
     rule(r"\b(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?\s?(?P<half>[ap])\.?m\b\.?", _clock),
+    rule(
+        r"\b(?:(?:в|к|до|с|около) )?(?P<hour>\d{1,2})[:.](?P<minute>[0-5]\d) (?P<half>утра|вечера|дня|ночи)\b",
+        _clock,
+    ),
     rule(r"\b([01]?\d|2[0-3]):([0-5]\d)\b", lambda m, _: time(int(m[1]), int(m[2]))),
     rule(
         r"\b(?:в|к|до|с|около) (?P<hour>\d{1,2}) (?:(?:час(?:а|ов|ам|у)? )?(?P<half>утра|вечера|дня|ночи)|"

@@ -44,6 +44,22 @@ def test_a_request_for_a_reminder_is_heard(text: str, what: str, when: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("text", "when"),
+    [
+        ("Remind me tomorrow to call mom at 9:30", "2026-11-24 09:30"),
+        ("Напомни завтра позвонить маме в 9:30", "2026-11-24 09:30"),
+        ("Напомни завтра позвонить маме в 9 часов", "2026-11-24 09:00"),
+        ("Напомни сегодня позвонить маме в 7", "2026-11-23 19:00"),
+    ],
+)
+def test_an_hour_that_has_passed_today_has_not_tomorrow(text: str, when: str) -> None:
+    (request,) = find_reminders(text, NOW.replace(hour=15))
+
+    assert request.due is not None
+    assert f"{request.due.at:%Y-%m-%d %H:%M}" == when
+
+
+@pytest.mark.parametrize(
     ("text", "whats"),
     [
         ("напомни в 12 выпить таблетку и в 17 забрать костюм", ["Выпить таблетку", "Забрать костюм"]),
@@ -80,6 +96,9 @@ def test_a_request_that_cannot_be_met_has_a_flaw(text: str, flaw: str | None) ->
         "Remind me what we decided yesterday at 15:00.",
         "Я напомню ему завтра в 9:00.",
         "Позвоню завтра в 9:00.",
+        "Don't remind me about the dentist tomorrow at 9.",
+        "Did you set a reminder for tomorrow at 9?",
+        "You didn't remind me yesterday, I was there tomorrow at 9.",
     ],
 )
 def test_what_names_no_moment_to_come_or_asks_for_no_reminder_has_none(text: str) -> None:
