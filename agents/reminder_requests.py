@@ -16,6 +16,12 @@ _CUE = re.compile(
     r"remind\s+me|set\s+(?:me\s+)?(?:a\s+)?reminder|wake\s+me(?:\s+up)?)\b(?:\s+(?:мне|нам)\b)*",
     re.IGNORECASE,
 )
+# "Don't remind me", "did you set a reminder".
+_NOT_ASKED = re.compile(
+    r"\b(?:(?:do|did)(?:n't| not)|never|not to|no need to|(?:did|have) you)\s+"
+    r"(?:already\s+|ever\s+|(?:need|have)\s+to\s+)*$",
+    re.IGNORECASE,
+)
 _PAST = re.compile(r"\b(?:yesterday|ago|вчера|позавчера|назад)\b", re.IGNORECASE)
 _POLITE = re.compile(r",?\s*\b(?:пожалуйста|плиз|please|pls)\b,?", re.IGNORECASE)
 _OPENING = re.compile(
@@ -57,7 +63,8 @@ def find_reminders(text: str, said_at: datetime) -> list[ReminderRequest]:
     """Requests for a reminder in the order of the text; `said_at` is on the speaker's clock."""
     found: list[ReminderRequest] = []
     for sentence in message_sentences(text):
-        if cue := _CUE.search(sentence.text):
+        cue = _CUE.search(sentence.text)
+        if cue and not _NOT_ASKED.search(sentence.text[: cue.start()]):
             asked = _POLITE.sub("", sentence.text[: cue.start()] + sentence.text[cue.end() :])
             found += _requests(" ".join(asked.split()), said_at, sentence.language)
     return found

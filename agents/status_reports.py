@@ -49,6 +49,13 @@ _CANCELLED = _pattern(
     r"\b(?:delete|remove|drop|удали\w*|убери\w*|вычеркни\w*)\s+(?:(?:the|my|this|эту|мою)\s+)?(?:task|задачу)\b",
     r"\b(?:fell through|off the hook|knock(?:ed)? .* on the head|off the table|not going ahead)\b",
 )
+# «Не отменяй», "it has not been moved".
+_KEPT = _pattern(
+    r"\bне\s+(?:надо\s+|нужно\s+|стоит\s+|буд\w+\s+)?(?:отмен|перенос|перенош|перенес|перен[её]с|сдвига|сдвин|отклад|"
+    r"отлож)\w*",
+    r"(?:n't|\bnot|\bnever)\s+(?:be\s+|been\s+|(?:need|want|have|going)\s+to\s+)*(?:cancel|mov(?:e|ed|ing)\b|postpon|"
+    r"resched|delay)\w*",
+)
 # What ends a plan only where it is clear which: a change of mind, no wish, no use.
 _UNWANTED = _pattern(
     r"\b(?:передумал\w*|не (?:надо|нуж\w+|будет|буду|будем|пойду|поеду|стоит|хо(?:чу|чется))|нет смысла|смысла "
@@ -120,6 +127,9 @@ def find_reports(sentence: MessageSentence, said_at: datetime, people: KnownPeop
 
 
 def _reports(sentence: str, said_at: datetime, people: KnownPeople) -> Iterator[StatusReport]:
+    changed = _KEPT.sub("", sentence)
+    if changed != sentence and not (_CANCELLED.search(changed) or _MOVED.search(changed)):
+        return
     dates = dates_in(sentence, said_at)
     about = without_dates(sentence, dates)
     shift = None if dates else _shift(sentence)

@@ -133,6 +133,25 @@ def test_what_is_not_done_yet_is_not_done(text: str) -> None:
     assert "done" not in [change for change, _ in reports(text)]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Не отменяй созвон с банком.",
+        "Созвон с банком не отменяется.",
+        "Не переноси созвон на пятницу.",
+        "Don't cancel the call with the bank.",
+        "The call hasn't been moved to Friday.",
+        "Don't move the call to Friday.",
+    ],
+)
+def test_what_stays_as_it_is_is_no_change(text: str) -> None:
+    assert reports(text) == []
+
+
+def test_what_stays_may_be_said_with_what_changes() -> None:
+    assert [change for change, _ in reports("Созвон не отменяем, переносим на пятницу.")] == ["moved"]
+
+
 @given(st.text(max_size=120))
 def test_any_text_can_be_read(text: str) -> None:
     for draft in drafts(text):
