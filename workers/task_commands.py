@@ -23,6 +23,8 @@ from mindbus.errors import Rejected
 from mindbus.sdk.users import UserDirectory
 from workers.task_store import ALL_FIELDS, FieldChange, ReaderClocks, TaskStore
 
+# Reminders of one message.
+_MOST_HEARD = 10
 # Of these a day later, and the same moment on another clock, is still a date.
 _YEARS = range(MINYEAR + 1, MAXYEAR)
 
@@ -206,8 +208,10 @@ def _owner_of(
 
 
 def _is_same(task: Task, known: Task, people: KnownPeople) -> bool:
-    """Whether the same message has been made this task already."""
-    return (known.due is not None and known.due == task.due) or is_within(task.text, known.text, people)
+    """Whether its message has been made this task already, be it by the reminder that was heard in other words."""
+    heard = (f"task_{derived(task.message_ids[0], 'task', ordinal)}" for ordinal in range(_MOST_HEARD))
+    is_heard = known.remind_at is not None and known.remind_at == task.due and known.task_id in heard
+    return is_heard or is_within(task.text, known.text, people)
 
 
 def _change_of(field: TaskField, task: Task) -> str:

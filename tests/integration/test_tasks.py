@@ -98,6 +98,21 @@ async def test_nobody_sees_or_changes_the_tasks_of_others(
                 await anna.request(UpdateTask(task_id=task.task_id, when=far))
 
 
+async def test_two_tasks_of_one_message_for_one_day_are_two(
+    amqp_url: str, tmp_path: Path, database: dict[str, str]
+) -> None:
+    async with runtime(dialogue_settings(amqp_url, tmp_path, **database), "storage", "task_manager") as talk:
+        await add_people(talk)
+        anna = talk.bus.acting_as("user.anna")
+        words = ("Pay the rent", "Call the bank", "pay the rent")
+        made = [
+            await anna.request(AddTask(user_id="anna", text=text, when="2030-05-06", message_id="msg_1"))
+            for text in words
+        ]
+
+    assert [task.text for task in made] == ["Pay the rent", "Call the bank", "Pay the rent"]
+
+
 async def test_a_reminder_is_one_task_whoever_hears_it_and_comes_at_once(
     amqp_url: str, tmp_path: Path, database: dict[str, str]
 ) -> None:
