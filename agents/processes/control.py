@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from datetime import datetime
 
-from agents.processes.constructs import rounds_left
+from agents.processes.constructs import parts_of, rounds_left
 from agents.processes.graph import made_of
 from agents.processes.run_events import (
     OVER,
@@ -109,10 +109,16 @@ def _answered(card: Card, run: Run, request: ApprovalGiven, now: datetime) -> Tr
     return Transition(with_step(run, step.model_copy(update=changes)), events=(event,))
 
 
+def _is_current(run: Run, part: Step) -> bool:
+    """Whether a part of a fan-out is of its present round."""
+    return any(part in parts_of(run, step) for step in run.steps if step.step_id == part.of)
+
+
 def _made_again(run: Run, step_ids: Collection[str]) -> tuple[Run, tuple[str, ...]]:
     """The run with these steps to be made anew, as far as they were begun, and, if it is over, with what it gave up."""
     anew = {step.step_id for step in run.steps if step.step_id in step_ids and _is_begun(step)}
-    given_up = {step.step_id for step in run.steps if run.status in OVER and step.status in _GIVEN_UP}
+    earlier = {step.step_id for step in run.steps if step.of is not None and not _is_current(run, step)}
+    given_up = {step.step_id for step in run.steps if run.status in OVER and step.status in _GIVEN_UP} - earlier
     fans = {step.of for step in run.steps if step.of is not None}
 
     def again(step: Step) -> Step:

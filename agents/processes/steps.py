@@ -124,8 +124,8 @@ def to_be_made(step: Step, *, is_anew: bool, in_loop: bool = False) -> Step:
 
 def without_result(step: Step) -> Step:
     """A part of a fan-out that is made anew with other parts: no attempt counts any more."""
-    is_open = step.status in (StepStatus.PENDING, StepStatus.RUNNING, StepStatus.PENDING_STORAGE)
-    status = StepStatus.CANCELLED if is_open else step.status
+    counts = step.status in (StepStatus.PENDING, StepStatus.RUNNING, StepStatus.PENDING_STORAGE, StepStatus.FAILED)
+    status = StepStatus.CANCELLED if counts else step.status
     return _with(step, status=status, attempts_before=step.attempt, due_at=None)
 
 

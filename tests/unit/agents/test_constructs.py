@@ -346,6 +346,18 @@ def test_a_fan_out_that_is_made_anew_has_new_parts_and_old_ones_count_no_more() 
     assert story.make("read-2-1").inputs() == ["brief=art_brief1", "read=art_read-2-1_1"]
 
 
+def test_a_fan_out_that_is_made_anew_forgets_the_parts_that_have_failed() -> None:
+    story = CardStory(FAN).make("plan", items=("один", "два")).make("read-1")
+    story.tell(StepFailed(run_id=RUN, step_id="read-2", attempt=1, retryable=False, reason="x"))
+
+    assert story.tell(retry("plan")).sent == ["plan"]
+    assert story.make("plan", items=("три",)).sent == ["read-2-1"]
+    story.tell(StepFailed(run_id=RUN, step_id="read-2-1", attempt=1, retryable=False, reason="x"))
+    assert story.run.status is RunStatus.FAILED
+    assert story.tell(retry()).sent == ["read-2-1"]
+    assert story.make("read-2-1").sent == ["end"]
+
+
 def test_a_list_of_nothing_is_gathered_at_once() -> None:
     assert CardStory(FAN).make("plan", items=()).sent == ["end"]
 
