@@ -190,7 +190,8 @@ def _due_of(command: AddTask | UpdateTask, now: datetime) -> Due | None:
     except NoDate as error:
         raise UnreadableDate(message=f"when: {error}") from error
     if due.at.year not in _YEARS:
-        raise UnreadableDate(message=f"the year {due.at.year} is out of reach of any reminder")
+        span = f"{_YEARS.start} to {_YEARS.stop - 1}"
+        raise UnreadableDate(message=f"the year {due.at.year} is out of reach of any reminder; name one from {span}")
     return due
 
 
