@@ -1,7 +1,6 @@
 """Embedder behind an OpenAI-compatible endpoint."""
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Self
 
@@ -26,9 +25,9 @@ _BATCH = 64
 _SHORTEST_CUT = 200
 _NO_ANSWER = "the endpoint sent something that is no answer"
 _RETRYABLE_STATUSES = frozenset({408, 409, 429})
-# As endpoints refuse a text that is too long; llama.cpp does so with 500.
+# As endpoints refuse a text that is too long; llama.cpp does so with 500, and these words.
 _OF_TEXT_STATUSES = frozenset({400, 413, 422})
-_TOO_LONG = re.compile(r"too (?:large|long)")
+_TOO_LONG = "is too large to process"
 
 
 class EndpointEmbedder:
@@ -111,7 +110,7 @@ async def _create_embeddings(client: openai.AsyncOpenAI, model: str, texts: list
 
 def _by_status(error: openai.APIStatusError) -> EmbedderFailure:
     detail = f"HTTP {error.status_code}: {error.message}"
-    if error.status_code in _OF_TEXT_STATUSES or _TOO_LONG.search(error.message):
+    if error.status_code in _OF_TEXT_STATUSES or _TOO_LONG in error.message:
         return TextRefused(detail)
     is_passing = error.status_code in _RETRYABLE_STATUSES or error.status_code >= 500
     return EmbedderAway(detail) if is_passing else EmbedderRefused(detail)

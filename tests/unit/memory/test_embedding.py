@@ -143,6 +143,7 @@ def said(*vectors: Any) -> tuple[int, Any]:
     ("answer", "failure", "reason"),
     [
         ((503, {"error": {"message": "busy"}}), EmbedderAway, "HTTP 503"),
+        ((504, {"error": {"message": "the model took too long"}}), EmbedderAway, "HTTP 504"),
         ((429, {"error": {"message": "slow down"}}), EmbedderAway, "HTTP 429"),
         ((401, {"error": {"message": "who are you"}}), EmbedderRefused, "HTTP 401"),
         ((404, {"error": {"message": "no such model"}}), EmbedderRefused, "HTTP 404"),
