@@ -11,7 +11,7 @@ import aio_pika
 import pytest
 
 from config.settings import FleetSettings
-from mindbus import BusUnavailable
+from mindbus import BusUnavailable, connect
 from mindbus.bus.deadletters import DeadLetter, DeadLetters
 from mindbus.bus.rabbit import RabbitTransport
 from mindbus.bus.transport import Incoming
@@ -91,6 +91,17 @@ async def test_after_its_connections_were_closed_again_and_again(
 
 async def _connections(management: Management, vhost: str) -> list[str]:
     return [connection.name for connection in await management.connections(vhost)]
+
+
+async def test_who_subscribes_is_told_that_events_may_have_been_missed(
+    vhost: str, settings: FleetSettings, management: Management
+) -> None:
+    gaps: list[None] = []
+    async with connect(settings=settings) as bus, bus.subscribe("#", on_gap=lambda: gaps.append(None)):
+        assert not gaps
+        for name in await until(lambda: _connections(management, vhost), what="connections in the vhost"):
+            await management.close_connection(name)
+        await until(lambda: gaps, 30, what="the end of a gap")
 
 
 async def test_work_outlives_a_lost_connection_and_is_done_once(
