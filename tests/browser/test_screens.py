@@ -491,6 +491,25 @@ def test_a_button_that_is_held_while_its_episode_changes_still_works(
         expect(detail).to_contain_text("Not packed")
 
 
+def test_more_episodes_stay_when_the_list_is_read_anew(app: App, browser: Browser, tmp_path: Path) -> None:
+    days = [datetime(2025, 1, 1, 12, tzinfo=UTC) + timedelta(days=day) for day in range(61)]
+    lines = [
+        json.dumps({"chat_id": "raushan", "role": "user", "content": NOTE, "time": day.isoformat()}) for day in days
+    ]
+    spoken = tmp_path / "said.jsonl"
+    spoken.write_text("\n".join(lines[:-1]), encoding="utf-8")
+    command(app, "episodes", "import", str(spoken))
+    with looking(browser, app.url) as page:
+        page.goto("/episodes?chat=raushan")
+        rows = page.locator("[data-episode]")
+        expect(rows).to_have_count(50)
+        page.get_by_role("button", name="Show more").click()
+        expect(rows).to_have_count(60)
+        spoken.write_text(lines[-1], encoding="utf-8")
+        command(app, "episodes", "import", str(spoken))
+        expect(rows).to_have_count(61)
+
+
 def test_an_episode_that_is_gone_says_so_in_its_place(app: App, browser: Browser, tmp_path: Path) -> None:
     with looking(browser, app.url) as page:
         detail = packed_episode(app, page, "erlan", tmp_path)

@@ -11,7 +11,7 @@ from nicegui import ui
 from bus_schema.envelope import Envelope
 from bus_schema.episodes import AnchorReason, EpisodeHead, Layer
 from bus_schema.identities import is_user_id
-from bus_schema.lsm import MAX_PAGE, EpisodePage, ListEpisodes, SetAnchor, UnpackEpisode
+from bus_schema.lsm import MAX_PAGE, ListEpisodes, SetAnchor, UnpackEpisode
 from bus_schema.lsm_statistics import ExplainEpisode, GetEpisodeStats, GetLayerHistory
 from bus_schema.packer import PackEpisode
 from gateway.api.episodes import PACK_TIMEOUT_S
@@ -24,7 +24,7 @@ from gateway.ui.graph import Graph
 from gateway.ui.layout import skeleton
 from gateway.ui.memory.screen import memory_tabs
 from gateway.ui.page_session import PageSession
-from gateway.ui.sections import EmptyState, ScreenSection
+from gateway.ui.sections import EmptyState, LatestReading, ScreenSection
 
 _COMMAND = "mindbus episodes import chats.jsonl"
 _PAGE, _MAX_LINKED = 50, 6
@@ -45,8 +45,9 @@ class EpisodesScreen:
             chat_id=chat if is_user_id(chat) else None,
             layers=_layers(query.get("layer", "")),
             anchors_only="anchors" in query,
-            limit=_PAGE,
         )
+        self._wanted_rows = _PAGE
+        self._readings = LatestReading()
         self._heads: dict[str, EpisodeHead] = {}
         self._next_cursor: str | None = None
         self._chosen: str | None = query.get("episode")
@@ -94,7 +95,8 @@ class EpisodesScreen:
         await self._detail_part.attempt(self._explain)
 
     async def load_more(self) -> None:
-        await self.session.attempt(self._load_more())
+        self._wanted_rows = len(self._heads) + _PAGE
+        await self.refresh()
 
     def _list(self) -> None:
         i18n, session = self.session.i18n, self.session
@@ -118,22 +120,30 @@ class EpisodesScreen:
 
     async def _refresh(self) -> None:
         backend, chat = self.session.backend, self.wanted.chat_id
-        page = await backend.query(self.wanted)
-        self._heads.clear()
-        self._add(page)
+        is_latest = self._readings.begin()
+        heads, next_cursor = await self._read(self.wanted, self._wanted_rows)
+        if not is_latest():
+            return
+        self._heads, self._next_cursor, self._is_known = heads, next_cursor, True
+        self._show()
         stats = await backend.query(GetEpisodeStats(chat_id=chat))
         self.figures.show(stats)
         self.session.subtitle(self.session.i18n.count("episodes.count", stats.episodes))
         history = await backend.query(GetLayerHistory(chat_id=chat))
         self.chart.show(history.points, stats)
 
-    async def _load_more(self) -> None:
-        self._add(await self.session.backend.query(self.wanted.model_copy(update={"cursor": self._next_cursor})))
-
-    def _add(self, page: EpisodePage) -> None:
-        self._heads |= {head.id: head for head in page.items}
-        self._next_cursor, self._is_known = page.next_cursor, True
-        self._show()
+    async def _read(self, wanted: ListEpisodes, rows: int) -> tuple[dict[str, EpisodeHead], str | None]:
+        """That many rows or all that there are, and the cursor of the next one."""
+        heads: dict[str, EpisodeHead] = {}
+        cursor: str | None = None
+        while len(heads) < rows:
+            limit = min(rows - len(heads), MAX_PAGE)
+            page = await self.session.backend.query(wanted.model_copy(update={"cursor": cursor, "limit": limit}))
+            heads |= {head.id: head for head in page.items}
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return heads, cursor
 
     async def _explain(self) -> None:
         if (chosen := self._chosen) is None:
@@ -172,12 +182,14 @@ class EpisodesScreen:
 
     def _of_layer(self, layer: str) -> Any:
         self.session.remember(layer=layer or None)
-        self.wanted = self.wanted.model_copy(update={"layers": _layers(layer)})
-        return self.refresh()
+        return self._list_of(layers=_layers(layer))
 
     def _turn(self, tab: str) -> Any:
         self.session.remember(anchors="1" if tab == "anchors" else None)
-        self.wanted = self.wanted.model_copy(update={"anchors_only": tab == "anchors"})
+        return self._list_of(anchors_only=tab == "anchors")
+
+    def _list_of(self, **wanted: Any) -> Any:
+        self.wanted, self._wanted_rows = self.wanted.model_copy(update=wanted), _PAGE
         return self.refresh()
 
     def _close(self) -> None:

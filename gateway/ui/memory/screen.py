@@ -54,7 +54,7 @@ class MemoryScreen:
         self.found = SearchResults()
         self._shows_weak = False
         self._chosen: KemItem | None = None
-        self._choices = LatestReading()
+        self._choices, self._searches = LatestReading(), LatestReading()
         self._controls(question)
         with box("mb-memory"):
             self._facets = box("mb-facets mb-scroll", "aside")
@@ -110,9 +110,7 @@ class MemoryScreen:
         self._show()
 
     async def load_more(self) -> None:
-        query = self.bar.query()
-        if query is not None:
-            await self.session.attempt(self._load_more(query))
+        await self.session.attempt(self._load_more())
 
     async def choose(self, kem_id: str | None) -> None:
         self.session.remember(kem=kem_id)
@@ -146,8 +144,11 @@ class MemoryScreen:
         self._show()
 
     async def _refresh(self, query: KemQuery) -> None:
-        began, self._shows_weak = time.monotonic(), False
+        began, is_latest = time.monotonic(), self._searches.begin()
         page = await self.memory.search(query, limit=_PAGE, explain=query.is_ranked)
+        if not is_latest():
+            return
+        self._shows_weak = False
         self.line.took(time.monotonic() - began)
         self.found.begin(query, page)
         is_open = self.bar.question.is_open
@@ -155,9 +156,13 @@ class MemoryScreen:
         self.session.subtitle(self.session.i18n.count("memory.units", (await self.memory.stats()).kems))
         self._show_answer()
 
-    async def _load_more(self, query: KemQuery) -> None:
-        self.found.add(await self.memory.search(query, self.found.next_cursor, _PAGE, explain=query.is_ranked))
-        self._show_answer()
+    async def _load_more(self) -> None:
+        found, place = self.found, (self.found.query, self.found.next_cursor)
+        page = await self.memory.search(found.query, found.next_cursor, _PAGE, explain=found.query.is_ranked)
+        # Another answer, or this page, may have come meanwhile.
+        if place == (found.query, found.next_cursor):
+            found.add(page)
+            self._show_answer()
 
     async def _fetch(self, kem_id: str, is_latest: Callable[[], bool]) -> None:
         try:
