@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import aio_pika
@@ -15,7 +15,18 @@ from bus_schema.replies import Code
 from mindbus.bus.claims import ClaimLost
 from mindbus.bus.decode import ORIGIN
 from mindbus.bus.rabbit_link import declarations
-from mindbus.bus.topology import REQUEUE, Exchange, Queue, Topology, commands_exchange, commands_queue, target_of
+from mindbus.bus.topology import (
+    DELAYS,
+    REQUEUE,
+    Binding,
+    Exchange,
+    Queue,
+    Topology,
+    commands_exchange,
+    commands_queue,
+    service_of,
+    target_of,
+)
 from mindbus.bus.transport import ADMIN, USER
 from mindbus.errors import MindBusError, TemporaryFailure
 from mindbus.tenants import name_of
@@ -54,24 +65,41 @@ class QueueMove:
 
     queue: Queue
     admin: str
+    bindings: tuple[Binding, ...]
 
-    async def between(self, channel: AbstractChannel, source: str, exchange: AbstractExchange, key: str) -> None:
-        service = self.queue.name.removeprefix("mb.q.").partition(".")[0]
+    @property
+    def is_work(self) -> bool:
+        """Whether it is a worker's, who takes only what comes by its exchange or as a retry."""
+        return any(binding.source == REQUEUE for binding in self.bindings)
+
+    @property
+    def delay(self) -> str | None:
+        """The exchange before a rung of the retry ladder."""
+        return next((each.source for each in self.bindings if each.source.startswith(DELAYS)), None)
+
+    async def between(
+        self, channel: AbstractChannel, source: str, exchange: AbstractExchange, key: str | None = None
+    ) -> None:
+        """Under the key; without one under the queue that each comes from, as a retry waits for its own."""
         async for message in _waiting_in(channel, source):
-            headers = {ORIGIN: self.queue.name, **message.headers}
-            await exchange.publish(admin_copy(message, self.admin, service, headers), key, timeout=10)
+            headers = {ORIGIN: self.queue.name, **message.headers} if self.is_work else message.headers
+            origin = str(headers.get(ORIGIN) or self.queue.name)
+            copy = admin_copy(message, self.admin, service_of(origin), headers)
+            await exchange.publish(copy, origin if key is None else key, timeout=10)
             await message.ack()
 
 
-async def rebuild(channel: AbstractChannel, move: QueueMove, topology: Topology, *, is_old: bool) -> None:
+async def rebuild(channel: AbstractChannel, move: QueueMove, *, is_old: bool) -> None:
     """Make a queue anew with its messages in order; an old one has other arguments, and is emptied first.
 
     Raises StillInUse.
     """
-    queue = move.queue
-    own = tuple(binding for binding in topology.bindings if binding.target == queue.name)
+    queue, own = move.queue, move.bindings
     beside = Queue(queue.name + MOVING, {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000})
-    await declare(channel, Topology(queues=(beside,)))
+    # A retry that is due meanwhile waits there, too: nobody would hear that it finds no queue.
+    returns = tuple(each for each in own if each.source == REQUEUE)
+    detours = tuple(replace(each, target=beside.name) for each in returns)
+    await declare(channel, Topology(queues=(beside,), bindings=detours))
     if is_old:
         old = await channel.declare_queue(queue.name, passive=True)
         if old.declaration_result.consumer_count:
@@ -82,11 +110,14 @@ async def rebuild(channel: AbstractChannel, move: QueueMove, topology: Topology,
         await move.between(channel, queue.name, channel.default_exchange, beside.name)
         await channel.queue_delete(queue.name)
     # What is published must not overtake what waits: so long its publishers find no queue.
-    await declare(channel, Topology(queues=(queue,), bindings=tuple(each for each in own if each.source == REQUEUE)))
-    # A worker takes only what comes by its exchange or as a retry.
-    is_work = any(binding.source == REQUEUE for binding in own)
-    way = await channel.get_exchange(REQUEUE, ensure=False) if is_work else channel.default_exchange
-    await move.between(channel, beside.name, way, queue.name)
+    await declare(channel, Topology(queues=(queue,), bindings=own if move.delay else returns))
+    for each in detours:
+        await (await channel.declare_queue(beside.name, passive=True)).unbind(each.source, each.key)
+    if move.delay:
+        await move.between(channel, beside.name, await channel.get_exchange(move.delay, ensure=False))
+    else:
+        way = await channel.get_exchange(REQUEUE, ensure=False) if move.is_work else channel.default_exchange
+        await move.between(channel, beside.name, way, queue.name)
     await declare(channel, Topology(bindings=own))
     await channel.queue_delete(beside.name)
 

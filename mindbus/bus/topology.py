@@ -18,6 +18,7 @@ DEAD = "mb.dead"
 DEAD_LETTERS = "mb.deadletter"
 REQUEUE = "mb.requeue"
 UNROUTED = "mb.unrouted"
+DELAYS = "mb.delay."
 LOST = "mb.q.lost.dead"
 
 # As RabbitMQ 4 has it by itself. Those before have none, and would deliver a message that kills its worker for ever.
@@ -121,7 +122,7 @@ class Rung:
     @property
     def exchange(self) -> str:
         """The exchange before its queue; a topic one, where each worker may use its own queues' names alone."""
-        return f"mb.delay.{self.name}"
+        return f"{DELAYS}{self.name}"
 
 
 # Of work alone: others keep what is delivered again and again. Events that nobody has taken become dead letters; these

@@ -88,8 +88,14 @@ async def compare(management: Management, topology: Topology) -> list[Difference
     return differences
 
 
+async def made_otherwise(management: Management, topology: Topology) -> list[str]:
+    """Queues that exist with other arguments; `migrate` is for them. Raises ManagementUnavailable."""
+    states = {queue.name: queue for queue in await management.queues()}
+    return [queue.name for queue in _unique(topology) if queue.name in states and _is_old(queue, states[queue.name])]
+
+
 async def apply(amqp_url: str, topology: Topology) -> None:
-    """Declare all but policies; what exists with other arguments is left to `migrate`. Raises BusUnavailable."""
+    """Declare all but policies. Raises BusUnavailable, also where a queue exists with other arguments."""
     async with admin_channel(amqp_url) as channel:
         await declare(channel, topology)
 
@@ -101,11 +107,17 @@ async def apply_policies(management: Management, topology: Topology) -> None:
 
 
 async def prune(amqp_url: str, management: Management, topology: Topology) -> list[str]:
-    """Delete unknown exchanges, plus unknown queues that are empty and that nobody consumes from."""
-    unknown = [
-        difference for difference in await compare(management, topology) if difference.kind.startswith("unknown")
-    ]
+    """Delete unknown exchanges, plus unknown queues that are empty and that nobody consumes from.
+
+    A service of which any queue has a consumer keeps all that it has.
+    """
     states = {queue.name: queue for queue in await management.queues()}
+    at_work = {_service_in(queue.name) for queue in states.values() if queue.consumers}
+    unknown = [
+        difference
+        for difference in await compare(management, topology)
+        if difference.kind.startswith("unknown") and _service_in(difference.name) not in at_work
+    ]
     pruned = []
     async with admin_channel(amqp_url) as channel:
         for item in unknown:
@@ -131,10 +143,11 @@ async def migrate(amqp_url: str, management: Management, topology: Topology, red
     states = {queue.name: queue for queue in await management.queues()}
     moved = []
     for queue in _unique(topology):
-        is_old = any(each.kind == "different queue" for each in _queue_differences(queue, states.get(queue.name)))
+        is_old = queue.name in states and _is_old(queue, states[queue.name])
         if is_old or queue.name + MOVING in states:
             async with admin_channel(amqp_url) as channel:
-                await rebuild(channel, QueueMove(queue, user_of(amqp_url)), topology, is_old=is_old)
+                own = tuple(binding for binding in topology.bindings if binding.target == queue.name)
+                await rebuild(channel, QueueMove(queue, user_of(amqp_url), own), is_old=is_old)
             moved.append(queue.name)
     for service in changed_partitions({*states}, topology):
         async with admin_channel(amqp_url) as channel:
@@ -167,6 +180,15 @@ def _queue_differences(queue: Queue, state: QueueState | None) -> list[Differenc
         if state.arguments.get(name) != queue.arguments.get(name)
     ]
     return [Difference("different queue", queue.name, "; ".join(changed))] if changed else []
+
+
+def _is_old(queue: Queue, state: QueueState) -> bool:
+    return bool(_queue_differences(queue, state))
+
+
+def _service_in(name: str) -> str:
+    """The service whose queue or exchange has this name."""
+    return name.split(".")[2] if name.startswith(("mb.q.", "mb.cmd.", "mb.evt.")) else ""
 
 
 def _unique(topology: Topology) -> list[Queue]:

@@ -20,7 +20,7 @@ from mindbus.bus.permissions import definitions_of, merged, topology_definitions
 from mindbus.bus.topology import Topology
 from mindbus.bus.topology_admin import Difference
 from mindbus.bus.worker import Worker
-from mindbus.cli.console import say, show_result, show_table
+from mindbus.cli.console import note, say, show_result, show_table
 from mindbus.cli.errors import read_settings
 from mindbus.cli.options import Json
 from mindbus.cli.session import require_reachable, run
@@ -62,13 +62,17 @@ def apply(
         _show_users(run(_apply_workers(workers)), as_json=as_json)
         return
 
-    async def declare(amqp_url: str, management: Management, wanted: Topology) -> int:
-        await topology_admin.apply(amqp_url, wanted)
+    async def declare(amqp_url: str, management: Management, wanted: Topology) -> tuple[int, list[str]]:
+        older = await topology_admin.made_otherwise(management, wanted)
+        queues = tuple(queue for queue in wanted.queues if queue.name not in older)
+        await topology_admin.apply(amqp_url, dataclasses.replace(wanted, queues=queues))
         await topology_admin.apply_policies(management, wanted)
-        return len({queue.name for queue in wanted.queues})
+        return len({queue.name for queue in queues}), older
 
-    count = run(on_broker(declare))
-    show_result({"queues": count}, f"{count} queues are declared", as_json=as_json)
+    count, older = run(on_broker(declare))
+    show_result({"queues": count, "to_migrate": older}, f"{count} queues are declared", as_json=as_json)
+    if older:
+        note(f"made with other arguments, and left as they are: {', '.join(older)}; run: mindbus topology migrate")
 
 
 @app.command()

@@ -1,11 +1,14 @@
 """Broker and code are kept together."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import aio_pika
 import pytest
 
 from config.settings import FleetSettings
+from mindbus.bus.deadletters import DeadLetters
+from mindbus.bus.decode import ORIGIN
 from mindbus.bus.queue_moves import StillInUse
 from mindbus.bus.topology import (
     Exchange,
@@ -79,6 +82,46 @@ async def test_doctor_tells_of_queues_that_deliver_a_deadly_message_for_ever(vho
     assert delivery_limit(await api.queues(), "4.1.0").status == "ok"
     await apply_policies(api, WANTED)
     await until(is_mended)
+
+
+async def test_what_waits_for_a_retry_comes_back_though_its_rung_is_migrated(vhost_url: str, api: Management) -> None:
+    rung = Queue("mb.retry.300ms", {"x-queue-type": "quorum", "x-message-ttl": 30_000})
+    others = tuple(queue for queue in WANTED.queues if queue.name != rung.name)
+    await apply(vhost_url, replace(WANTED, queues=(*others, rung)))
+    async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
+        exchange = await channel.get_exchange("mb.delay.300ms")
+        await exchange.publish(aio_pika.Message(b"later", headers={ORIGIN: "mb.q.greeter"}), "mb.q.greeter")
+
+    assert await migrate(vhost_url, api, WANTED) == [rung.name]
+
+    await until(lambda: _depth(api, "mb.q.greeter", 1))
+    assert await _depth(api, "mb.q.lost.dead", 0)
+
+
+async def test_what_the_broker_has_dead_lettered_keeps_the_queue_that_it_comes_from(
+    vhost_url: str, api: Management
+) -> None:
+    dead = Queue("mb.q.greeter.dead", {"x-queue-type": "quorum"})
+    others = tuple(queue for queue in WANTED.queues if queue.name != dead.name)
+    await apply(vhost_url, replace(WANTED, queues=(*others, dead)))
+    async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
+        by_broker = aio_pika.Message(b"{}", headers={"x-death": [{"queue": "mb.q.greeter", "reason": "expired"}]})
+        await channel.default_exchange.publish(by_broker, dead.name)
+
+    assert await migrate(vhost_url, api, WANTED) == [dead.name]
+
+    assert [letter.origin for letter in await DeadLetters(vhost_url).look("greeter")] == ["mb.q.greeter"]
+
+
+async def test_a_worker_that_the_code_does_not_name_keeps_its_queues_while_it_runs(
+    settings: FleetSettings, vhost_url: str, api: Management
+) -> None:
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        await fleet.bus.request(Greet(name="x"))
+        await until(lambda: _is_consumed(api, "mb.q.greeter"))
+
+        assert await prune(vhost_url, api, SHARED) == []
+        await fleet.bus.request(Greet(name="x"))
 
 
 async def test_only_unknown_empty_queues_are_pruned(vhost_url: str, api: Management) -> None:
@@ -163,6 +206,10 @@ async def _apply_older(vhost_url: str, wanted: Topology = WANTED) -> None:
 
 async def _depth(api: Management, name: str, depth: int) -> bool:
     return any(queue.name == name and queue.depth == depth for queue in await api.queues())
+
+
+async def _is_consumed(api: Management, name: str) -> bool:
+    return any(queue.name == name and queue.consumers for queue in await api.queues())
 
 
 async def _ignore(_message: object) -> None:
