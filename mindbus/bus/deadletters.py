@@ -16,7 +16,7 @@ from bus_schema.replies import Code
 from mindbus.bus.decode import ATTEMPT, ORIGIN
 from mindbus.bus.outcomes import CODE, DIED_AT, REASON, REPLAYED_BY
 from mindbus.bus.queue_moves import admin_copy
-from mindbus.bus.topology import REQUEUE, dead_queue
+from mindbus.bus.topology import LOST, REQUEUE, dead_queue, service_of
 from mindbus.bus.topology_admin import admin_channel, user_of
 from mindbus.errors import BusUnavailable, MindBusError
 
@@ -113,7 +113,9 @@ class DeadLetters:
                     others.append(message)
                     continue
                 if replayed_by is not None:
-                    copy = admin_copy(message, user_of(self._url), service, _fresh(letter, replayed_by))
+                    # Of what was lost, the queue that it was meant for says whose copies are believed.
+                    own = service_of(letter.origin) if dead_queue(service) == LOST else service
+                    copy = admin_copy(message, user_of(self._url), own, _fresh(letter, replayed_by))
                     copy.body = message.body if body is None else body
                     await _send_back(channel, copy, letter.origin)
                 await message.ack()

@@ -108,13 +108,13 @@ def answering(recorded: Sequence[Outgoing], command: Envelope) -> list[Outgoing]
 
 def retry_copy(incoming: Incoming, rung: Rung, queue: str, attempt: int, reason: str) -> RawCopy:
     """Copy of a message that returns to its queue after the delay of the rung."""
-    headers = {ATTEMPT: attempt, ORIGIN: queue, REASON: reason[:_REASON_CHARS], **_user_of(incoming)}
+    headers = {ATTEMPT: attempt, ORIGIN: queue, REASON: reason[:_REASON_CHARS], **_kept_headers(incoming)}
     return RawCopy(rung.exchange, queue, incoming.body, incoming.properties, headers)
 
 
 def moved_copy(incoming: Incoming, queue: str) -> RawCopy:
     """Copy of a message for another queue of its worker."""
-    headers = {ATTEMPT: attempt_of(incoming), ORIGIN: queue, **_user_of(incoming)}
+    headers = {ATTEMPT: attempt_of(incoming), ORIGIN: queue, **_kept_headers(incoming)}
     return RawCopy(REQUEUE, queue, incoming.body, incoming.properties, headers)
 
 
@@ -126,13 +126,16 @@ def dead_copy(incoming: Incoming, service: str, queue: str, code: Code, reason: 
         CODE: code.value,
         REASON: reason[:_REASON_CHARS],
         DIED_AT: datetime.now(UTC).isoformat(timespec="seconds"),
-        **_user_of(incoming),
+        **_kept_headers(incoming),
     }
     return RawCopy(DEAD_LETTERS, service, incoming.body, incoming.properties, headers)
 
 
-def _user_of(incoming: Incoming) -> dict[str, Any]:
-    return {USER: incoming.origin.user} if incoming.origin is not None else {}
+def _kept_headers(incoming: Incoming) -> dict[str, Any]:
+    """Headers that a copy keeps: the first sender, and who has replayed it, which only our own copies say."""
+    replayed_by = incoming.headers.get(REPLAYED_BY) if incoming.exchange == REQUEUE else None
+    kept = {REPLAYED_BY: replayed_by} if replayed_by else {}
+    return kept | ({USER: incoming.origin.user} if incoming.origin is not None else {})
 
 
 async def _address(item: Command[Any] | Event | Send | Publish | PublishTo, sender: Sender) -> Outgoing:

@@ -133,7 +133,8 @@ async def test_a_replayed_message_that_fails_again_comes_back(fleet: Fleet, dead
     await dead.replay("greeter", every_one, by="user.admin")
     await until(lambda: len(fleet[Greeter].attempts_seen) == 2)
 
-    assert (await the_dead_letter(dead)).message_id == first.message_id
+    letter = await the_dead_letter(dead)
+    assert (letter.message_id, letter.replayed_by) == (first.message_id, "user.admin")
 
 
 async def test_only_the_chosen_dead_letters_are_dropped(fleet: Fleet, dead: DeadLetters) -> None:

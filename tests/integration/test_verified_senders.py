@@ -20,7 +20,7 @@ from mindbus.bus.deadletters import DeadLetters
 from mindbus.bus.decode import ATTEMPT, ORIGIN
 from mindbus.bus.sender import NotDelegated
 from mindbus.bus.topology import DEAD, REQUEUE, Queue, Topology, backbone, of_service, rungs_of
-from mindbus.bus.topology_admin import migrate
+from mindbus.bus.topology_admin import admin_channel, migrate
 from mindbus.bus.transport import USER
 from mindbus.runtime.provision import Administrator
 from mindbus.testing.wait import until
@@ -330,6 +330,26 @@ async def test_tried_again_dead_and_replayed_a_message_stays_that_of_its_sender(
         await until(lambda: len(fleet[Greeter].attempts_seen) == 5)
 
     assert fleet[Greeter].attempts_seen == [1, 2, 3, 1, 1]
+
+
+async def test_a_retry_that_found_no_queue_stays_that_of_its_sender(
+    fleet: Fleet, node: PrivateNode, settings: FleetSettings
+) -> None:
+    dead = DeadLetters(node.amqp_url)
+    async with admin_channel(node.amqp_url) as channel:
+        queue = await channel.declare_queue(QUEUE, passive=True)
+        await queue.unbind(REQUEUE, QUEUE)
+        async with client_of("critic", node, settings, "agent.critic", "critic") as bus:
+            await bus.send(Misbehave(how="temporary", times=1))
+            await until(lambda: _letters(dead, "lost", 1))
+        await queue.bind(REQUEUE, QUEUE)
+
+    await dead.replay("lost", lambda _letter: True, by="user.local")
+    await until(lambda: len(fleet[Greeter].attempts_seen) == 2)
+
+
+async def _letters(dead: DeadLetters, service: str, count: int) -> bool:
+    return len(await dead.look(service)) == count
 
 
 async def test_what_waits_in_a_queue_that_is_migrated_is_handled_as_its_senders(
