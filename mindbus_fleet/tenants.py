@@ -98,7 +98,7 @@ class TenantHost:
             raise TenantExists
         own = self._of(name)
         await self._admin.management.import_definitions(self._definitions(name))
-        for database in databases_of(own):
+        for database in databases_of(own).values():
             _on_server(database, self._settings, _make)
         keep_private(own.data_dir.parent)
         keep_private(own.data_dir)
@@ -133,7 +133,7 @@ class TenantHost:
         for user in await self._admin.management.users():
             if user.startswith(login_of(name, "")):
                 await self._admin.management.delete_user(user)
-        for database in databases_of(own):
+        for database in databases_of(own).values():
             _on_server(database, self._settings, _drop)
         files = open_files(own)
         if files.local_root is None:
@@ -205,7 +205,9 @@ async def _drop_collections(url: str, api_key: str | None, prefix: str) -> None:
 
 def _on_server(database: URL, host: FleetSettings, work: Callable[[psycopg.Connection, str], None]) -> None:
     """Work on a database of the tenant, from the host's own on the same server. Raises NoTenantDatabase."""
-    there = next(each for each in databases_of(host) if (each.host, each.port) == (database.host, database.port))
+    there = next(
+        each for each in databases_of(host).values() if (each.host, each.port) == (database.host, database.port)
+    )
     address = there.set(drivername="postgresql").render_as_string(hide_password=False)
     try:
         with psycopg.connect(address, autocommit=True) as connection:

@@ -14,6 +14,7 @@ from mindbus.files.disk import keep_private
 from mindbus.files.store import FileStore, open_files
 from mindbus.version import __version__
 from mindbus_fleet.backup import postgresql, redis_dump, sqlite_copies
+from mindbus_fleet.backup.errors import BackupFailed
 
 COPIES = "backup"
 MANIFEST = "manifest.json"
@@ -65,6 +66,7 @@ class Copies:
 
         Raises BackupFailed.
         """
+        require_in_folder(self.settings)
         keep_private(self.folder)
         # One that was killed has left its own.
         self.remove()
@@ -81,14 +83,15 @@ class Copies:
             postgresql=dumps,
             keys=keys,
             objects=self._mirror(store) if store.local_root is None else None,
-            folders={name: str(folder.absolute()) for name, folder in folders_beside(self.settings).items()},
+            # Of a link, a repository takes the link alone.
+            folders={name: str(folder.resolve()) for name, folder in folders_beside(self.settings).items()},
         )
         (self.folder / MANIFEST).write_text(manifest.model_dump_json(indent=2), encoding="utf-8")
         return manifest
 
     def paths(self, manifest: BackupManifest) -> list[Path]:
         """Folders that belong to the backup."""
-        return [self.folder.absolute(), *(path for each in manifest.folders.values() if (path := Path(each)).is_dir())]
+        return [self.folder.resolve(), *(path for each in manifest.folders.values() if (path := Path(each)).is_dir())]
 
     def remove(self) -> None:
         """Delete the copies: what somebody has forgotten must not live on in them."""
@@ -118,12 +121,11 @@ class Copies:
 
     def _dump_postgresql(self) -> tuple[str, ...]:
         databases = postgresql.databases_of(self.settings)
-        names = [f"{number}.dump" for number, _ in enumerate(databases)]
-        for name, database in zip(names, databases, strict=True):
+        for name, database in databases.items():
             self.say(f"dumping the database {database.database}")
             (self.folder / "postgresql").mkdir(exist_ok=True)
-            postgresql.dump(database, self.folder / "postgresql" / name)
-        return tuple(names)
+            postgresql.dump(database, self.folder / "postgresql" / dump_of(name))
+        return tuple(map(dump_of, databases))
 
     def _mirror(self, store: FileStore) -> int:
         """Fetch the objects of a bucket that are not here yet, drop those that are there no more."""
@@ -141,11 +143,34 @@ class Copies:
             target = mirror / key
             target.parent.mkdir(parents=True, exist_ok=True)
             part = target.with_name(f"{target.name}.part")
-            store.fs.get_file(keys[key], str(part))
+            try:
+                store.fs.get_file(keys[key], str(part))
+            except FileNotFoundError:
+                # Staged objects are there for seconds: it has been stored, or removed, since they were listed.
+                part.unlink(missing_ok=True)
+                continue
             part.replace(target)
+            here.add(key)
         for key in here - keys.keys():
             (mirror / key).unlink()
-        return len(keys)
+        return len(here & keys.keys())
+
+
+def dump_of(setting: str) -> str:
+    """The file of the dump of the database that a setting names."""
+    return f"{setting}.dump"
+
+
+def require_in_folder(settings: FleetSettings) -> None:
+    """Raise BackupFailed for an SQLite database outside of the data folder, which the backup would leave out."""
+    for name, url in postgresql.urls_of(settings).items():
+        if url.get_backend_name() == "sqlite" and url.database:
+            file = Path(url.database)
+            if file.parent.resolve() != settings.data_dir.resolve():
+                raise BackupFailed(
+                    f"MINDBUS_{name.upper()} names {file}; SQLite databases are backed up and restored in the data "
+                    f"folder alone: move it into {settings.data_dir}"
+                )
 
 
 def folders_beside(settings: FleetSettings) -> dict[str, Path]:

@@ -12,10 +12,19 @@ from config.settings import FleetSettings
 from mindbus_fleet.backup.errors import BackupFailed
 
 
-def databases_of(settings: FleetSettings) -> list[URL]:
-    """The PostgreSQL databases that services keep their tables in, each once."""
-    urls = {settings.database_url, settings.storage_database_url, settings.glm_database_url} - {None}
-    return [url for url in map(make_url, sorted(filter(None, urls))) if url.get_backend_name() == "postgresql"]
+def databases_of(settings: FleetSettings) -> dict[str, URL]:
+    """The PostgreSQL databases that services keep their tables in, each once, by the first setting that names it."""
+    found: dict[str, URL] = {}
+    for name, url in urls_of(settings).items():
+        if url.get_backend_name() == "postgresql" and url not in found.values():
+            found[name] = url
+    return found
+
+
+def urls_of(settings: FleetSettings) -> dict[str, URL]:
+    """The databases that settings name, by setting."""
+    named = {name: getattr(settings, name) for name in ("database_url", "storage_database_url", "glm_database_url")}
+    return {name: make_url(url) for name, url in named.items() if url}
 
 
 def dump(database: URL, to: Path) -> None:

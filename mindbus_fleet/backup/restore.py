@@ -1,16 +1,28 @@
 """Restore of a backup into an empty data folder."""
 
+import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+
+from sqlalchemy.engine import URL
 
 from config.settings import FleetSettings
 from mindbus.files.disk import keep_private, write_private
 from mindbus.files.store import open_files
 from mindbus.run_dir import RESTORED
 from mindbus_fleet.backup import postgresql, redis_dump, sqlite_copies
-from mindbus_fleet.backup.copies import COPIES, MANIFEST, BackupManifest, Progress, folders_beside
+from mindbus_fleet.backup.copies import (
+    COPIES,
+    MANIFEST,
+    BackupManifest,
+    Progress,
+    dump_of,
+    folders_beside,
+    require_in_folder,
+)
 from mindbus_fleet.backup.errors import BackupFailed
 from mindbus_fleet.backup.repository import BackupSnapshot, Repository
 
@@ -50,12 +62,13 @@ class Restore:
         return Restored(manifest, self._send_again(manifest))
 
     def _require_empty(self) -> None:
+        require_in_folder(self._settings)
         data_dir = self._settings.data_dir
         if data_dir.is_dir() and (found := sqlite_copies.databases_in(data_dir)):
             raise BackupFailed(
                 f"{data_dir} has data already ({found[0].name}): name another MINDBUS_DATA_DIR, or move it away"
             )
-        for database in postgresql.databases_of(self._settings):
+        for database in postgresql.databases_of(self._settings).values():
             postgresql.require_empty(database)
 
     def _copies(self) -> Path:
@@ -73,12 +86,10 @@ class Restore:
                 raise BackupFailed(f"{each.path} in the backup is not what was backed up")
             if trouble := sqlite_copies.check(copy):
                 raise BackupFailed(f"{each.path} was damaged when it was backed up: {trouble}")
-        wanted = len(postgresql.databases_of(self._settings))
-        if len(manifest.postgresql) != wanted:
-            raise BackupFailed(
-                f"the backup has {len(manifest.postgresql)} PostgreSQL databases, the settings name {wanted}: "
-                "set MINDBUS_DATABASE_URL as it was"
-            )
+        for source, _ in self._folders(manifest):
+            if source.is_symlink():
+                raise BackupFailed(f"{source.name} was a link when it was backed up: the backup has none of its files")
+        self._dumps(manifest)
         if manifest.keys is not None and not self._settings.redis_url:
             raise BackupFailed("the backup has keys of a Redis: set MINDBUS_REDIS_URL")
         if (manifest.objects is None) != (open_files(self._settings).local_root is not None):
@@ -87,8 +98,33 @@ class Restore:
             )
         return manifest
 
+    def _folders(self, manifest: BackupManifest) -> list[tuple[Path, Path]]:
+        """The unpacked folders of files that never change, each with its place."""
+        beside = folders_beside(self._settings)
+        return [
+            (self._unpacked / os.path.normpath(path).lstrip("/"), beside[name])
+            for name, path in manifest.folders.items()
+            if name in beside
+        ]
+
+    def _dumps(self, manifest: BackupManifest) -> dict[str, URL]:
+        """The dumps, each with the database that the same setting names now. Raises BackupFailed."""
+        databases = postgresql.databases_of(self._settings)
+        dumps = {dump_of(name): database for name, database in databases.items()}
+        if "0.dump" in manifest.postgresql and len(dumps) == len(manifest.postgresql):
+            # Earlier ones were numbered in the order of the URLs.
+            in_order = sorted(dumps.values(), key=lambda url: url.render_as_string(hide_password=False))
+            return dict(zip(manifest.postgresql, in_order, strict=True))
+        if dumps.keys() != set(manifest.postgresql):
+            have, wanted = ([name.removesuffix(".dump") for name in names] for names in (manifest.postgresql, dumps))
+            raise BackupFailed(
+                f"the backup has PostgreSQL databases of {_settings(have)}, now {_settings(wanted)}: "
+                "set them as they were"
+            )
+        return dumps
+
     def _load_servers(self, copies: Path, manifest: BackupManifest) -> None:
-        for name, database in zip(manifest.postgresql, postgresql.databases_of(self._settings), strict=True):
+        for name, database in self._dumps(manifest).items():
             self._say(f"loading the database {database.database}")
             postgresql.load(database, copies / "postgresql" / name)
         if manifest.keys is not None and self._settings.redis_url:
@@ -102,9 +138,8 @@ class Restore:
     def _move(self, copies: Path, manifest: BackupManifest) -> None:
         """Put files in place, the databases last: without them the folder still counts as empty."""
         data_dir = self._settings.data_dir
-        for name, folder in folders_beside(self._settings).items():
-            if name in manifest.folders:
-                _merge(self._unpacked / manifest.folders[name].lstrip("/"), folder)
+        for source, folder in self._folders(manifest):
+            _merge(source, folder)
         _merge(copies / "buffer", data_dir / "buffer")
         _merge(copies / "databases", data_dir)
 
@@ -116,10 +151,15 @@ class Restore:
             (self._settings.data_dir / name for name in names), since.strftime("%Y-%m-%d %H:%M:%S.%f")
         )
         again += sum(
-            postgresql.forget_sending(each, since.isoformat()) for each in postgresql.databases_of(self._settings)
+            postgresql.forget_sending(each, since.isoformat())
+            for each in postgresql.databases_of(self._settings).values()
         )
         write_private(self._settings.data_dir / RESTORED, manifest.taken_at.isoformat())
         return again
+
+
+def _settings(names: Sequence[str]) -> str:
+    return " and ".join(f"MINDBUS_{name.upper()}" for name in names) or "no setting"
 
 
 def _merge(source: Path, target: Path) -> None:

@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from config.settings import FleetSettings
+from mindbus.files.store import open_files
+from mindbus_fleet.backup.copies import Copies
 from mindbus_fleet.backup.errors import BackupFailed
+from mindbus_fleet.backup.postgresql import databases_of
 from mindbus_fleet.backup.sqlite_copies import check, copy_together, count_rows, databases_in, forget_sending
 from tests.damaged_files import damage
+from tests.seaweed import ObjectServer
 
 
 def a_database(path: Path) -> Path:
@@ -90,3 +95,56 @@ def test_what_was_sent_lately_is_sent_again_and_what_led_to_nothing_is_not(tmp_p
     assert forget_sending([path, a_database(tmp_path / "b.db")], "2026-11-26 10:00:00.000000") == 1
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT message_id FROM inbox WHERE NOT published").fetchall() == [("new",)]
+
+
+def silent(_text: str) -> None:
+    pass
+
+
+def test_a_folder_that_is_a_link_is_backed_up_where_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "big disk").mkdir()
+    data_dir = tmp_path / "data"
+    data_dir.mkdir()
+    (data_dir / "artifacts").symlink_to(tmp_path / "big disk")
+    copies = Copies(FleetSettings(data_dir=data_dir / ".." / "data"), silent)
+
+    manifest = copies.make()
+
+    assert manifest.folders["artifacts"] == str(tmp_path / "big disk")
+    assert copies.paths(manifest) == [data_dir / "backup", tmp_path / "big disk"]
+
+
+def test_a_database_outside_of_the_data_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "srv").mkdir()
+    elsewhere = a_database(tmp_path / "srv" / "storage.db")
+    settings = FleetSettings(data_dir=tmp_path, storage_database_url=f"sqlite+aiosqlite:///{elsewhere}")
+
+    with pytest.raises(BackupFailed, match=r"MINDBUS_STORAGE_DATABASE_URL names .*storage\.db; .*move it into"):
+        Copies(settings, silent).make()
+
+
+def test_an_object_that_is_removed_while_others_are_fetched_is_left_out(
+    tmp_path: Path, object_server: ObjectServer
+) -> None:
+    settings = object_server.place().settings(data_dir=tmp_path)
+    store = open_files(settings)
+    for name in ("a", "b"):
+        store.put(f"staging/{name}", b"x")
+    root = settings.files_url.partition("://")[2]
+    store.fs.invalidate_cache()
+    copies = Copies(settings, lambda text: store.fs.rm_file(f"{root}/staging/a") if "fetching" in text else None)
+
+    assert copies.make().objects == 1
+    assert [each.name for each in (tmp_path / "backup" / "objects").rglob("*") if each.is_file()] == ["b"]
+
+
+def test_databases_of_servers_are_named_by_their_settings() -> None:
+    main, large = "postgresql+psycopg://z.example/mindbus", "postgresql+psycopg://a.example/storage"
+
+    def named(**urls: str) -> dict[str, str | None]:
+        return {name: url.host for name, url in databases_of(FleetSettings.model_validate(urls)).items()}
+
+    assert named(database_url=main, storage_database_url=large, glm_database_url=main) == {
+        "database_url": "z.example",
+        "storage_database_url": "a.example",
+    }
