@@ -102,6 +102,11 @@ class Traces:
         now = self.clock()
         await self.database.run(lambda connection: _change_trace(connection, trace_id, closed_at=now))
 
+    async def reopen(self, trace_id: str) -> None:
+        """Forget the end of a trace within the current transaction; its retention counts from the next one."""
+        anew = {"closed_at": None, "kept_until": None, "of": trace_id}
+        await self.database.run(lambda connection: _TRACE_CHANGE.run(connection, [anew]))
+
 
 _OF_TRACE = TraceRow.trace_id == bindparam("of")
 _TRACE = PreparedStatement(select(TraceRow.__table__).where(_OF_TRACE).with_for_update())

@@ -11,6 +11,7 @@ from bus_schema.identities import Principal
 from bus_schema.model_calls import MODEL_CALL, ModelCall, RecordModelCall
 from mindbus.files.keys import new_staging_key
 from mindbus.files.store import FileStore
+from storage_service.errors import QuotaSpent
 from storage_service.registration import ArtifactRegistrar
 
 
@@ -22,8 +23,8 @@ class ModelCalls:
     registrar: ArtifactRegistrar
     clock: Callable[[], datetime]
 
-    async def keep(self, command: RecordModelCall, call: ModelCall, principal: Principal, step_id: str | None) -> None:
-        """Register a call as an artifact of the principal, in whose trace it was made."""
+    async def keep(self, command: RecordModelCall, call: ModelCall, principal: Principal, step_id: str | None) -> bool:
+        """Register a call as an artifact of the principal, in whose trace it was made; False beyond the quota."""
         content, now = call.model_dump_json(exclude_defaults=True).encode(), self.clock()
         key = new_staging_key(principal.owner, now)
         await asyncio.to_thread(self.files.put, key, content)
@@ -52,4 +53,10 @@ class ModelCalls:
             retention=f"{command.kept_days}d",
             context=context,
         )
-        await self.registrar.register(manifest, principal)
+        try:
+            await self.registrar.register(manifest, principal)
+        except QuotaSpent:
+            # The call was made all the same, and its tokens count.
+            await asyncio.to_thread(self.files.delete, key)
+            return False
+        return True

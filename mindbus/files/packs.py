@@ -3,10 +3,12 @@
 import os
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from bus_schema.uploads import PackPlace
+from mindbus.files.keys import object_key, validate_key
 
 PACKS = "packs"
 # A larger object has a file of its own, which costs little beside its bytes.
@@ -84,9 +86,11 @@ def packed_place(packed: PackPlace, sha256: str, generation: str) -> str:
 
 
 def read_place(root: Path, place: str) -> bytes:
-    """The bytes at such a place. Raises FileNotFoundError, OSError."""
+    """The bytes at such a place, or in the file that was brought back for them. Raises OSError."""
     _packs, pack, offset, sha256, generation = place.split("/")
-    return read_pack(root, PackPlace(pack=pack, offset=int(offset)), sha256, int(generation))
+    with suppress(FileNotFoundError):
+        return read_pack(root, PackPlace(pack=pack, offset=int(offset)), sha256, int(generation))
+    return (root / validate_key(object_key(sha256, generation))).read_bytes()
 
 
 def erase_record(pack: int, record: PackRecord) -> None:

@@ -75,6 +75,8 @@ class Rebuilder:
     registry: RebuildRegistry
     blobs: Blobs
     clock: Callable[[], datetime]
+    # SHA-256 of what a dry run would have restored so far: afterwards, the database would know it.
+    foretold: set[bytes]
 
     async def rebuild(self, command: Rebuild) -> RebuildPage:
         """Raises InvalidCursor; OSError where the store fails."""
@@ -83,6 +85,8 @@ class Rebuilder:
             raise InvalidCursor(cursor=cursor)
         at = _FOLDERS.index(cursor) if cursor else 0
         page = _Page(command.dry_run, command.deep)
+        if cursor is None:
+            self.foretold.clear()
         if cursor is None and await self._is_small(limit):
             for folder in (MANIFESTS, OBJECTS):
                 await self._restore_folder(page, folder)
@@ -152,6 +156,7 @@ class Rebuilder:
             page.lost.append(Lost(key=manifest.id, reason=reason))
             return False
         if page.dry_run:
+            self.foretold.add(bytes.fromhex(content.sha256))
             return True
         outcome = await self.registry.restore(copied)
         if outcome not in ("restored", "present"):
@@ -175,7 +180,7 @@ class Rebuilder:
         contents = {file: content_of(file.key) for file in files}
         unknown = await self.registry.unknown_contents({content.sha256 for content in contents.values() if content})
         for file, content in contents.items():
-            if content is None or content.sha256 not in unknown:
+            if content is None or content.sha256 not in unknown or bytes.fromhex(content.sha256) in self.foretold:
                 continue
             found_again = await recover_manifest(self.blobs, file, content)
             if found_again is None:

@@ -134,6 +134,8 @@ class MaintenanceService:
     running: asyncio.Lock = field(default_factory=asyncio.Lock)
     # Held while copies of manifests are written, so that an erased one is not written again.
     copying: asyncio.Lock = field(default_factory=asyncio.Lock)
+    # What the pages of a dry run of a rebuild have found.
+    foretold: set[bytes] = field(default_factory=set)
 
     async def collect(self, command: CollectGarbage, principal: Principal) -> GarbageReport:
         """Raises NotAnOperator, TooMuchGarbage, DatabaseBehindStore."""
@@ -151,7 +153,7 @@ class MaintenanceService:
         """Raises NotAnOperator, InvalidCursor."""
         require_operator(principal)
         async with self.running:
-            return await Rebuilder(self.registry, self.blobs, self.clock).rebuild(command)
+            return await Rebuilder(self.registry, self.blobs, self.clock, self.foretold).rebuild(command)
 
     async def stats(self, principal: Principal) -> StorageStats:
         """Raises NotAnOperator."""

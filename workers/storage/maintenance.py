@@ -5,6 +5,7 @@ from datetime import timedelta
 from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.dialogue import conversation_trace
 from bus_schema.process import ProcessCancelled, ProcessCompleted, ProcessFailed
+from bus_schema.run_control import OutputReplaced, ProcessRetried
 from bus_schema.storage_maintenance import (
     Audit,
     AuditPage,
@@ -63,6 +64,14 @@ class StorageMaintenance:
     @on_event
     async def close_cancelled(self, event: ProcessCancelled) -> None:
         await self._storage.traces.close(event.run_id)
+
+    @on_event
+    async def reopen_retried(self, event: ProcessRetried) -> None:
+        await self._storage.traces.reopen(event.run_id)
+
+    @on_event
+    async def reopen_replaced(self, event: OutputReplaced) -> None:
+        await self._storage.traces.reopen(event.run_id)
 
     @every(seconds=2)
     async def publish_notices(self) -> list[Publish]:

@@ -29,9 +29,10 @@ class ModelCallHandlers:
             raise Rejected(Code.UNAUTHORIZED, f"{trace} is the dialogue of somebody else")
         if trace is None and command.user_id is not None:
             trace = conversation_trace(command.user_id)
+        is_kept = command.call is not None
         if command.call is not None:
             call = command.call.model_copy(update={"caller": context.owner})
-            await self._storage.model_calls.keep(
+            is_kept = await self._storage.model_calls.keep(
                 command, call, Principal(owner, trace, is_guest=is_guest), context.step_id
             )
         if command.cost.tokens:
@@ -41,7 +42,7 @@ class ModelCallHandlers:
             user_id=command.user_id,
             caller=context.owner,
             cost=command.cost,
-            is_kept=command.call is not None,
+            is_kept=is_kept,
         )
         return Nothing(), Publish(event, trace=trace, step=context.step_id)
 

@@ -7,6 +7,7 @@ import pytest
 from bus_schema.artifacts import NotAPolicy, retention_policy
 from bus_schema.process import ProcessCancelled, ProcessCompleted, ProcessFailed
 from bus_schema.replies import Code
+from bus_schema.run_control import ProcessRetried
 from bus_schema.storage import GetLineage, GetVersions, RegisterArtifact, SearchArtifacts, SetTraceMembers
 from bus_schema.storage_maintenance import ArtifactExpired, ArtifactOrphaned
 from mindbus.errors import Rejected
@@ -124,6 +125,21 @@ async def test_hearing_of_an_end_again_changes_nothing(keeper: Keeper) -> None:
     report = await keeper.orphaned_after(days=2)
 
     assert counts(report)["expired"] == 1
+
+
+async def test_a_run_that_is_retried_keeps_its_artifacts_until_it_ends_again(keeper: Keeper) -> None:
+    await begin(keeper, retention="7d")
+    mine = await keeper.depot.put(CONTENT)
+    await end(keeper)
+    keeper.depot.clock.advance(days=6)
+    await keeper.hear(ProcessRetried(run_id=TRACE, steps=("draft",), retried_by="user.ann"))
+
+    assert counts(await keeper.orphaned_after(days=30)) == {}
+    await end(keeper)
+    assert counts(await keeper.orphaned_after(days=6)) == {}
+    await keeper.orphaned_after(days=1)
+
+    assert await reasons(keeper) == {mine: "process"}
 
 
 async def test_a_list_that_comes_after_the_end_opens_nothing_again(keeper: Keeper) -> None:

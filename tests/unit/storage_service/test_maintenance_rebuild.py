@@ -68,7 +68,9 @@ async def test_a_dry_run_says_what_would_be_restored(keeper: Keeper) -> None:
     await put(keeper)
     await lose_database(keeper)
 
-    assert (await keeper.rebuild(dry_run=True)).restored == 1
+    page = await keeper.rebuild(dry_run=True)
+
+    assert (page.restored, page.recovered, page.lost) == (1, 0, ())
     assert await keeper.artifacts() == []
 
 

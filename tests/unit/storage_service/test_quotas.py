@@ -5,7 +5,7 @@ from datetime import date, timedelta
 import pytest
 
 from bus_schema.ids import mint
-from bus_schema.model_calls import CallUsage, GetTokensToday, RecordModelCall
+from bus_schema.model_calls import CallUsage, GetTokensToday, ModelCall, RecordModelCall
 from bus_schema.replies import Code
 from bus_schema.storage import GetArtifact, RegisterArtifact, RegisterArtifacts
 from mindbus.errors import Rejected
@@ -57,6 +57,19 @@ async def test_what_is_stored_already_counts_after_a_restart(open_depot: OpenDep
     after = open_depot(rules=ROOM_FOR_TWO)
     with pytest.raises(Rejected, match="quota"):
         await after.handle(RegisterArtifact(manifest=after.manifest(b"b" * 100)))
+
+
+@ON_FILES
+async def test_tokens_count_beyond_the_quota_of_bytes_too(open_depot: OpenDepot) -> None:
+    depot = open_depot(rules=ROOM_FOR_TWO)
+    await depot.handle(RegisterArtifact(manifest=depot.manifest(b"a" * 250)))
+    usage = CallUsage(model_name="small", prompt_tokens=100)
+    call = ModelCall(**dict(usage), called_at=depot.clock(), caller="svc.critic", prompt=())
+
+    await depot.handle(RecordModelCall(call_id=mint("art"), cost=usage, call=call), "svc.critic")
+
+    assert (await depot.handle(GetTokensToday())).tokens == 100
+    assert [staged.size_bytes async for staged in depot.storage.blobs.listing("staging")] == [250]
 
 
 async def test_tokens_of_a_day_are_added_up_whoever_has_used_them(depot: Depot) -> None:
