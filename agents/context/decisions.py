@@ -27,6 +27,8 @@ _LONGEST_CHARS = 1000
 _MOST_MERGED = 5
 # Each at a moment of its own, whatever its words.
 _ASKED_FOR = " reminder"
+# Two runs of a card ask the same question; each waits for its own answer.
+_OF_RUNS = "orchestrator"
 _REMINDS = ("due_soon", "overdue", "reminder", "due_now")
 _MOST_MERGED_CHARS = 6000
 _LEADS = {
@@ -180,9 +182,11 @@ def _deferred(
     notification: NotificationGenerated, state: NotificationState, until: datetime, reason: str
 ) -> NotificationDecision:
     """Defer, or merge into a notification that waits for about the same time."""
+    expires = notification.expires
     for waiting in state.waiting:
         other = waiting.notification.notification_id
         is_near = abs(waiting.until - until) <= _MERGED_WITHIN and waiting.until >= until
+        is_near = is_near and (expires is None or waiting.until < expires)
         if other != notification.notification_id and is_near:
             return NotificationDecision(
                 notification_id=notification.notification_id,
@@ -205,7 +209,7 @@ def _decision(notification: NotificationGenerated, verdict: str, reason: str) ->
 def _is_repeated(notification: NotificationGenerated, about: str, message: str, ago: timedelta) -> bool:
     if notification.about and notification.about == about:
         return ago < _SAME_ABOUT_FOR
-    if notification.about.endswith(_ASKED_FOR):
+    if notification.about.endswith(_ASKED_FOR) or notification.agent == _OF_RUNS:
         return False
     return ago < _SAME_WORDS_FOR and _same_words(notification.message, message)
 

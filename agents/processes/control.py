@@ -4,7 +4,8 @@ from collections.abc import Collection
 from datetime import datetime
 
 from agents.processes.constructs import parts_of, rounds_left
-from agents.processes.graph import made_of
+from agents.processes.graph import made_of, plan_of
+from agents.processes.orders import is_ordered
 from agents.processes.run_events import (
     OVER,
     ApprovalGiven,
@@ -67,7 +68,7 @@ def _retried(card: Card, run: Run, request: RetryRequested) -> Transition:
         _require_step(card, request.from_step)
         anew = {request.from_step, *made_of(card, {request.from_step})}
     retried, steps = _made_again(run, anew)
-    if not steps:
+    if not steps and not _has_come_late(card, run):
         raise Rejected(Code.CONFLICT, f"{run.run_id} is {run.status.value}, and nothing has failed; name a step")
     event = ProcessRetried(run_id=run.run_id, from_step=request.from_step, steps=steps, retried_by=request.by)
     return Transition(_going_on(retried), events=(event,))
@@ -76,6 +77,8 @@ def _retried(card: Card, run: Run, request: RetryRequested) -> Transition:
 def _with_output(card: Card, run: Run, request: OutputGiven, now: datetime) -> Transition:
     _require_step(card, request.step_id)
     step = next(step for step in run.steps if step.step_id == request.step_id)
+    if not is_ordered(plan_of(card, step), step):
+        raise Rejected(Code.INVALID, f"{request.step_id} has no output of its own that could be replaced")
     if step.artifact == request.artifact and step.status is StepStatus.COMPLETED:
         return Transition(run)
     placed = with_step(run, with_output_of(step, request.artifact, request.context, request.by, now))
@@ -109,6 +112,12 @@ def _answered(card: Card, run: Run, request: ApprovalGiven, now: datetime) -> Tr
     return Transition(with_step(run, step.model_copy(update=changes)), events=(event,))
 
 
+def _has_come_late(card: Card, run: Run) -> bool:
+    """Whether the result of a run that has failed is there after all."""
+    result = next(step for step in run.steps if step.step_id == card.result)
+    return run.status is RunStatus.FAILED and result.status is StepStatus.COMPLETED and result.artifact is not None
+
+
 def _is_current(run: Run, part: Step) -> bool:
     """Whether a part of a fan-out is of its present round."""
     return any(part in parts_of(run, step) for step in run.steps if step.step_id == part.of)
@@ -119,7 +128,7 @@ def _made_again(run: Run, step_ids: Collection[str]) -> tuple[Run, tuple[str, ..
     anew = {step.step_id for step in run.steps if step.step_id in step_ids and _is_begun(step)}
     earlier = {step.step_id for step in run.steps if step.of is not None and not _is_current(run, step)}
     given_up = {step.step_id for step in run.steps if run.status in OVER and step.status in _GIVEN_UP} - earlier
-    fans = {step.of for step in run.steps if step.of is not None}
+    fans = {step.of for step in run.steps if step.of is not None and _is_current(run, step)}
 
     def again(step: Step) -> Step:
         if step.of in anew:

@@ -27,6 +27,7 @@ from agents.processes.run_events import (
 from agents.processes.steps import (
     as_not_sent,
     at_work,
+    is_wanted,
     timeout_failure,
     to_be_made,
     with_artifact,
@@ -227,8 +228,8 @@ def _go_on(card: Card, transition: Transition, now: datetime, left: TokensLeft) 
         if step.critical and step.status is StepStatus.FAILED:
             return _fail(transition, step.step_id, step.reason, now)
     result = next(step for step in run.steps if step.step_id == card.result)
-    critical_open = any(step.critical and step.status in _OPEN for step in run.steps)
-    if result.artifact is not None and result.status is StepStatus.COMPLETED and not critical_open:
+    is_open = any((step.critical and step.status in _OPEN) or is_wanted(step) for step in run.steps)
+    if result.artifact is not None and result.status is StepStatus.COMPLETED and not is_open:
         return _complete(transition, result.artifact, now)
     if result.status is StepStatus.SKIPPED:
         return _fail(transition, result.step_id, result.reason, now)

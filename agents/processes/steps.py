@@ -102,7 +102,8 @@ def with_missing_artifact(step: Step, missing_after_s: float, now: datetime) -> 
 def to_be_made(step: Step, *, is_anew: bool, in_loop: bool = False) -> Step:
     """The step before its next attempt, which has all its tries; made anew, it supersedes the output that there is."""
     is_made = step.status is StepStatus.COMPLETED
-    is_anew = is_anew or step.artifact is not None
+    # A gate that is asked once more asks another question.
+    is_anew = is_anew or step.artifact is not None or step.approved is not None
     return _with(
         step,
         status=StepStatus.PENDING,
@@ -120,6 +121,14 @@ def to_be_made(step: Step, *, is_anew: bool, in_loop: bool = False) -> Step:
         finished_at=None,
         reason="",
     )
+
+
+def is_wanted(step: Step) -> bool:
+    """Whether a person has asked for this step to be made again, and it is not over yet."""
+    is_again = step.attempts_before > 0 or step.round > 1
+    is_open = step.status in (StepStatus.PENDING, StepStatus.RUNNING, StepStatus.WAITING)
+    # A loop goes round without being asked.
+    return is_again and step.round == step.rounds_before + 1 and is_open
 
 
 def without_result(step: Step) -> Step:

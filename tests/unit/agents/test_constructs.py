@@ -8,7 +8,14 @@ import pytest
 from agents.processes.cards import parse_card
 from agents.processes.conditions import Condition, InvalidCondition, Value, renamed
 from agents.processes.cost import cost_lines
-from agents.processes.run_events import ApprovalGiven, MembersConfirmed, ResumeRequested, RunEvent, TimePassed
+from agents.processes.run_events import (
+    ApprovalGiven,
+    MembersConfirmed,
+    OutputGiven,
+    ResumeRequested,
+    RunEvent,
+    TimePassed,
+)
 from agents.processes.saga import advance, open_run
 from bus_schema.artifacts import AIContext
 from bus_schema.cards import MOST_ITEMS
@@ -177,6 +184,8 @@ def test_a_rejected_gate_fails_the_run_and_a_retry_asks_again() -> None:
     assert story.tell(ApprovalGiven("ask", False, "слабо", ANNA)).run.status is RunStatus.FAILED
     assert story.run.reason == "step ask failed: rejected by user.anna: слабо"
     assert isinstance(story.tell(retry()).told[1], ApprovalRequested)
+    notices = [event for event in story.told if isinstance(event, NotificationGenerated)]
+    assert [notice.about for notice in notices] == [f"{RUN}/ask/2"]
 
 
 def test_a_gate_that_is_not_critical_leaves_the_choice_to_conditions() -> None:
@@ -325,6 +334,26 @@ def test_a_part_that_is_not_there_is_not_fanned_out_again() -> None:
 
     assert story.sent == ["read-1"]
     assert story.make("read-1").sent == ["end"]
+
+
+def test_a_fan_out_whose_list_was_not_made_again_waits_for_the_list() -> None:
+    story = CardStory(FAN).make("plan", items=("a", "b")).make("read-1").make("read-2").make("end")
+    story.tell(retry("plan"))
+    story.tell(StepFailed(run_id=RUN, step_id="plan", attempt=2, retryable=False, reason="x"))
+    assert story.run.status is RunStatus.FAILED
+
+    assert story.tell(retry()).sent == ["plan"]
+    assert story.make("plan", items=("c",)).sent == ["read-2-1"]
+    assert story.make("read-2-1").sent == ["end"]
+
+
+@pytest.mark.parametrize("name", ["ask", "read"])
+def test_a_gate_and_a_fan_out_have_no_output_to_replace(name: str) -> None:
+    steps = FAN.replace("[brief, read]", "[brief, read, ask]") + gate("ask")
+    story = CardStory(steps).make("plan", items=("a",))
+
+    with pytest.raises(Rejected, match=f"{name} has no output of its own"):
+        story.tell(OutputGiven(name, an_artifact("x"), ANNA))
 
 
 def test_a_retry_of_a_fan_out_makes_the_parts_that_have_failed_alone() -> None:

@@ -75,6 +75,28 @@ async def test_what_nothing_speaks_against_is_delivered_at_once() -> None:
     )
 
 
+async def test_what_expires_sooner_does_not_wait_for_another() -> None:
+    office = Office()
+    await office.hears(news(1))
+    office.last_activity = NOON
+    await office.hears(news(2, urgency=Urgency.LOW))
+
+    decision = await office.hears(news(3, expires=NOON + 4 * MINUTE))
+
+    assert (decision.verdict, decision.until) == ("defer", NOON + 2 * MINUTE)
+
+
+async def test_runs_of_a_card_ask_the_same_question_each_for_itself() -> None:
+    office = Office(gap_minutes=0)
+
+    decisions = [
+        await office.hears(news(number, agent="orchestrator", about=f"run_{number}/sign/1", message="Publish it?"))
+        for number in (1, 2)
+    ]
+
+    assert [decision.verdict for decision in decisions] == ["deliver", "deliver"]
+
+
 async def test_what_is_stale_is_not_told() -> None:
     decision = await Office().hears(news(expires=NOON - MINUTE))
 

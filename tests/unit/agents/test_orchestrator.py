@@ -364,6 +364,30 @@ def test_an_artifact_that_comes_too_late_is_used_by_the_retry(comes: bool, sent:
     assert story.tell(retry()).sent == sent
 
 
+def test_a_result_that_comes_too_late_is_the_result_of_the_retry() -> None:
+    story = Story(a_step("a")).tell(pending("a")).tell(TimePassed(), after_s=900).tell(ArtifactFound(an_artifact("a")))
+    assert story.run.status is RunStatus.FAILED
+
+    assert story.tell(retry()).sent == []
+    assert (story.run.status, story.run.result) == (RunStatus.COMPLETED, an_artifact("a"))
+
+
+def test_a_step_beside_the_result_is_made_again_when_a_person_wants_it() -> None:
+    story = Story(a_step("aside", critical=False), a_step("c")).tell(completed("aside"), completed("c"))
+
+    assert story.tell(retry("aside")).sent == [("aside", 2)]
+    assert story.run.status is RunStatus.RUNNING
+    assert story.tell(completed("aside", 2)).run.status is RunStatus.COMPLETED
+    assert story.step("aside").status is StepStatus.COMPLETED
+
+
+def test_a_step_that_may_be_missing_is_tried_again_after_the_run_has_ended() -> None:
+    story = Story(a_step("aside", critical=False), a_step("c")).tell(failed("aside", retryable=False), completed("c"))
+
+    assert story.tell(retry()).sent == [("aside", 2)]
+    assert story.tell(failed("aside", 2, retryable=False)).run.status is RunStatus.COMPLETED
+
+
 def test_a_paused_run_takes_results_in_and_sends_nothing() -> None:
     story = Story(a_step("a"), a_step("b", "a")).tell(PauseRequested("обед", ANNA))
     assert story.told == [ProcessPaused(run_id=RUN, reason="обед", paused_by=ANNA)]
