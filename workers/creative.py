@@ -35,6 +35,7 @@ from mindbus.bus.handlers import every
 from mindbus.bus.worker import WorkerContext
 from mindbus.logs import logger
 from mindbus.registry import BrokenWorker
+from mindbus.sdk.errors import OutOfTime
 from mindbus.sdk.recall import KemRecall
 from mindbus.sdk.role import RoleOutput, RoleWorker, StepWork
 from mindbus.sdk.steps import StepArtifacts
@@ -98,13 +99,18 @@ class CreativeWorker(RoleWorker):
         async with self._thinking:
             ends_at = work.limit.when()
             until = None if ends_at is None else ends_at - min(_LAST_SECONDS, _LAST_SHARE * work.limit_s)
-            state = await (await self._opened_loop()).run(
-                assignment,
-                partial(self._report, work.order),
-                model,
-                partial(self._report_misbehaviour, work.order),
-                until,
-            )
+            try:
+                state = await (await self._opened_loop()).run(
+                    assignment,
+                    partial(self._report, work.order),
+                    model,
+                    partial(self._report_misbehaviour, work.order),
+                    until,
+                )
+            except TimeoutError as error:
+                if until is not None and asyncio.get_running_loop().time() >= until:
+                    raise OutOfTime from error
+                raise
         logger().info(
             "step thought out", role=self.name, run=work.order.run_id, step=work.order.step_id, **_cost_of(state)
         )

@@ -2,7 +2,7 @@
 
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.replies import Code
-from mindbus.errors import MindBusError, Rejected, ReplyError, TemporaryFailure
+from mindbus.errors import Ending, MindBusError, Rejected, ReplyError, TemporaryFailure
 
 
 class StorageAway(TemporaryFailure):
@@ -15,6 +15,12 @@ class StorageFailed(StorageAway):
 
 class StagedCopyLost(MindBusError):
     """The staged copy is missing or incomplete; it is staged again from the buffer."""
+
+
+class OutOfTime(MindBusError, code=Code.UNAVAILABLE):
+    """The time of this attempt is over before anything was made; another attempt may be quicker."""
+
+    ending = Ending.REFUSE
 
 
 class BufferFull(TemporaryFailure):

@@ -38,7 +38,7 @@ from mindbus.errors import (
 from mindbus.logs import logger
 from mindbus.redaction import without_secrets
 from mindbus.sdk.artifacts import open_artifacts
-from mindbus.sdk.errors import BufferFull
+from mindbus.sdk.errors import BufferFull, OutOfTime
 from mindbus.sdk.requests import in_id_scope
 from mindbus.sdk.steps import StepArtifacts
 from mindbus.tasks import running
@@ -214,9 +214,9 @@ class RoleWorker(Worker, ABC):
         The last time it is left to the orchestrator, with the work so far, which is paid for.
         """
         order = hands.order
+        if isinstance(error, OutOfTime) or (is_late and isinstance(error, TimeoutError)):
+            return hands.kept() or _failed(order, _late(order), retryable=True)
         match error:
-            case TimeoutError() if is_late:
-                return hands.kept() or _failed(order, _late(order), retryable=True)
             case BufferFull():
                 return _failed(order, str(error), retryable=True)
             case Damaged():

@@ -1,7 +1,7 @@
 """A role at work: orders in, artifacts and events out, with a real storage worker."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ import pytest
 
 from agents.configuration.prompts import shipped_role
 from agents.models.errors import ModelFailure, ModelRefused, ModelUnavailable, NeedsLanguageModel
-from agents.models.language_model import LanguageModel
+from agents.models.language_model import Chunk, LanguageModel, ModelMessage
 from agents.present import parse_present
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.cards import Card, CardStep
@@ -360,3 +360,23 @@ async def test_a_role_of_a_file_of_ones_own_runs_in_a_card(tmp_path: Path, monke
         manifest = await fleet.bus.request(GetArtifact(artifact_id=run.result.artifact_id), trace="run_verse")
 
     assert manifest.owner == "agent.poet"
+
+
+class SilentModel(CountingModel):
+    """Says nothing for as long as one waits."""
+
+    async def stream(self, messages: Sequence[ModelMessage], **_about: Any) -> AsyncIterator[Chunk]:
+        self.asked.append("write")
+        await asyncio.Event().wait()
+        yield Chunk()
+
+
+async def test_a_step_whose_model_says_nothing_ends_once_and_says_why(stage: Stage) -> None:
+    model = SilentModel()
+    async with stage.storage(), stage.role(model):
+        await stage.order(await stage.brief(), timeout_s=1)
+
+        failed = await stage.ending(StepFailed)
+
+    assert (failed.reason, failed.retryable) == ("no result within 1 s of work", True)
+    assert len(model.asked) == 1
