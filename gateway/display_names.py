@@ -56,7 +56,7 @@ class DisplayNames:
         words = " ".join(words.split())
         if words in self._users:
             return words
-        named = (user_id for user_id in {**self._simulated, **self._users} if self._is_called(user_id, words))
+        named = (user_id for user_id in {**self._users, **self._simulated} if self._is_called(user_id, words))
         return next(named, words if is_user_id(words) else None)
 
     async def introduce(self, name: str, asking: Client) -> str:

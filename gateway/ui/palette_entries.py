@@ -154,7 +154,8 @@ class EntrySources:
             except EXPECTED_ERRORS as error:
                 logger().info("palette incomplete", reason=str(error))
 
-        take(PaletteEntry("palette.workers", "fleet", name, f"/fleet?worker={name}") for name in self._services())
+        if self._backend.account.is_operator:
+            take(PaletteEntry("palette.workers", "fleet", name, f"/fleet?worker={name}") for name in self._services())
         await asyncio.gather(*(give(read) for read in self._read))
 
     async def remembered(self, typed: str) -> list[PaletteEntry]:
@@ -252,6 +253,9 @@ class EntrySources:
         )
 
     async def _letters(self) -> list[PaletteEntry]:
+        # Among them are other people's messages.
+        if not self._backend.account.is_operator:
+            return []
         depths = await self._backend.dead_letter_counts()
         letters = [
             letter

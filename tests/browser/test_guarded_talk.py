@@ -87,6 +87,22 @@ def test_an_answer_is_seen_while_it_comes(browser: Browser, url: str, model: Hel
         expect(page.locator(".mb-answer")).to_contain_text("на 11 декабря.")
 
 
+def test_an_answer_does_not_end_the_stream_of_the_next_one(browser: Browser, url: str, model: HeldModel) -> None:
+    with inside(browser, url, "/chat?with=daria") as page:
+        say(page, "Сколько мы теряем по графику?")
+        growing = page.locator("[data-growing]")
+        model.let_say(1)
+        expect(growing).to_contain_text("Отставание")
+        say(page, "А по деньгам?")
+        model.let_say(2)
+        expect(page.locator(".mb-answer:not([data-growing])")).to_contain_text("на 11 декабря.")
+        expect(growing).to_have_count(1)
+        model.let_say(1)
+        expect(growing).to_contain_text("Отставание")
+        model.let_say(2)
+        expect(page.locator(".mb-answer:not([data-growing])")).to_have_count(2)
+
+
 def test_a_broken_answer_begins_again_on_the_screen(browser: Browser, url: str, model: HeldModel) -> None:
     with inside(browser, url, "/chat?with=maria") as page:
         say(page, "Сколько мы теряем?")

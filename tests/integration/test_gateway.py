@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from httpx import Response
@@ -15,7 +16,10 @@ from httpx import Response
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, Invoke
 from bus_schema.timeline import GetTimeline
 from config.settings import FleetSettings
+from gateway.ui.i18n import Localizer
+from gateway.ui.palette_entries import EntrySources, PaletteEntry
 from mindbus import MessageContext, Worker, WorkerContext, on_command
+from mindbus.accounts import AccessRole, Account
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import until
 from tests.brokers import Broker
@@ -441,6 +445,14 @@ async def test_what_one_may_not_see_looks_like_what_is_not_there(
         assert denied[2].replace("art_his", "") == gone[2].replace("art_gone", "")
 
 
+async def palette_of(gateway: Served, role: AccessRole) -> set[str]:
+    """Kinds of entries that an account finds."""
+    entries: list[PaletteEntry] = []
+    backend = gateway.worker.backend.of(Account("anna", role))
+    await EntrySources(Localizer("en", ZoneInfo("UTC")), backend).listed(entries.extend)
+    return {entry.group for entry in entries}
+
+
 async def test_the_fleet_shows_its_workers_queues_and_dead_letters(settings: FleetSettings) -> None:
     async with serving(Greeter, settings=settings) as gateway:
         for _ in range(4):
@@ -453,6 +465,7 @@ async def test_the_fleet_shows_its_workers_queues_and_dead_letters(settings: Fle
 
         letters = await until(lambda: dead(4), 30)
         ids = [letter["message_id"] for letter in letters]
+        palettes = [await palette_of(gateway, role) for role in (AccessRole.OPERATOR, AccessRole.USER)]
         whole = await gateway.ok("GET", f"/api/dead-letters/greeter/{ids[0]}")
         replayed = await gateway.ok("POST", "/api/dead-letters/greeter/replay", json={"ids": ids[:1]})
         # It dies once more.
@@ -469,6 +482,7 @@ async def test_the_fleet_shows_its_workers_queues_and_dead_letters(settings: Fle
         workers = await until(lambda: gateway.ok("GET", "/api/workers"))
 
     assert {(letter["code"], letter["reason"]) for letter in letters} == {("invalid", "never")}
+    assert [bool({"palette.letters", "palette.workers"} & groups) for groups in palettes] == [True, False]
     assert whole["body"]["data"] == {"how": "permanent"}
     assert whole["requester"] == "user.local"
     assert replayed == {"message_ids": ids[:1]}

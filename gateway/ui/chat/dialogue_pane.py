@@ -13,7 +13,7 @@ from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from bus_schema.conversations import Dialogue, MessageStored
-from bus_schema.dialogue import Answered, DialogueMessage, MessageKind
+from bus_schema.dialogue import Answered, DialogueMessage, MessageKind, answer_id_of
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
 from bus_schema.message_parts import Attachment
@@ -63,12 +63,12 @@ class ConversationView:
         ui.run_javascript(f"mbWatch({self._scroller.id})")
 
     def receive(self, message: DialogueMessage) -> None:
-        """Show a stored message, unless it is shown already."""
+        """Show a stored message, unless it is shown already; it may be an earlier answer than the one that grows."""
         if message.message_id in self._messages:
             return
         self._messages[message.message_id] = message
         self._show(message)
-        if message.role == "assistant" and message.kind is not MessageKind.NOTIFICATION:
+        if message.message_id == answer_id_of(self._asked):
             self._end_growing()
 
     def explain(self) -> None:

@@ -100,7 +100,9 @@ class DeadLetterList:
         self._letters = {(letter.service, letter.message_id): letter for letter in letters}
         self.selected &= set(self._letters)
         self._rows.show(_by_cause(self._letters))
-        self._count.set_text(self.session.i18n.number(len(letters)) if letters else "")
+        is_cut = any(depth > _MAX_SHOWN for depth in depths.values())
+        number = sum(depths.values()) if is_cut else len(letters)
+        self._count.set_text(self.session.i18n.number(number) if number else "")
         show_if(self._nothing, not letters)
         show_if(self._note, letters)
         self._show_actions()
@@ -130,12 +132,12 @@ class DeadLetterList:
     async def _each(self, keys: set[Key], settle: Settle, done: str) -> None:
         for service in sorted({service for service, _ in keys}):
             ids = [message_id for of, message_id in keys if of == service]
-            await self.session.attempt(self._settle(settle, service, ids, done))
+            await self.session.attempt(self._settle(settle, service, DeadLetterSelection(ids=ids), done))
         self.selected -= keys
         await self._on_change(is_acted_on=True)
 
-    async def _settle(self, settle: Settle, service: str, ids: list[str], done: str) -> None:
-        settled = await settle(service, DeadLetterSelection(ids=ids), self.session.backend)
+    async def _settle(self, settle: Settle, service: str, chosen: DeadLetterSelection, done: str) -> None:
+        settled = await settle(service, chosen, self.session.backend)
         self.session.say(self.session.i18n.count(done, len(settled.message_ids)))
 
     def _show_actions(self) -> None:
@@ -147,8 +149,10 @@ class DeadLetterList:
         self._service_actions.show((service, service) for service in services[:_MAX_SERVICES])
 
     def _service_action(self, service: str) -> RedrawnRow[str]:
-        def replay_all() -> Coroutine[Any, Any, None]:
-            return self.replay({key for key in self._letters if key[0] == service})
+        async def replay_all() -> None:
+            every = self._settle(replay, service, DeadLetterSelection(all=True), "fleet.replayed")
+            await self.session.attempt(every)
+            await self._on_change(is_acted_on=True)
 
         def label(_button: Element, _service: str) -> None:
             text(self.session.i18n("fleet.replay_all", service=service))

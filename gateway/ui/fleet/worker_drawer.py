@@ -34,7 +34,7 @@ async def failures_of(backend: Backend, service: str) -> list[TimelineEvent] | N
             page = await backend.query(GetTimeline(failures_only=True, newest_first=True, limit=_FAILURES))
     except (TimeoutError, ReplyError, BusUnavailable):
         return None
-    return [event for event in reversed(page.items) if event.envelope.service == service][:_SHOWN]
+    return [event for event in page.items if event.envelope.service == service][:_SHOWN]
 
 
 def log_tail(data_dir: Path, service: str) -> list[str]:
