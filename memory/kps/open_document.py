@@ -20,6 +20,7 @@ _LEFT_OUT = {
     f"{_TEXT}note-citation",
 }
 _GAPS = {f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n"}
+_BLOCKS = {f"{_TEXT}h", f"{_TEXT}p"}
 _MAX_REPEATED = 100
 
 
@@ -51,7 +52,7 @@ def _compose(parent: etree._Element, composer: Composer, *, is_item: bool) -> No
             composer.prose("".join(_words(element)), is_item=is_item)
             _compose_notes(element, composer)
         elif element.tag == f"{_TABLE}table":
-            composer.table(joined_rows(map(_cells, element.iter(f"{_TABLE}table-row"))))
+            composer.table(joined_rows(map(_cells, _rows(element))))
         else:
             _compose(element, composer, is_item=is_item or element.tag == f"{_TEXT}list")
 
@@ -59,6 +60,13 @@ def _compose(parent: etree._Element, composer: Composer, *, is_item: bool) -> No
 def _compose_notes(paragraph: etree._Element, composer: Composer) -> None:
     for note in paragraph.iter(f"{_TEXT}note-body"):
         composer.prose(" ".join("".join(_words(each)) for each in note))
+
+
+def _rows(table: etree._Element) -> Iterator[etree._Element]:
+    """The rows of a table itself; one in a cell of it is text there."""
+    for row in table.iter(f"{_TABLE}table-row"):
+        if next(row.iterancestors(f"{_TABLE}table")) is table:
+            yield row
 
 
 def _cells(row: etree._Element) -> list[str]:
@@ -79,5 +87,7 @@ def _words(element: etree._Element) -> Iterator[str]:
         elif child.tag in _GAPS:
             yield _GAPS[child.tag]
         elif isinstance(child.tag, str) and child.tag not in _LEFT_OUT and child.tag != f"{_TEXT}note":
+            # Items of a list, or paragraphs of a frame.
+            yield " " if child.tag in _BLOCKS else ""
             yield from _words(child)
         yield child.tail or ""

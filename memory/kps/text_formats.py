@@ -161,6 +161,7 @@ class _Page(HTMLParser):
         self._composer = Composer()
         self._words: list[str] = []
         self._rows: list[str] = []
+        self._cells = 0
         self._level = 0
         self._is_item = False
         self._unseen: list[str] = []
@@ -193,7 +194,8 @@ class _Page(HTMLParser):
             self._flush()
             self._preformatted += 1
         elif tag in ("td", "th"):
-            self._words.append(" | " if self._text() else "")
+            self._words.append(" | " if self._cells else "")
+            self._cells += 1
         elif tag == "tr":
             self._flush_row()
         elif tag in _BREAKS:
@@ -266,7 +268,7 @@ class _Page(HTMLParser):
             self._composer.prose(f"- {text}" if is_item else text, is_item=is_item)
 
     def _flush_row(self) -> None:
-        text, self._words = self._text(), []
+        text, self._words, self._cells = self._text(), [], 0
         if text.strip(" |"):
             self._rows.append(text)
 

@@ -219,6 +219,34 @@ def test_each_line_of_json_lines_is_read() -> None:
     assert told(document) == [("lines", "a: one"), ("lines", "a: two")]
 
 
+CROSS = [("", "2024", "2025"), ("Revenue", "10", ""), ("", "12", "13")]
+
+
+@pytest.mark.parametrize("kind", ["html", "docx"])
+def test_cells_of_a_table_stay_below_their_heads_though_the_first_is_empty(kind: str) -> None:
+    if kind == "docx":
+        document = extract(a_docx("x", table=CROSS), DOCX)
+    else:
+        rows = "".join("<tr>" + "".join(f"<td><p>{cell}</p></td>" for cell in row) + "</tr>" for row in CROSS)
+        document = extract(f"<table>{rows}</table>".encode(), "text/html")
+
+    table = next(words for kind, words in told(document) if kind == "table")
+    columns = [[cell.strip() for cell in line.split("|")] for line in table.split("\n")]
+    assert [line[:3] for line in columns] == [["", "2024", "2025"], ["Revenue", "10", ""], ["", "12", "13"]]
+
+
+def test_a_list_and_a_table_in_a_cell_of_an_open_document_are_its_words() -> None:
+    def cell(content: str) -> str:
+        return f"<table:table-cell>{content}</table:table-cell>"
+
+    items = "".join(f"<text:list-item><text:p>{word}</text:p></text:list-item>" for word in ("Apple", "Banana"))
+    inner = f"<table:table><table:table-row>{cell('<text:p>in</text:p>')}</table:table-row></table:table>"
+    rows = cell("<text:p>Fruit</text:p>") + cell(f"<text:list>{items}</text:list>") + cell(inner)
+    document = extract(an_odt(f"<table:table><table:table-row>{rows}</table:table-row></table:table>"), ODT)
+
+    assert told(document) == [("table", "Fruit | Apple Banana | in")]
+
+
 def test_a_docx_has_its_headings_paragraphs_and_tables() -> None:
     content = a_docx((1, "Отчёт"), "Первый абзац.", (2, "Numbers"), "Second one.", table=[("a", "b"), ("1", "2")])
 
