@@ -10,6 +10,9 @@ from bus_schema.identities import Identity, ServiceName
 from bus_schema.messages import Command, Event, Nothing, Page, Query, Value
 from bus_schema.runs import Misbehaviour, Run, RunId, RunStatus
 
+# Documents that a run begins with.
+MOST_INPUTS = 20
+
 
 class Started(Value):
     """The run that was started, now or by an earlier delivery of the same command."""
@@ -23,7 +26,7 @@ class StartProcess(Command[Started], domain="process", action="start", service="
     run_id: RunId
     card: Card | None = None
     card_name: CardName | None = None
-    inputs: tuple[ArtifactRef, ...] = Field(min_length=1, max_length=20)
+    inputs: tuple[ArtifactRef, ...] = Field(min_length=1, max_length=MOST_INPUTS)
     params: dict[str, str] = Field(default={}, max_length=50)
 
     @model_validator(mode="after")

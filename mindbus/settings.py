@@ -15,6 +15,12 @@ from mindbus.broker_url import NotAnAddress, nodes_of
 from mindbus.redaction import add_secrets, without_secrets
 from mindbus.tenants import TENANT_NAME, name_of, of_tenant
 
+_KNOWN = {
+    "log_level": ("DEBUG", "INFO", "WARNING", "WARN", "ERROR", "CRITICAL"),
+    "log_format": ("console", "json"),
+}
+_RUNG = "[1-9][0-9]*(ms|s|m|h)"
+_RUNGS = rf" *{_RUNG}( *, *{_RUNG})*,? *"
 _SCHEMES = {
     # `memory` is the bus of a single process, for tests.
     "amqp_url": (("amqp", "amqps", "memory"), "amqp://HOST:5672/"),
@@ -182,6 +188,22 @@ class Settings(BaseSettings):
             except ValueError:
                 # Its own words repeat what stands where a port should, such as a part of the password.
                 raise ValueError("is not a URL; in a password write / as %2F, # as %23, ? as %3F, @ as %40") from None
+        return value
+
+    @field_validator("log_level", "log_format")
+    @classmethod
+    def _is_one_of(cls, value: str, field: ValidationInfo) -> str:
+        known, word = _KNOWN[str(field.field_name)], value.strip()
+        found = next((each for each in known if each.casefold() == word.casefold()), None)
+        if found is None:
+            raise ValueError(f"must be one of {', '.join(known)}")
+        return found
+
+    @field_validator("retry_rungs")
+    @classmethod
+    def _are_rungs(cls, value: str) -> str:
+        if not re.fullmatch(_RUNGS, value):
+            raise ValueError("must be delays such as 1s,10s,1m: each a number with ms, s, m or h")
         return value
 
     @field_validator("partitions")

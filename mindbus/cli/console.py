@@ -53,13 +53,13 @@ def say(text: str) -> None:
 
 
 def say_data(text: str) -> None:
-    """Print a line as it is, whatever brackets or colons it has."""
-    console().print(text, markup=False, emoji=False, soft_wrap=True)
+    """Print a line as it is, whatever brackets or colons it has; nothing in it reaches the terminal but as letters."""
+    console().print(escape_controls(text), markup=False, emoji=False, soft_wrap=True)
 
 
 def note(text: str, *, style: str | None = None) -> None:
     """Print a line to standard error: what goes on, what to look out for."""
-    errors().print(translate(text), style=style, markup=False, emoji=False, soft_wrap=True)
+    errors().print(escape_controls(translate(text)), style=style, markup=False, emoji=False, soft_wrap=True)
 
 
 def write(text: str) -> None:
@@ -136,4 +136,4 @@ def plain(value: Any) -> Any:
 def _cell(cell: object) -> "RenderableType":
     from rich.text import Text
 
-    return cell if isinstance(cell, Text) else Text("" if cell is None else str(cell))
+    return cell if isinstance(cell, Text) else Text("" if cell is None else escape_controls(str(cell)))

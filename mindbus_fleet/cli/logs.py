@@ -140,9 +140,24 @@ def _show(line: _Line, *, as_json: bool) -> None:
     sys.stdout.flush()
 
 
+def _files_left(worker: str, folder: RunFolder) -> list[Path]:
+    """Logs of a fleet that has ended: of that process, or all, as nothing says any more which had run the worker."""
+    file = folder.logs / f"{worker}.log"
+    if file.exists():
+        return [file]
+    # Raises UnknownWorker with the nearest name.
+    installed_workers().require(worker)
+    left = sorted(folder.logs.glob("*.log"))
+    if left:
+        note(f"No fleet runs here now, so it is not known which process ran {worker}: all logs are shown.")
+    return left
+
+
 def _files_of(worker: str, folder: RunFolder) -> list[Path]:
     """The log of the process that runs a worker. Raises UsageError, CommandError."""
     state = folder.state()
+    if state is None and (left := _files_left(worker, folder)):
+        return left
     processes = {name: process.name for process in (state.workers if state else ()) for name in process.workers}
     name = processes.get(worker, worker)
     file = folder.logs / f"{name}.log"

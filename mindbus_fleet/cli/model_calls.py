@@ -11,7 +11,7 @@ from bus_schema.process import GetProcess
 from bus_schema.storage import SearchArtifacts
 from config.settings import FleetSettings
 from mindbus.cli.console import local_time, say, show_result, show_table
-from mindbus.cli.errors import read_settings
+from mindbus.cli.errors import read_settings, valid_options
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import on_the_bus, request_items, run
 from mindbus.sdk.artifacts import open_artifacts
@@ -35,17 +35,18 @@ def calls(
 
     mindbus process calls run_0192… --step draft --full
     """
-    kept = run(_kept(run_id, step, acting, with_content=full or as_json))
+    with valid_options():
+        query = SearchArtifacts(trace_id=GetProcess(run_id=run_id).run_id, step_id=step, artifact_type=MODEL_CALL)
+    kept = run(_kept(run_id, query, acting, with_content=full or as_json))
     told = [call.model_dump(mode="json") | {"call_id": each.id, "step_id": each.step_id} for each, call in kept if call]
     show_result(told, lambda _told: show_full(kept) if full else _show_table(kept), as_json=as_json)
 
 
-async def _kept(run_id: str, step: str | None, acting: str, *, with_content: bool) -> Kept:
+async def _kept(run_id: str, query: SearchArtifacts, acting: str, *, with_content: bool) -> Kept:
     settings = read_settings(FleetSettings)
     async with on_the_bus(acting, settings) as bus:
         found = await bus.request(GetProcess(run_id=run_id), trace=run_id)
         owner = bus if found.started_by == bus.owner else bus.acting_as(found.started_by)
-        query = SearchArtifacts(trace_id=run_id, step_id=step, artifact_type=MODEL_CALL)
         manifests = await request_items(owner, query, _MOST, run_id)
         if not with_content:
             return [(each, None) for each in manifests]

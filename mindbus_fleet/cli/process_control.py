@@ -21,7 +21,7 @@ from bus_schema.run_control import (
 from bus_schema.runs import Run, Spent
 from config.settings import FleetSettings
 from mindbus.cli.console import note, show_result, show_table
-from mindbus.cli.errors import read_settings
+from mindbus.cli.errors import read_settings, valid_options
 from mindbus.cli.options import LOCAL_USER, TIMES, As, Json
 from mindbus.cli.session import answer_to, on_the_bus, run
 from mindbus.sdk.artifacts import open_artifacts
@@ -85,9 +85,12 @@ def retry(
     mindbus process retry run_0192… --from edit
     """
 
+    with valid_options():
+        request = RetryProcess(run_id=run_id, from_step=from_step)
+
     async def ask() -> Run:
         async with on_the_bus(acting, goes_on=None) as bus:
-            retried = await bus.request(RetryProcess(run_id=run_id, from_step=from_step), trace=run_id)
+            retried = await bus.request(request, trace=run_id)
             return retried if no_wait else await end_of(run_id, bus, as_json=as_json)
 
     finish(run(ask()), as_json=as_json, no_wait=no_wait)
@@ -106,7 +109,9 @@ def rerun(
 
     mindbus process rerun run_0192… --set tone=dry
     """
-    again = RerunProcess(run_id=mint("run"), of_run=run_id, params=params_of(changes))
+    params = params_of(changes)
+    with valid_options():
+        again = RerunProcess(run_id=mint("run"), of_run=run_id, params=params)
 
     async def ask() -> Run:
         async with on_the_bus(acting, goes_on=None) as bus:
@@ -190,6 +195,8 @@ def replace(run_id: RunId, step_id: StepArgument, file: Path, acting: As = LOCAL
     mindbus process replace run_0192… draft draft.md
     """
     text = read_brief(file)
+    with valid_options():
+        GetProcess(run_id=run_id)
 
     async def ask() -> Run:
         settings = read_settings(FleetSettings)

@@ -14,7 +14,7 @@ from bus_schema.storage import SearchArtifacts
 from config.recorded_runs import RecordedRun
 from config.settings import FleetSettings
 from mindbus.cli.console import say, show_result
-from mindbus.cli.errors import UsageError, read_settings
+from mindbus.cli.errors import UsageError, read_settings, valid_options
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import on_the_bus, request_items, run
 from mindbus.sdk.artifacts import open_artifacts
@@ -41,21 +41,23 @@ def export(
     """
     if folder.exists():
         raise UsageError(f"{folder} is there already; name a new folder")
-    recorded = run(_recorded(run_id, acting))
+    with valid_options():
+        query = GetProcess(run_id=run_id)
+    recorded = run(_recorded(query, acting))
     recorded.write(folder)
     told = {"folder": str(folder), "artifacts": len(recorded.artifacts), "calls": len(recorded.calls)}
     show_result(told, lambda _: say(f"{folder}: artifacts {told['artifacts']}, calls {told['calls']}"), as_json=as_json)
 
 
-async def _recorded(run_id: str, acting: str) -> RecordedRun:
-    settings = read_settings(FleetSettings)
+async def _recorded(query: GetProcess, acting: str) -> RecordedRun:
+    settings, run_id = read_settings(FleetSettings), query.run_id
     async with on_the_bus(acting, settings) as bus:
-        found = await bus.request(GetProcess(run_id=run_id), trace=run_id)
+        found = await bus.request(query, trace=run_id)
         graph = await bus.request(GetRunGraph(run_id=run_id), trace=run_id)
         owner = bus if found.started_by == bus.owner else bus.acting_as(found.started_by)
         manifests: list[Manifest] = []
-        for query in (SearchArtifacts(trace_id=run_id), SearchArtifacts(trace_id=run_id, artifact_type=MODEL_CALL)):
-            manifests += await request_items(owner, query, _MOST, run_id)
+        for wanted in (SearchArtifacts(trace_id=run_id), SearchArtifacts(trace_id=run_id, artifact_type=MODEL_CALL)):
+            manifests += await request_items(owner, wanted, _MOST, run_id)
         artifacts = open_artifacts(owner, settings)
         ids = {each.sha256: each.id for each in manifests}
         reads = (partial(artifacts.get, each, trace=run_id) for each in ids.values())

@@ -19,7 +19,7 @@ from bus_schema.artifacts import ArtifactRef
 from bus_schema.cards import BRIEF, Card
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
-from bus_schema.process import GetProcess, StartProcess
+from bus_schema.process import MOST_INPUTS, GetProcess, StartProcess
 from bus_schema.runs import Run, RunStatus, Step, StepStatus
 from mindbus.bus.client import Client
 from mindbus.bus.subscriptions import EventSubscription
@@ -44,12 +44,15 @@ Set = Annotated[
     list[str] | None, typer.Option("--set", "--param", metavar="K=V", help="A parameter of the card; may be repeated.")
 ]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Return once it has started.")]
+# Where the state of the run itself is remembered, beside those of its steps.
+_RUN = ""
 OVER = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
 
 
 def step_table(run: Run, notes: Mapping[str, str] | None = None) -> Table:
     """A run as a table: step, role, status, model, seconds, artifact, digest."""
-    title = f"{run.run_id}  {run.card_name}  {run.status.value}"
+    why = f": {run.reason}" if run.status is RunStatus.PAUSED else ""
+    title = f"{run.run_id}  {run.card_name}  {run.status.value}{why}"
     columns = ("step", "role", "status", "model", "seconds", "artifact", "sha256")
     if notes is None:
         return table(columns, (_row(step) for step in run.steps_in_order), title)
@@ -76,6 +79,8 @@ def show_run(found: Run) -> None:
         say(f"result: {found.result.artifact_id}   (mindbus artifacts get {found.result.artifact_id} -o FILE)")
     for step in waiting_for_people(found):
         say(f"{step.step_id} waits for an answer: mindbus process approve {found.run_id} {step.step_id}")
+    if found.status is RunStatus.PAUSED:
+        say(f"let it go on: mindbus process resume {found.run_id}")
     if found.status in (RunStatus.FAILED, RunStatus.CANCELLED):
         say(f"go on with what is there: mindbus process retry {found.run_id}")
 
@@ -148,6 +153,8 @@ class RunRequest:
     @classmethod
     def read(cls, card: str, briefs: Sequence[Path], params: Mapping[str, str]) -> "RunRequest":
         """Raises UnknownCard, InvalidCard, InvalidBrief."""
+        if len(briefs) > MOST_INPUTS:
+            raise UsageError(f"--input is given {len(briefs)} times; a run begins with {MOST_INPUTS} documents at most")
         is_file = card.endswith((".yaml", ".yml")) or "/" in card
         crafts = crafts_of_roles()
         found = card_from_file(Path(card), crafts) if is_file else shipped_card(card, crafts)
@@ -226,6 +233,9 @@ class Progress:
             self._say_changes(run)
 
     def _say_changes(self, run: Run) -> None:
+        if run.status is RunStatus.PAUSED and self._said.get(_RUN) != run.reason:
+            note(f"paused: {run.reason}: mindbus process resume {run.run_id}")
+        self._said[_RUN] = run.reason if run.status is RunStatus.PAUSED else ""
         for step in run.steps:
             state = f"{step.status.value}" + (f" (attempt {step.attempt})" if step.attempt > 1 else "")
             if self._said.get(step.step_id, "pending") != state:

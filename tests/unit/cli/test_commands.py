@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
@@ -14,11 +15,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from bus_schema.codes import State
+from bus_schema.runs import Run, RunStatus
 from config.settings import FleetSettings
 from mindbus.cli.console import show_json
 from mindbus.cli.main import COMMANDS, app, bypass_proxy_for_loopback
 from mindbus.health import HealthFolder
 from mindbus.redaction import without_secrets
+from mindbus_fleet.cli.process_run import Progress
 from tests.command_line import Shell
 
 Invoke = Callable[..., Result]
@@ -149,6 +152,13 @@ def test_a_broker_that_is_gone_is_noticed_at_once(mindbus: Invoke) -> None:
         (("send", "process.execute_step"), "say which with --to"),
         (("send", "process.started", "--wait"), "nobody answers it"),
         (("process", "status", "nonsense"), "run_id: "),
+        (("process", "rerun", "nonsense"), "of_run: "),
+        (("process", "retry", "art_1"), "run_id: "),
+        (("process", "retry", "run_1", "--from", "Draft 1"), "from_step: "),
+        (("process", "replace", "nonsense", "draft", __file__), "run_id: "),
+        (("process", "calls", "nonsense"), "run_id: "),
+        (("process", "export", "nonsense", "/nonexistent/x"), "run_id: "),
+        (("process", "run", "article", *("--input", __file__) * 21), "--input is given 21 times"),
         (("process", "run", "article", "--input", "x.md", "--param", "novalue"), "is not K=V"),
         (("artifacts", "get", "art_1"), "say with -o"),
         (("artifacts", "get", "art_1", "-o", "/nonexistent/x"), "there is no folder /nonexistent"),
@@ -285,6 +295,23 @@ def test_a_setting_that_cannot_be_read_is_named(mindbus: Invoke) -> None:
 
     assert outcome.exit_code == 2
     assert "MINDBUS_HEARTBEAT_S" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        (("MINDBUS_LOG_LEVEL", "verbose"), "must be one of DEBUG, INFO"),
+        (("MINDBUS_LOG_FORMAT", "xml"), "must be one of console, json"),
+        (("MINDBUS_RETRY_RUNGS", "10"), "must be delays such as 1s,10s,1m"),
+    ],
+)
+def test_a_setting_that_is_none_of_those_there_are_is_refused(
+    mindbus: Invoke, setting: tuple[str, str], complaint: str
+) -> None:
+    outcome = mindbus("status", env=dict([setting]))
+
+    assert (outcome.exit_code, f"{setting[0]}: {complaint}" in outcome.stderr) == (2, True), outcome.stderr
+    assert FleetSettings(log_level="debug", log_format="JSON").log_level == "DEBUG"
 
 
 @pytest.mark.parametrize("command", [("queues",), ("status",), ("doctor",), ("up", "-d"), ("memory", "search", "a")])
@@ -433,3 +460,23 @@ def _keys_in(volumes: Path) -> dict[str, dict[str, str]]:
     return {
         keys.parent.name: {file.name: file.read_text() for file in keys.iterdir()} for keys in volumes.glob("*/keys")
     }
+
+
+def test_progress_says_that_a_run_is_paused_and_how_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    paused = Run(
+        run_id="run_1",
+        card_name="article",
+        started_by="user.anna",
+        started_at=datetime(2026, 3, 11, 12, tzinfo=UTC),
+        status=RunStatus.PAUSED,
+        reason="the tokens for today are used up",
+        inputs=(),
+        steps=(),
+    )
+
+    with Progress(is_silent=False) as progress:
+        progress(paused, {})
+        progress(paused, {})
+
+    said = capsys.readouterr().err
+    assert said.split("\n") == ["paused: the tokens for today are used up: mindbus process resume run_1", ""]

@@ -20,6 +20,17 @@ def as_line(time: str, text: str) -> str:
     return f"{time} [info     ] {text}"
 
 
+@pytest.mark.parametrize("name", ["workers", "storage"])
+def test_the_log_of_a_fleet_that_has_ended_is_shown(tmp_path: Path, name: str) -> None:
+    logs = RunFolder(FleetSettings(data_dir=tmp_path)).logs
+    logs.mkdir(parents=True)
+    (logs / "workers.log").write_text(as_line("2026-03-14T12:00:00.000000Z", "why it ended") + "\n")
+
+    shown = CliRunner(env={"MINDBUS_DATA_DIR": str(tmp_path)}).invoke(app, ["logs", name])
+
+    assert (shown.exit_code, "why it ended" in shown.stdout) == (0, True), shown.stderr
+
+
 @pytest.mark.parametrize("written", [as_json, as_line])
 def test_lines_of_all_processes_are_in_the_order_of_their_times(
     tmp_path: Path, written: Callable[[str, str], str]
