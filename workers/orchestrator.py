@@ -58,7 +58,7 @@ from storage_service.runs import MIGRATIONS
 from storage_service.token_usage import forget_tokens
 from workers.lost_orders import LostOrders
 from workers.model_calls import TokenCount
-from workers.run_artifacts import completed_late, look_up
+from workers.run_artifacts import completed_late, foreign_inputs, look_up
 from workers.run_control import (
     OrchestratorRules,
     RunControl,
@@ -278,7 +278,11 @@ class OrchestratorWorker(Worker):
                 return MembersRefused(f"storage refuses the run's members: {error}")
             logger().warning("run waits to start", run_id=run.run_id, reason=str(error))
             return None
-        return MembersConfirmed()
+        # An operator, whose runs have no budget, reads everything.
+        foreign = [] if run.is_budget_free else await foreign_inputs(self.database, self._look_up, run)
+        if foreign:
+            return MembersRefused(f"{', '.join(foreign)}: not there, or not yours to read")
+        return None if foreign is None else MembersConfirmed()
 
 
 def open_orchestrator(context: WorkerContext) -> OrchestratorWorker:

@@ -6,11 +6,12 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
+from agents.processes.saga import members_of
 from agents.processes.steps import checked_ending
 from bus_schema.artifacts import AIContext, Manifest
 from bus_schema.codes import Code
 from bus_schema.process import StepCompleted
-from bus_schema.runs import Step, StepStatus
+from bus_schema.runs import Run, Step, StepStatus
 from bus_schema.storage import GetArtifact
 from mindbus import Client
 from mindbus.errors import BusUnavailable, ReplyError
@@ -30,6 +31,32 @@ async def look_up(bus: Client, run_id: str, artifact_id: str) -> Manifest | Code
     except (BusUnavailable, ReplyError) as error:
         logger().debug("no artifact", run_id=run_id, artifact=artifact_id, reason=str(error))
         return error.code
+
+
+async def foreign_inputs(database: Database, look_up: LookUp, run: Run) -> list[str] | None:
+    """Inputs that are there for the roles, who take part in other runs, but not for who has started this one.
+
+    None where storage does not say just now.
+    """
+    answers = await asyncio.gather(*(look_up(run.run_id, each.artifact_id) for each in run.inputs))
+    if any(isinstance(each, Code) and each.retryable for each in answers):
+        return None
+    others = [
+        each
+        for each in answers
+        if isinstance(each, Manifest)
+        and each.visibility != "public"
+        and each.owner != run.started_by
+        and each.trace_id != run.run_id
+    ]
+
+    def is_foreign(connection: Connection, manifest: Manifest) -> bool:
+        earlier = runs.read_run(connection, manifest.trace_id)
+        return earlier is None or run.started_by not in members_of(earlier)
+
+    if not others:
+        return []
+    return await database.read(lambda connection: [each.id for each in others if is_foreign(connection, each)])
 
 
 async def completed_late(

@@ -24,6 +24,7 @@ from config.settings import FleetSettings
 from language.words import Language
 from mindbus.bus.worker import WorkerContext
 from mindbus.registry import BrokenWorker
+from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.errors import ArtifactError, StorageAway
 from mindbus.sdk.recall import KemRecall
 from mindbus.sdk.subagent import Delegated
@@ -120,8 +121,11 @@ class FileSubagent(ThinkingSubagent):
         )
 
     async def _bytes_of(self, artifact_id: str, work: Delegated) -> bytes:
+        # As the chat's user: other chats' artifacts, which are this sub-agent's own, are not theirs.
+        user = self.bus.acting_as(f"user.{work.chat_id}", service=self.name)
+        artifacts = open_artifacts(user, self.settings, self.clock)
         try:
-            return await self.artifacts.get(artifact_id, trace=work.trace, max_bytes=_LARGEST_BYTES)
+            return await artifacts.get(artifact_id, trace=work.trace, max_bytes=_LARGEST_BYTES)
         except (ArtifactError, StorageAway, OSError) as error:
             raise ToolFailed(f"it cannot be read: {error}") from error
 

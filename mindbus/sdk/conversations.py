@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from bus_schema.artifacts import ArtifactRef
+from bus_schema.artifacts import ArtifactRef, Manifest
 from bus_schema.conversations import (
     MAX_SAVED,
     GetAllActiveDialogues,
@@ -50,9 +50,10 @@ from mindbus.bus.client import Client
 from mindbus.bus.context import current_message
 from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure, Unroutable
 from mindbus.sdk.artifacts import Artifacts
-from mindbus.sdk.errors import ArtifactError
+from mindbus.sdk.errors import ArtifactError, ArtifactNotFound
 from mindbus.sdk.preview import as_text
 from mindbus.sdk.requests import RequestGroup, in_id_scope, items_of, request_in_scope
+from mindbus.sdk.transfers import read_whole
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
@@ -101,6 +102,7 @@ class Conversations:
         async def read() -> bytes:
             trace, length = conversation_trace(user_id), min(most_bytes, ref.size_bytes)
             async with self._artifacts.open(ref.artifact_id, trace=trace, length=length) as reader:
+                _require_of_user(reader.manifest, user_id)
                 return b"".join([chunk async for chunk in reader])
 
         if not ref.size_bytes:
@@ -158,8 +160,12 @@ class Conversations:
         return fragment.model_copy(update={"messages": (), "ref": put.manifest.ref})
 
     async def _read(self, ref: ArtifactRef, user_id: str, max_bytes: int) -> bytes:
-        trace = conversation_trace(user_id)
-        return await self._reading(ref, lambda: self._artifacts.get(ref.artifact_id, trace=trace, max_bytes=max_bytes))
+        async def read() -> bytes:
+            async with self._artifacts.open(ref.artifact_id, trace=conversation_trace(user_id)) as reader:
+                _require_of_user(reader.manifest, user_id)
+                return await read_whole(reader, max_bytes)
+
+        return await self._reading(ref, read)
 
     async def _reading(self, ref: ArtifactRef, read: Callable[[], Awaitable[bytes]]) -> bytes:
         try:
@@ -233,3 +239,10 @@ def _save_all(parts: Sequence[tuple[DialogueMessage, Cause | None]]) -> SaveMess
 
 def _append_all(additions: Sequence[HistoryAddition]) -> AppendHistories:
     return AppendHistories(additions=tuple(additions))
+
+
+def _require_of_user(manifest: Manifest, user_id: str) -> None:
+    """Raise ArtifactNotFound for what the assistant may read and the user may not, such as another's transcript."""
+    is_theirs = manifest.owner == f"user.{user_id}" or manifest.trace_id == conversation_trace(user_id)
+    if manifest.visibility != "public" and not is_theirs:
+        raise ArtifactNotFound(f"{ArtifactNotFound.__doc__} ({manifest.id})")

@@ -35,6 +35,7 @@ from mindbus import Client, MessageContext, ReplyError, WorkerContext
 from mindbus.bus.worker import utc_now
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.steps import artifact_id_of
+from mindbus.sdk.transfers import PutOptions
 from mindbus.testing.wait import PATIENCE, until
 from tests.fleets import fleet_of, settings_for
 from tests.installed import FLEET
@@ -377,6 +378,26 @@ async def test_an_artifact_of_an_attempt_that_was_given_up_is_taken_instead_of_a
     assert run.status is RunStatus.COMPLETED
     assert [(order.step_id, order.attempt) for order in orders] == [("a", 1), ("b", 1)]
     assert orders[1].inputs[0].artifact.artifact_id == artifact_id_of(start.run_id, "a", 1)
+
+
+async def test_a_run_begins_with_what_its_starter_may_read_alone(tmp_path: Path) -> None:
+    settings = settings_for(f"memory://{secrets.token_hex(4)}", tmp_path)
+    step = a_step("a").model_copy(update={"produces": "critique"})
+    async with fleet_of(FLEET["storage"], an_orchestrator(tmp_path), EchoWorker, settings=settings) as fleet:
+        ends: dict[str, list[Run]] = {"anna": [], "mallory": []}
+        async with open_artifacts(fleet.bus.acting_as("user.anna"), settings) as artifacts:
+            about: PutOptions = {"artifact_type": "brief", "trace": "run_hers", "content_type": "text/markdown"}
+            brief = (await artifacts.put(b"# Rain", **about)).ref
+        for who in ("anna", "anna", "mallory"):
+            start = a_start(step, run_id="run_hers" if not ends["anna"] else None)
+            bus = fleet.bus.acting_as(f"user.{who}")
+            await bus.request(start.model_copy(update={"inputs": (brief,)}), trace=start.run_id)
+            ends[who].append(await run_that(bus, start.run_id, is_over))
+
+    assert [run.status for run in ends["anna"]] == [RunStatus.COMPLETED] * 2
+    (refused,) = ends["mallory"]
+    assert (refused.status, refused.steps[0].attempt) == (RunStatus.FAILED, 0)
+    assert "not yours to read" in refused.reason
 
 
 async def test_an_old_order_of_an_attempt_that_is_over_is_not_worked_on(tmp_path: Path) -> None:
