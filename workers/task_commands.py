@@ -94,6 +94,8 @@ class TaskCommands:
         )
         known = await self._store.find(task.task_id)
         if known is not None:
+            if user_id not in (known.owner_id, known.asked_by):
+                raise Rejected(Code.CONFLICT, f"{known.task_id} is taken; mint another id, or leave it out")
             return (known,)
         if command.message_id is None:
             (saved,) = await self._store.save([FieldChange(task, ALL_FIELDS, now, insert=True)], now)

@@ -61,7 +61,7 @@ class WorkingMemory:
         async with self._cache.lock:
             done = await self._writes.published_by(message_id, (id_ for id_, _ in drafts)) if persist else set()
             outcomes = [
-                await self._published_before(draft[0])
+                await self._published_before(draft[0], principal)
                 if draft[0] in done
                 else await self._publish(draft, principal, stored, is_complete=is_complete)
                 for draft in drafts
@@ -106,7 +106,7 @@ class WorkingMemory:
             return rejection
         return await self._put(kem, cached)
 
-    async def _published_before(self, kem_id: str) -> KemEvent | Rejected:
+    async def _published_before(self, kem_id: str, principal: Principal) -> KemEvent | Rejected:
         """The outcome for a unit that the same message has published, told again: it may not have been, or been lost.
 
         Raises SharedMemoryAway.
@@ -117,8 +117,9 @@ class WorkingMemory:
             if not is_complete:
                 raise SharedMemoryAway(reason=f"{kem_id} was published before, and is not at hand")
             kem = stored.get(kem_id)
-        if kem is None:
-            return NoSuchKem(kem_id=kem_id)
+        # Whoever repeats the id of another's message learns nothing.
+        if kem is None or not is_readable(kem, principal):
+            return NoSuchKem(is_denied=kem is not None, kem_id=kem_id)
         return KemEvent("KEM_PUBLISHED" if kem.version == 1 else "KEM_UPDATED", kem_id, kem)
 
     async def _load(self, kem: Kem) -> KemEvent | None:

@@ -10,7 +10,7 @@ from cachetools import TTLCache
 
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.dialogue import conversation_trace
-from bus_schema.history import ChatMessage, HistoryToolCall
+from bus_schema.history import ChatId, ChatMessage, HistoryToolCall
 from bus_schema.ids import derived
 from bus_schema.messages import Event, Nothing
 from bus_schema.replies import Code
@@ -175,8 +175,9 @@ class SubAgent(Worker, ABC):
         self.bus = context.bus.acting_as(self.identity, service=self.name)
         self.settings, self.clock = context.settings, context.clock
         self.artifacts = open_artifacts(self.bus, context.settings, context.clock)
-        self._at_work: dict[str, asyncio.Task[TaskDone]] = {}
-        self._done: TTLCache[str, TaskDone] = TTLCache(_MAX_RESULTS, _RESULTS_KEPT.total_seconds())
+        # By chat and delegation: the same id in another chat is other work.
+        self._at_work: dict[tuple[ChatId, str], asyncio.Task[TaskDone]] = {}
+        self._done: TTLCache[tuple[ChatId, str], TaskDone] = TTLCache(_MAX_RESULTS, _RESULTS_KEPT.total_seconds())
 
     @abstractmethod
     async def execute(self, work: Delegated) -> str:
@@ -200,14 +201,15 @@ class SubAgent(Worker, ABC):
         """Execute the task, unless it has been executed."""
         if order.depth > MAX_DEPTH:
             raise Rejected(Code.INVALID, f"{order.depth} delegations deep: sub-agents go in a circle; do it yourself")
-        done = self._done.get(order.delegation_id)
+        key = order.chat_id, order.delegation_id
+        done = self._done.get(key)
         if done is not None:
             return done
-        task = self._at_work.get(order.delegation_id)
+        task = self._at_work.get(key)
         if task is None:
             task = asyncio.create_task(self._do(order), name=f"delegation {order.delegation_id}")
-            self._at_work[order.delegation_id] = task
-            task.add_done_callback(lambda _done: self._at_work.pop(order.delegation_id, None))
+            self._at_work[key] = task
+            task.add_done_callback(lambda _done: self._at_work.pop(key, None))
         # Several requests may wait for the same task; the first may be gone.
         await asyncio.wait([task])
         if task.cancelled():
@@ -216,8 +218,7 @@ class SubAgent(Worker, ABC):
 
     @on_command
     async def cancel_task(self, command: CancelTask) -> Nothing:
-        task = self._at_work.get(command.delegation_id)
-        if task is not None:
+        for task in [task for (_, id_), task in self._at_work.items() if id_ == command.delegation_id]:
             await end(task)
         return Nothing()
 
@@ -239,6 +240,6 @@ class SubAgent(Worker, ABC):
         if not response:
             raise PermanentFailure(f"{self.name} has returned no response")
         await work.report_completion(response)
-        done = self._done[order.delegation_id] = TaskDone(response=response, steps=tuple(work.steps))
+        done = self._done[order.chat_id, order.delegation_id] = TaskDone(response=response, steps=tuple(work.steps))
         logger().info("delegation done", worker=self.name, chat=order.chat_id, tool_calls=done.tool_calls_made)
         return done

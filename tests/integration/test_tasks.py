@@ -91,6 +91,8 @@ async def test_nobody_sees_or_changes_the_tasks_of_others(
         with pytest.raises(ReplyError) as error:
             await talk.bus.acting_as("agent.critic").request(ListTasks())
         assert error.value.code is Code.UNAUTHORIZED
+        with pytest.raises(ReplyError, match="mint another id"):
+            await olga.request(AddTask(user_id="olga", text="x", task_id=task.task_id))
         with pytest.raises(ReplyError, match="Friday 15:00"):
             await anna.request(UpdateTask(task_id=task.task_id, when="когда-нибудь"))
         for far in ("0001-01-01", "9999-12-31"):

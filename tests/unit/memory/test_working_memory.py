@@ -55,6 +55,14 @@ class SwitchedCache(EmbeddedCache):
             raise CacheAway(CacheAway.__doc__)
 
 
+async def test_whoever_repeats_the_message_of_another_reads_nothing(desk: Desk) -> None:
+    await desk.publish(id="kem_1", visibility="private", persist=True, message_id="m1")
+
+    assert isinstance(await desk.try_to_publish(by=CRITIC, id="kem_1", persist=True, message_id="m1"), NoSuchKem)
+    again = await desk.try_to_publish(id="kem_1", persist=True, message_id="m1")
+    assert isinstance(again, KemEvent)
+
+
 @pytest.fixture
 def cache() -> SwitchedCache:
     return SwitchedCache()
@@ -413,7 +421,7 @@ async def test_what_the_global_memory_did_unheard_is_recognised(desk: Desk) -> N
 
 async def test_a_message_that_comes_again_publishes_nothing_twice(desk: Desk) -> None:
     """As after a kill between its writes and its acknowledgement, whether or not they were carried out meanwhile."""
-    first = await desk.publish(id="kem_1", persist=True, message_id="m1")
+    first = await desk.publish(id="kem_1", visibility="private", persist=True, message_id="m1")
     await desk.carry()
     after = another(desk)
 
@@ -435,7 +443,7 @@ async def test_a_message_that_comes_again_publishes_nothing_twice(desk: Desk) ->
 
 
 async def test_what_a_repeated_message_published_and_others_deleted_stays_deleted(desk: Desk) -> None:
-    await desk.publish(id="kem_1", persist=True, message_id="m1")
+    await desk.publish(id="kem_1", visibility="private", persist=True, message_id="m1")
     await desk.carry()
     await desk.library.delete("kem_1", RESEARCHER)
     await desk.cache_sync.apply_deletion("kem_1")
@@ -447,7 +455,7 @@ async def test_what_a_repeated_message_published_and_others_deleted_stays_delete
 
 
 async def test_messages_that_no_longer_come_again_are_forgotten(desk: Desk) -> None:
-    await desk.publish(id="kem_1", persist=True, message_id="m1")
+    await desk.publish(id="kem_1", visibility="private", persist=True, message_id="m1")
     await desk.writes.forget_old()
     assert await desk.writes.published_by("m1", ["kem_1", "kem_2"]) == {"kem_1"}
 

@@ -54,6 +54,7 @@ async def test_whoever_asks_again_waits_for_the_same_work_and_hears_the_same(bus
     assert [(await each).response for each in both] == ["x: done"] * 2
     assert (await ask(bus)).response == "x: done"
     assert Patient.begun == 1
+    assert (await ask(bus, chat_id=778, task="y")).response == "y: done"
 
 
 async def test_what_is_not_done_by_its_deadline_is_dropped(bus: Client) -> None:
