@@ -22,6 +22,8 @@ from storage_service.rows import insert_if_absent
 from storage_service.tables import JSON_VALUE, AgentDatumRow, StorageBase
 
 _FIELDS = set(User.model_fields)
+# Rows that are read at once where not all of them are shown.
+_BATCH = 500
 
 
 class NoSuchUser(Rejected, code=Code.NOT_FOUND):
@@ -79,21 +81,32 @@ class Users:
         return page.items[0]
 
     async def page(self, query: ListUsers, viewer: str | None = None) -> UserPage:
-        """Users in order of ids; of one project, or for a viewer, the page may be short although there are more."""
-        rows_after = select(UserRow.__table__).order_by(UserRow.user_id).limit(query.limit + 1)
-        if query.user_ids:
-            rows_after = rows_after.where(UserRow.user_id.in_(query.user_ids))
-        if query.cursor is not None:
-            rows_after = rows_after.where(UserRow.user_id > query.cursor)
-        rows = await self.database.read(lambda connection: connection.execute(rows_after).all())
+        """Users in order of ids; a viewer is told of nobody whom they may not see, neither by a cursor."""
         projects = None if viewer is None else _folded(await self._projects_of(viewer))
-        page = rows[: query.limit]
-        items = tuple(map(_as_user, page))
-        if query.project is not None:
-            items = tuple(user for user in items if query.project.casefold() in _folded(user.projects))
-        if projects is not None:
-            items = tuple(user for user in items if user.user_id == viewer or projects & _folded(user.projects))
-        return UserPage(items=items, next_cursor=page[-1].user_id if len(rows) > query.limit else None)
+
+        def is_shown(user: UserRecord) -> bool:
+            of_user = _folded(user.projects)
+            is_seen = projects is None or user.user_id == viewer or bool(projects & of_user)
+            return is_seen and (query.project is None or query.project.casefold() in of_user)
+
+        found: list[UserRecord] = []
+        batch, cursor = max(query.limit + 1, _BATCH if projects is not None or query.project else 0), query.cursor
+        while len(found) <= query.limit:
+            rows = await self._rows_after(cursor, query.user_ids, batch)
+            found += filter(is_shown, map(_as_user, rows))
+            if len(rows) < batch:
+                break
+            cursor = rows[-1].user_id
+        items = tuple(found[: query.limit])
+        return UserPage(items=items, next_cursor=items[-1].user_id if len(found) > query.limit else None)
+
+    async def _rows_after(self, cursor: str | None, user_ids: Sequence[str], count: int) -> Sequence[Row[Any]]:
+        rows_after = select(UserRow.__table__).order_by(UserRow.user_id).limit(count)
+        if user_ids:
+            rows_after = rows_after.where(UserRow.user_id.in_(user_ids))
+        if cursor is not None:
+            rows_after = rows_after.where(UserRow.user_id > cursor)
+        return await self.database.read(lambda connection: connection.execute(rows_after).all())
 
     async def _projects_of(self, user_id: str) -> Sequence[str]:
         async with self.database.reading() as session:
@@ -142,7 +155,8 @@ class Facts:
             values: dict[str, Any] = fact.model_dump() | {"message_ids": list(fact.message_ids)[:_MOST_MESSAGES]}
             await insert_if_absent(session, FactRow, **(values | {"kind": fact.kind.value}))
             row = await session.get(FactRow, fact.fact_id, with_for_update=True, populate_existing=True)
-            if row is None:
+            # A fact is its speaker's alone, whatever id another's has.
+            if row is None or row.said_by != fact.said_by:
                 continue
             row.superseded_by = row.superseded_by or fact.superseded_by
             message_ids = list(dict.fromkeys((*row.message_ids, *fact.message_ids)))[:_MOST_MESSAGES]

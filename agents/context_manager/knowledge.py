@@ -206,7 +206,8 @@ class FactRecorder:
             old = find_superseded(text, said_at, kind, within)
         ordinal = sum(message.message_id == fact.message_ids[0] for fact in self.knowledge.facts)
         fact = Fact(
-            fact_id=f"fact_{derived(message.message_id, 'fact', ordinal)}",
+            # Ids of messages are their speaker's: two may use the same.
+            fact_id=f"fact_{derived(message.user_id, message.message_id, 'fact', ordinal)}",
             kind=kind,
             text=text[:1000],
             said_by=message.user_id,

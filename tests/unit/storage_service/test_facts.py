@@ -44,6 +44,14 @@ async def pages(facts: Facts, **wanted: Any) -> list[FactPage]:
     return read
 
 
+async def test_a_fact_of_another_under_the_same_id_changes_nothing(facts: Facts) -> None:
+    await save(facts, a_fact(1))
+    await save(facts, a_fact(1, said_by="boris", text="Mine.", superseded_by="fact_9", message_ids=("msg_2",)))
+
+    (page,) = await pages(facts)
+    assert [(fact.said_by, fact.superseded_by, fact.message_ids) for fact in page.items] == [("anna", None, ("msg_1",))]
+
+
 async def test_of_five_hundred_facts_none_is_lost_page_by_page(facts: Facts) -> None:
     await save(facts, *(a_fact(each, said_at=NOON + timedelta(minutes=each // 3)) for each in range(500)))
     await save(facts, *(a_fact(1000 + each, said_by="boris") for each in range(3)))

@@ -60,6 +60,10 @@ async def test_a_viewer_sees_themselves_and_those_who_share_a_project_with_them(
     assert await seen_by("nobody") == []
     assert await seen_by(None) == ["anna", "boris", "clara", "dan"]
     assert (await users.get("boris", "anna")).name == "Boris"
+    first = await users.page(ListUsers(limit=1), "dan")
+    assert ([user.user_id for user in first.items], first.next_cursor) == (["dan"], None)
+    first = await users.page(ListUsers(limit=1), "anna")
+    assert ([user.user_id for user in first.items], first.next_cursor) == (["anna"], "anna")
     with pytest.raises(NoSuchUser):
         await users.get("clara", "anna")
 
