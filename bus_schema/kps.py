@@ -68,7 +68,10 @@ class ProcessRawData(Command[ProcessedData], domain="kps", action="process_raw_d
 
 
 class KemProcessed(Event, topic="kem", name="processed"):
-    """A source was processed completely; its units are in the global memory."""
+    """A source was processed completely; its units are in the global memory.
+
+    Everybody hears it, so only of public units does it name the source and the ids.
+    """
 
     source: ArtifactRef | None = None
     kem_ids: tuple[KemId, ...]
@@ -76,7 +79,7 @@ class KemProcessed(Event, topic="kem", name="processed"):
 
 
 class KemProcessingProgress(Event, topic="kem", name="processing_progress"):
-    """Number of chunks of a long source that have become units."""
+    """Number of chunks of a long source that have become units; it names the source if its units are public."""
 
     source: ArtifactRef | None = None
     done: int = Field(ge=0)

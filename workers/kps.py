@@ -82,8 +82,10 @@ class KpsWorker(Worker):
             units, stored = [], 0
         status = "stored" if stored else "unchanged"
         logger().info("source processed", units=len(units), stored=stored, requester=context.requester)
-        done = {"kem_ids": [unit.kem_id for unit in units], "status": status}
-        return ProcessedData.model_validate(done), KemProcessed.model_validate({"source": command.source, **done})
+        done = ProcessedData.model_validate({"kem_ids": [unit.kem_id for unit in units], "status": status})
+        if command.rights.visibility != "public":
+            return done, KemProcessed(kem_ids=(), status=done.status)
+        return done, KemProcessed(source=command.source, kem_ids=done.kem_ids, status=done.status)
 
     def _one_revision(self, command: ProcessRawData, owner: str) -> AbstractAsyncContextManager[object]:
         """A lock for revisions of one text: each is stored before the next compares itself with memory."""
@@ -167,7 +169,8 @@ class KpsWorker(Worker):
             return self._embedder
 
     async def _report(self, command: ProcessRawData, done: int, total: int) -> None:
-        progress = KemProcessingProgress(source=command.source, done=done, total=total)
+        source = command.source if command.rights.visibility == "public" else None
+        progress = KemProcessingProgress(source=source, done=done, total=total)
         await in_id_scope(f"progress/{done}", lambda: self._worker.bus.publish(progress))
 
 

@@ -1,6 +1,6 @@
 """Calls of models: for whom they count is checked here, so that whoever counts them believes storage alone."""
 
-from bus_schema.delegation import is_of_fleet
+from bus_schema.delegation import CLIENTS, is_of_fleet
 from bus_schema.dialogue import conversation_trace
 from bus_schema.identities import Principal
 from bus_schema.messages import Nothing
@@ -21,6 +21,8 @@ class ModelCallHandlers:
 
     @on_command
     async def record(self, command: RecordModelCall, context: MessageContext) -> tuple[Nothing, Publish]:
+        if context.envelope.service in (*CLIENTS, "gateway") and not context.is_operator:
+            raise Rejected(Code.UNAUTHORIZED, "workers alone record calls of models")
         owner, trace = context.requester if command.user_id is None else f"user.{command.user_id}", context.trace_id
         if command.user_id is not None and not await self._may_count(owner, context):
             raise Rejected(Code.UNAUTHORIZED, f"{context.owner} calls no model for {owner}")

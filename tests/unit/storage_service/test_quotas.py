@@ -9,6 +9,7 @@ from bus_schema.model_calls import CallUsage, GetTokensToday, ModelCall, RecordM
 from bus_schema.replies import Code
 from bus_schema.storage import GetArtifact, RegisterArtifact, RegisterArtifacts
 from mindbus.errors import Rejected
+from mindbus.testing import deliver
 from storage_service.maintenance.survey import MaintenanceRules
 from tests.storage_kit import ON_FILES, RESEARCHER, Depot, OpenDepot
 
@@ -70,6 +71,16 @@ async def test_tokens_count_beyond_the_quota_of_bytes_too(open_depot: OpenDepot)
 
     assert (await depot.handle(GetTokensToday())).tokens == 100
     assert [staged.size_bytes async for staged in depot.storage.blobs.listing("staging")] == [250]
+
+
+@pytest.mark.parametrize("service", ["client", "cli", "gateway"])
+async def test_people_record_no_calls_of_models_for_the_fleet(depot: Depot, service: str) -> None:
+    call = RecordModelCall(call_id=mint("art"), cost=CallUsage(model_name="x", prompt_tokens=10**9))
+
+    delivered = await deliver(depot.worker, call, by="user.mallory", source=f"/mb/{service}/1")
+
+    assert isinstance(delivered.error, Rejected)
+    assert (await depot.handle(GetTokensToday())).tokens == 0
 
 
 async def test_tokens_of_a_day_are_added_up_whoever_has_used_them(depot: Depot) -> None:
