@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
+from agents.models.answer_text import ThoughtFilter, without_thoughts
 from agents.models.errors import AnswerCutOff, ModelFailure, ModelUnavailable
 from agents.models.language_model import DEFAULTS, LanguageModel, ModelMessage, ModelParams, Tool, ToolCall
 from bus_schema.replies import TextPart
@@ -103,15 +104,16 @@ class AnswerGeneration:
         kept = self.text
         while True:
             try:
+                thoughts = ThoughtFilter()
                 async for chunk in self._model.stream(messages, tools=tools, params=self._params):
-                    piece = chunk.text
+                    piece = thoughts.take(chunk.text)
                     if chunk.completion and chunk.completion.finish_reason == "repetition":
-                        self.text = kept + chunk.completion.text
+                        self.text = kept + without_thoughts(chunk.completion.text)
                         yield TextPart(shown_before + self.text, restarts=True)
                         return
                     if chunk.completion:
                         self.calls = chunk.completion.tool_calls
-                        piece = piece or ("" if self.text.strip() else chunk.completion.text)
+                        piece = piece or ("" if self.text.strip() else without_thoughts(chunk.completion.text))
                     self.text += piece
                     if piece:
                         self._budget.progress()

@@ -7,6 +7,8 @@ _DOTS = re.DOTALL | re.MULTILINE | re.IGNORECASE
 _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", _DOTS)
 # Some templates open the thoughts in the prompt, so that only their end is in the answer.
 _END_OF_THOUGHTS = re.compile(r"\A(?:(?!<think).)*?^\s*</think(?:ing)?>[ \t]*$", _DOTS)
+_THINKING, _END_OF_THINKING = ("<think>", "<thinking>"), re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+_LONGEST_TAG = len("</thinking>")
 _FENCED = re.compile(
     r"\A(?P<before>.*?)^(?P<fence>`{3,}|~{3,})[ \t]*(?P<kind>[a-z]*)[ \t]*\n"
     r"(?P<text>.*?)\n?^(?P=fence)[ \t]*$(?P<after>.*)\Z",
@@ -33,6 +35,34 @@ def without_thoughts(text: str) -> str:
         if found := pattern.match(text):
             return text[found.end() :].strip()
     return text.strip()
+
+
+class ThoughtFilter:
+    """Leaves out of an answer that comes in pieces what the model thinks aloud before it."""
+
+    def __init__(self) -> None:
+        self._held, self._is_thinking, self._has_answered = "", False, False
+
+    def take(self, piece: str) -> str:
+        """Return what can be shown now: nothing while the answer may begin with thoughts, or they go on."""
+        if self._has_answered:
+            return piece
+        self._held += piece
+        begins = self._held.lstrip().lower()
+        if not self._is_thinking:
+            if any(tag.startswith(begins) for tag in _THINKING):
+                return ""
+            self._is_thinking = begins.startswith(_THINKING)
+        if self._is_thinking:
+            found = _END_OF_THINKING.search(self._held)
+            if found is None:
+                self._held = self._held[-_LONGEST_TAG:]
+                return ""
+            if not (rest := self._held[found.end() :].lstrip()):
+                return ""
+            self._held = rest
+        self._has_answered, shown, self._held = True, self._held, ""
+        return shown
 
 
 def without_fence(text: str) -> str:

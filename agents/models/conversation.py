@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from itertools import groupby
 from typing import Literal
 
@@ -39,6 +40,8 @@ _LONGEST_NAME = 64
 _LONGEST_ARGUMENTS = 40_000
 # Of a message, characters that rules read, its end among them: whoever pastes a text asks before or after it.
 _LONGEST_READ, _END_READ = 8000, 2000
+# Of calls that rules make, or that small models write; those of clients' tools are `ask_…`.
+_OWN_ID = re.compile(r"(?:call|ask)_(?:[0-9]+(?:_[0-9]+)?|written)")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -225,6 +228,32 @@ def written_call(text: str) -> ToolCall | None:
     arguments = call["arguments"]
     given = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     return ToolCall(id="call_written", name=str(call["name"]), arguments=given)
+
+
+def with_unique_ids(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """The messages, no two calls with the same id; ours get one of nine letters and digits, as the strictest demand.
+
+    Claude refuses a request with an id twice, Mistral's endpoint any other form; servers' own ids stay as they are.
+    """
+    used, now = set[str](), dict[str, str]()
+    shown = []
+    for place, message in enumerate(messages):
+        if message.tool_calls:
+            now = {
+                call.id: _id_at(place, call.id) if call.id in used or _OWN_ID.fullmatch(call.id) else call.id
+                for call in message.tool_calls
+            }
+            used |= now.keys()
+            calls = tuple(call.model_copy(update={"id": now[call.id]}) for call in message.tool_calls)
+            message = message.model_copy(update={"tool_calls": calls})
+        elif message.tool_call_id in now:
+            message = message.model_copy(update={"tool_call_id": now[message.tool_call_id]})
+        shown.append(message)
+    return shown
+
+
+def _id_at(place: int, call_id: str) -> str:
+    return sha256(f"{place} {call_id}".encode()).hexdigest()[:9]
 
 
 def normalise_calls(calls: Sequence[ToolCall], prefix: str) -> tuple[ToolCall, ...]:

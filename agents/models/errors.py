@@ -47,6 +47,10 @@ class ModelInterrupted(ModelUnavailable):
     """A chat has taken the place of this call at the model's endpoint; try again."""
 
 
+class AnswerStopped(ModelFailure):
+    """Nobody listens to the answer any more; its cost is an estimate."""
+
+
 class TokensSpent(ModelFailure, OutOfTokens, code=Code.UNAVAILABLE):
     """All tokens of models for today are spent: go on after midnight (UTC), or raise MINDBUS_QUOTA_TOKENS_PER_DAY."""
 

@@ -5,7 +5,7 @@ import json
 import math
 import re
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,6 +16,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessageFunctionToolC
 from openai.types.chat.chat_completion import Choice
 from pydantic import BaseModel
 
+from agents.models.conversation import with_unique_ids
 from agents.models.errors import (
     AnswerCutOff,
     AnswerStalled,
@@ -42,10 +43,16 @@ from retrieval.openai_client import open_client
 # An address where nobody listens is noticed sooner than an answer can take.
 _CONNECT_S = 3.0
 _RETRYABLE_STATUSES = frozenset({408, 409, 429})
+_REFUSED = frozenset({400, 422})
 # As OpenAI, vLLM, llama.cpp and others say that a prompt has more tokens than the model takes in.
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|context (?:size|length|window)|maximum context|prompt is too long",
     re.IGNORECASE,
+)
+# Not every endpoint takes these: what each is called otherwise, or None where the call goes without it.
+_OTHERWISE = {"max_tokens": "max_completion_tokens", "temperature": None, "seed": None, "stream_options": None}
+_NOT_TAKEN = re.compile(
+    r"unsupported|not support|unrecogni[sz]ed|unknown|extra[_ ]|not (?:permitted|allowed)", re.IGNORECASE
 )
 # An endpoint that knows no limit would go on for ever; no tokenizer makes words so long on average.
 _LONGEST_TOKEN_CHARS = 12
@@ -69,7 +76,7 @@ def first_choice(response: object) -> Choice:
 def chat_request(
     model: str, messages: Sequence[ModelMessage], tools: Sequence[Tool], params: ModelParams
 ) -> dict[str, Any]:
-    request: dict[str, Any] = {"model": model, "messages": [_wire(message) for message in messages]}
+    request: dict[str, Any] = {"model": model, "messages": [_wire(message) for message in with_unique_ids(messages)]}
     request.update(params.model_dump(exclude_none=True, exclude={"tool_choice"}))
     if tools:
         request["tools"] = [{"type": "function", "function": tool.model_dump()} for tool in tools]
@@ -114,6 +121,8 @@ class OpenAICompatible:
         timeout_s = timeout.total_seconds() if limits is None else max(limits.first_s, limits.idle_s)
         connecting = openai.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
         self._client = open_client(base_url, api_key, connecting, retries)
+        # Parameters that the endpoint has refused.
+        self._not_taken: set[str] = set()
 
     @property
     def name(self) -> str:
@@ -136,7 +145,7 @@ class OpenAICompatible:
                 if chunk.completion:
                     return chunk.completion
         with _named_failures():
-            raw = await self._client.chat.completions.with_raw_response.create(**request)
+            raw = await self._send(request)
             response = raw.parse()
         choice = first_choice(response)
         if choice.message.refusal:
@@ -170,9 +179,7 @@ class OpenAICompatible:
         first_s, idle_s = (self._limits.first_s, self._limits.idle_s) if self._limits else (None, None)
         with _named_failures():
             async with _within(first_s, "no word of an answer"):
-                raw = await self._client.chat.completions.with_raw_response.create(
-                    **request, stream=True, stream_options={"include_usage": True}
-                )
+                raw = await self._send(request | {"stream": True, "stream_options": {"include_usage": True}})
                 pieces = raw.parse()
             async with pieces:
                 limit_s, coming = first_s, aiter(pieces)
@@ -191,6 +198,20 @@ class OpenAICompatible:
         if answer.declined:
             raise ModelDeclined("the model declined to answer")
         yield Chunk(completion=self._finished(answer.finish_reason, answer.completion(raw.retries_taken)))
+
+    async def _send(self, request: dict[str, Any]) -> Any:
+        """Send a request; a parameter that the endpoint does not take is left out, or renamed, from then on."""
+        while True:
+            left = {_OTHERWISE[name] or "" if name in self._not_taken else name: name for name in request}
+            taken = {name: request[own] for name, own in left.items() if name}
+            try:
+                return await self._client.chat.completions.with_raw_response.create(**taken)
+            except openai.APIStatusError as error:
+                refused = _parameter_not_taken(error, taken)
+                if refused is None:
+                    raise
+                self._not_taken.add(refused)
+                logger().info("parameter not taken by the endpoint", model=self._model, parameter=refused)
 
     async def aclose(self) -> None:
         await self._client.close()
@@ -239,6 +260,15 @@ def _named_failures() -> Iterator[None]:
         raise ModelUnavailable("the endpoint sent something that is no JSON") from error
     except openai.APIError as error:
         raise ModelUnavailable(f"the endpoint broke off: {error.message}") from error
+
+
+def _parameter_not_taken(error: openai.APIStatusError, sent: Collection[str]) -> str | None:
+    """The parameter for which an endpoint has refused a request, if it is one that there is another way for."""
+    said = f"{error.code} {error.type} {error.param} {error.message}"
+    if error.status_code not in _REFUSED or _TOO_LONG.search(said) or not _NOT_TAKEN.search(said):
+        return None
+    named = (name for name in _OTHERWISE if name in sent)
+    return next((name for name in named if error.param == name or re.search(rf"\b{name}\b", said)), None)
 
 
 def _refusal(error: openai.APIStatusError) -> ModelFailure:

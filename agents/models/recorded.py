@@ -1,15 +1,16 @@
 """A language model whose calls are reported: prompt, tools, answer or failure, tokens, seconds, retries."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pydantic import BaseModel
 
-from agents.models.errors import AnswerMisfit, ModelFailure
+from agents.models.errors import AnswerMisfit, AnswerStopped, ModelFailure
 from agents.models.language_model import (
     DEFAULTS,
     Chunk,
@@ -20,6 +21,7 @@ from agents.models.language_model import (
     TokenUsage,
     Tool,
 )
+from language.words import estimated_tokens
 
 NO_TOKENS = TokenUsage()
 
@@ -98,15 +100,22 @@ class RecordedModel:
         self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
     ) -> AsyncIterator[Chunk]:
         await self._recorder.admit()
-        began, text = time.monotonic(), ""
+        began, text, is_recorded = time.monotonic(), "", False
         try:
             async for chunk in self._model.stream(messages, tools=tools, params=params):
                 text += chunk.text
                 if chunk.completion is not None:
+                    is_recorded = True
                     await self._recorder.record(self._done(messages, tools, None, began, chunk.completion))
                 yield chunk
         except ModelFailure as failure:
             await self._recorder.record(self._failed(messages, tools, None, began, failure, text))
+            raise
+        except (asyncio.CancelledError, GeneratorExit):
+            # Whoever stops listening has been told no cost; the endpoint counts what has come all the same.
+            if not is_recorded:
+                stopped = self._failed(messages, tools, None, began, AnswerStopped(), text)
+                await self._recorder.record(replace(stopped, usage=_estimated(messages, text)))
             raise
 
     async def aclose(self) -> None:
@@ -140,3 +149,9 @@ class RecordedModel:
             usage = TokenUsage(prompt_tokens=failure.prompt_tokens, completion_tokens=failure.completion_tokens)
         took_s = time.monotonic() - began
         return FinishedCall(self.name, prompt, tools, schema, took_s, None, str(failure), said, usage)
+
+
+def _estimated(prompt: Sequence[ModelMessage], text: str) -> TokenUsage:
+    """The cost of a call whose end nobody has heard."""
+    asked = sum(estimated_tokens(message.content) for message in prompt)
+    return TokenUsage(prompt_tokens=asked, completion_tokens=estimated_tokens(text))

@@ -3,10 +3,12 @@
 import time
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from operator import itemgetter
 
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import Choice as StreamedChoice
+from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
 
 from agents.models.answer_text import RepetitionWatch
 from agents.models.language_model import Completion, TokenUsage, ToolCall
@@ -31,6 +33,13 @@ def _thoughts(choice: StreamedChoice) -> str:
     return str(extra.get("reasoning_content") or extra.get("reasoning") or "")
 
 
+def _begins_another(fragment: ChoiceDeltaToolCall, last: dict[str, str]) -> bool:
+    """Whether a fragment names a function again; an id alone may also come anew with each piece of the arguments."""
+    if not last["name"] or fragment.function is None or not fragment.function.name:
+        return False
+    return fragment.id != last["id"] if fragment.id and last["id"] else bool(last["arguments"])
+
+
 class StreamedAnswer:
     """A streamed answer being put together; tool calls come in fragments that only their index holds together.
 
@@ -44,7 +53,7 @@ class StreamedAnswer:
         self._began = time.monotonic()
         self._model = model
         self._texts: list[str] = []
-        self._calls: dict[int, dict[str, str]] = {}
+        self._calls: list[tuple[int, dict[str, str]]] = []
         self._usage = TokenUsage()
         self.characters = 0
         self._repetition = RepetitionWatch()
@@ -76,12 +85,21 @@ class StreamedAnswer:
             self.characters += len(text)
             self._repetition.read(text)
             for fragment in choice.delta.tool_calls or ():
-                call = self._calls.setdefault(fragment.index, {"id": "", "name": "", "arguments": ""})
+                call = self._call_of(fragment)
                 call["id"] = fragment.id or call["id"]
                 if fragment.function:
                     call["name"] += fragment.function.name or ""
                     call["arguments"] += fragment.function.arguments or ""
         return text
+
+    def _call_of(self, fragment: ChoiceDeltaToolCall) -> dict[str, str]:
+        """The call that a fragment belongs to: that of its index; some servers give all calls the same, or none."""
+        index = fragment.index or 0
+        last = next((call for at, call in reversed(self._calls) if at == index), None)
+        if last is not None and not _begins_another(fragment, last):
+            return last
+        self._calls.append((index, {"id": "", "name": "", "arguments": ""}))
+        return self._calls[-1][1]
 
     def completion(self, retries: int = 0) -> Completion:
         """The answer; of one that goes round, what was there before."""
@@ -91,7 +109,7 @@ class StreamedAnswer:
             text = text[: self._repetition.fresh_chars]
         return Completion(
             text=text,
-            tool_calls=tuple(ToolCall(**self._calls[index]) for index in sorted(self._calls)),
+            tool_calls=tuple(ToolCall(**call) for _, call in sorted(self._calls, key=itemgetter(0))),
             finish_reason="repetition" if goes_round else "stop",
             usage=self._usage,
             model_name=self._model,

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ValidationError
 
 from agents.configuration.prompts import Guide
+from agents.models.answer_text import without_thoughts
 from agents.models.conversation import chat_prompt, is_written_call, normalise_calls
 from agents.models.errors import EmptyAnswer
 from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
@@ -142,8 +143,9 @@ async def _result(call: ToolCall, toolbox: Toolbox, witness: TaskObserver) -> Mo
 
 def _answer(text: str, results: Sequence[str], rounds: int) -> str:
     """The text, or the last result where there is none after so many rounds. Raises EmptyAnswer without either."""
-    if text.strip() and not is_written_call(text):
-        return text.strip()
+    said = without_thoughts(text)
+    if said and not is_written_call(said):
+        return said
     if not results:
         raise EmptyAnswer
     return _NO_MORE[language_of(results[-1])].format(n=rounds, last=results[-1][:_LAST_CHARS])

@@ -12,6 +12,7 @@ from agents.dialogue.delegation import delegation_tool
 from agents.dialogue.generation import RetryBudget, asks_again, is_cut_off, unavailable_message
 from agents.dialogue.task_tools import TASK_TOOLS
 from agents.models.answer_guards import spoken
+from agents.models.answer_text import ThoughtFilter
 from agents.models.conversation import chat_prompt
 from agents.models.errors import AnswerCutOff, ModelUnavailable
 from agents.models.explicit_requests import ExplicitRequestModel
@@ -55,6 +56,22 @@ async def test_a_stream_that_breaks_begins_again_and_the_reader_is_told() -> Non
     assert [restarts(piece) for piece in pieces].count(True) == 1
     assert as_read(pieces) == "All is well."
     assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("<think>\nHm, how are things? I had better look.\n</think>\n\nAll is well.", "All is well."),
+        ("\n<Thinking>Hm.</thinking>All is well.", "All is well."),
+        ("<b>All</b> is well. <think> is a tag.", "<b>All</b> is well. <think> is a tag."),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 24])
+async def test_what_a_model_thinks_aloud_is_not_shown(raw: str, shown: str, size: int) -> None:
+    thoughts = ThoughtFilter()
+    assert "".join(thoughts.take(raw[at : at + size]) for at in range(0, len(raw), size)) == shown
+    async with asked(Says(raw)) as (agent, _server):
+        assert as_read(await pieces_of(agent)).strip() == shown
 
 
 async def test_an_answer_that_goes_round_in_circles_is_shown_without_them() -> None:

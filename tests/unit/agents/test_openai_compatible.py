@@ -1,10 +1,12 @@
 """The OpenAI-compatible model against a real HTTP server on loopback."""
 
+import json
 import logging
 import os
+import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -144,6 +146,77 @@ async def test_streamed_fragments_of_tool_calls_are_merged_by_their_index() -> N
     assert completion.tool_calls == CALLS
     assert completion.finish_reason == "tool_calls"
     assert completion.text == "Let me look."
+
+
+@pytest.mark.parametrize("indexes", [(0, 0), (None, None)], ids=["the same index", "no index"])
+async def test_calls_that_servers_number_alike_are_two(indexes: tuple[int | None, ...]) -> None:
+    def fragment(index: int | None, call: ToolCall) -> str:
+        called = {"id": call.id, "function": {"name": call.name, "arguments": call.arguments}}
+        numbered = called if index is None else called | {"index": index}
+        choice = {"index": 0, "delta": {"tool_calls": [numbered]}, "finish_reason": "tool_calls"}
+        return json.dumps(
+            {"object": "chat.completion.chunk", "id": "1", "created": 0, "model": "m", "choices": [choice]}
+        )
+
+    bodies = [fragment(index, call) for index, call in zip(indexes, CALLS, strict=True)]
+    async with endpoint(Sends((*bodies, "[DONE]"))) as (model, _):
+        _, completion = await streamed(model, tools=[WEATHER])
+
+    assert completion is not None
+    assert completion.tool_calls == CALLS
+
+
+@pytest.mark.parametrize(
+    ("refused", "words", "left"),
+    [
+        (
+            "max_tokens",
+            "Unsupported parameter: 'max_tokens' is not supported with this model.",
+            "max_completion_tokens",
+        ),
+        ("temperature", "Unsupported value: 'temperature' does not support 0.3 with this model.", None),
+        ("stream_options", "extra_forbidden stream_options: Extra inputs are not permitted", None),
+    ],
+)
+async def test_a_parameter_that_an_endpoint_does_not_take_is_sent_otherwise(
+    refused: str, words: str, left: str | None
+) -> None:
+    params = ModelParams(temperature=0.3, max_tokens=90)
+    async with endpoint(Fails(400, words), Says("one"), Says("two")) as (model, server):
+        for _ in range(2):
+            await streamed(model, params=params)
+
+    first, *others = [request.body for request in server.requests]
+    assert refused in first
+    assert [refused in body for body in others] == [False, False]
+    assert left is None or [body[left] for body in others] == [90, 90]
+
+
+async def test_a_limit_that_a_prompt_exceeds_is_no_parameter_that_is_not_taken() -> None:
+    words = "This model's maximum context length is 4096 tokens; reduce max_tokens, larger ones are not supported"
+    async with endpoint(Fails(400, words)) as (model, server):
+        with pytest.raises(PromptTooLong):
+            await model.complete(ASK, params=ModelParams(max_tokens=90))
+
+    assert len(server.requests) == 1
+
+
+async def test_no_two_calls_of_a_request_have_the_same_id() -> None:
+    def turn(*ids: str) -> list[ModelMessage]:
+        calls = tuple(ToolCall(id=each, name="weather", arguments="{}") for each in ids)
+        said = [ModelMessage(role="assistant", content="", tool_calls=calls)]
+        return said + [ModelMessage(role="tool", content="-3", tool_call_id=each) for each in ids]
+
+    async with endpoint(Says("cold")) as (model, server):
+        await model.complete([*ASK, *turn("call_0"), *turn("call_0", "c1"), *turn("c1")], tools=[WEATHER])
+
+    [request] = server.requests
+    called = [call["id"] for each in request.body["messages"] for call in each.get("tool_calls", ())]
+    results = [each["tool_call_id"] for each in request.body["messages"] if each["role"] == "tool"]
+    assert called == results
+    assert len(set(called)) == 4
+    assert called[2] == "c1"
+    assert all(re.fullmatch("[a-z0-9]{9}", each) for each in (called[0], called[1], called[3]))
 
 
 async def test_an_endpoint_that_counts_no_tokens_is_no_error() -> None:
@@ -497,6 +570,20 @@ async def test_every_call_is_recorded_with_what_it_has_cost(
     assert (list(call.prompt), list(call.tools), failure) == (ASK, [WEATHER], expected_failure)
     assert bool(call.failure) == bool(expected_failure)
     assert call.text == text
+
+
+async def test_an_answer_that_nobody_listens_to_any_more_has_cost_something() -> None:
+    recorder = Calls()
+    async with endpoint(Drips(0.001, "word " * 500)) as (model, _):
+        pieces = RecordedModel(model, recorder).stream(ASK)
+        assert isinstance(pieces, AsyncGenerator)
+        begun = (await anext(pieces)).text
+        await pieces.aclose()
+
+    (call,) = recorder.calls
+    assert (call.text, call.failure.split(";")[0]) == (begun, "Nobody listens to the answer any more")
+    assert call.usage.prompt_tokens > 0
+    assert call.usage.completion_tokens > 0
 
 
 def test_certificates_that_are_not_there_are_told_by_the_variable_that_names_them(tmp_path: Path) -> None:
