@@ -5,6 +5,8 @@ import os
 import sys
 
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS
 
 server = MCPServer("warehouse", log_level="ERROR")
 
@@ -32,6 +34,18 @@ async def sleep() -> str:
     """Takes too long."""
     await asyncio.sleep(60)
     return "late"
+
+
+@server.tool()
+def process() -> str:
+    """The id of the process, which is another after a restart."""
+    return str(os.getpid())
+
+
+@server.tool()
+def refuse() -> str:
+    """Refuses what it was asked, by the protocol's own error."""
+    raise MCPError(INVALID_PARAMS, "colour: name one of red, blue")
 
 
 @server.tool()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents.environment_variables import with_variables
 from agents.mcp_servers.files import McpServer
-from agents.mcp_servers.results import result_text
+from agents.mcp_servers.results import as_data, result_text
 from agents.subagents.loop import ToolFailed
 from mindbus.logs import logger
 from mindbus.redaction import without_secrets
@@ -67,6 +67,9 @@ class ServerConnection:
             self._fail(f"{tool} took longer than {self.server.timeout_s:g} s")
             raise ToolFailed(f"{self.trouble}; go on without it") from error
         except Exception as error:  # an error of the protocol, of the transport, of the client's reading
+            if (refusal := _refusal(error)) is not None:
+                # The server is well: the model may mend what it has asked.
+                raise ToolFailed(as_data(refusal, self.server.max_result_chars)) from error
             self._fail(f"{tool}: {_reason(error)}")
             self._broken.set()
             raise ToolFailed(f"{self.trouble}; go on without it") from error
@@ -135,6 +138,17 @@ class ServerConnection:
         said = f"{why} ({self._stderr.text})" if self._stderr.text else why
         self.trouble = without_secrets(said)[:_REASON_CHARS]
         logger().warning("mcp server failed", server=self.name, reason=self.trouble)
+
+
+def _refusal(error: Exception) -> str | None:
+    """Words of a server that has answered with an error of the protocol; None of errors of the connection."""
+    from mcp.shared.exceptions import MCPError
+    from mcp.types import CONNECTION_CLOSED, INVALID_REQUEST, REQUEST_TIMEOUT
+
+    if not isinstance(error, MCPError) or error.code in (CONNECTION_CLOSED, INVALID_REQUEST, REQUEST_TIMEOUT):
+        # A lost session of HTTP is told as an invalid request.
+        return None
+    return str(error.message)
 
 
 class _LastLine:

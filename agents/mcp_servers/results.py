@@ -13,11 +13,16 @@ _CUT = "… [cut off; {n} characters in all]"
 
 
 def result_text(result: "CallToolResult", most_chars: int) -> str:
-    """The texts of a result as data: without secrets and tags of a prompt, at most so long; of files what they are."""
+    """The texts of a result as data; of files what they are."""
     blocks = [_block(block) for block in result.content]
     if not any(text.strip() for text in blocks) and result.structured_content is not None:
         blocks = [json.dumps(result.structured_content, ensure_ascii=False)]
-    text = without_tags(without_secrets(sanitise_text("\n".join(blocks)))).strip()
+    return as_data("\n".join(blocks), most_chars)
+
+
+def as_data(said: str, most_chars: int) -> str:
+    """Words of a server without secrets and tags of a prompt, at most so long."""
+    text = without_tags(without_secrets(sanitise_text(said))).strip()
     if not text:
         return "(nothing)"
     return text if len(text) <= most_chars else text[:most_chars] + _CUT.format(n=len(text))

@@ -92,7 +92,7 @@ async def test_beside_the_tools_of_the_dialogue(broker: Broker, vhost_url: str, 
     ):
         talk: list[Any] = said("Please note the plumber, then look at my other list.")
         tools = [function("list_tasks")]
-        for content in ("nothing", "two tasks"):
+        for content in ("", "two tasks"):
             async with client.chat.completions.stream(model="dialogue", messages=talk, tools=tools) as stream:
                 [event async for event in stream]
             message = (await stream.get_final_completion()).choices[0].message
@@ -108,7 +108,7 @@ async def test_beside_the_tools_of_the_dialogue(broker: Broker, vhost_url: str, 
         offered = [tool["function"]["name"] for tool in model.requests[0].body["tools"]]
         assert offered.count("list_tasks") == offered.count("client_list_tasks") == 1
         results = [each["content"] for each in model.requests[2].body["messages"] if each["role"] == "tool"]
-        assert results[1:] == ["nothing", "two tasks"]
+        assert results[1:] == ["", "two tasks"]
         own = {"Authorization": f"Bearer {client.api_key}"}
         tasks = await gateway.ok("GET", "/api/tasks?user=anna", headers=own)
         assert [task["text"] for task in tasks["items"]] == ["Call the plumber"]

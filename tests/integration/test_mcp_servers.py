@@ -219,3 +219,18 @@ async def test_the_files_of_the_guide(tmp_path: Path, monkeypatch: pytest.Monkey
         assert "no JSON" in await calls.result(ToolCall(id="c", name="warehouse__stock", arguments="{"))
     finally:
         await tools.stop()
+
+
+async def test_a_server_that_refuses_a_call_stays_connected() -> None:
+    served = f"servers: {{warehouse: {{command: [{sys.executable}, -m, tests.mcp_tool_server], tools: ['*']}}}}"
+    tools = McpTools(parse_mcp_servers(served.encode(), "mcp.yaml").servers)
+    await tools.start()
+    try:
+        await until(lambda: bool(tools.for_answer().tools), _STARTED_WITHIN_S)
+        calls = tools.for_answer()
+        before = await calls.result(tool_call("warehouse__process"))
+
+        assert "name one of red, blue" in await calls.result(tool_call("warehouse__refuse"))
+        assert await calls.result(tool_call("warehouse__process")) == before
+    finally:
+        await tools.stop()

@@ -117,7 +117,8 @@ class ExchangeRecord:
                 id=f"{self.answer_id}.{number}.{place}",
                 timestamp=now,
                 role=message.role,
-                content=message.content or None,
+                # A tool may have nothing to say.
+                content=message.content if message.role == "tool" else message.content or None,
                 tool_calls=history_calls(message.tool_calls) or None,
                 tool_call_id=message.tool_call_id,
                 name=message.name,
