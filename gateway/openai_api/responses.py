@@ -1,5 +1,6 @@
 """Responses: answers that can be asked for again, also after the connection, or the gateway, was gone."""
 
+from datetime import timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -7,12 +8,12 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from bus_schema.conversations import GetMessage
-from bus_schema.dialogue import DialogueMessage, Invoke, answer_id_of, conversation_trace
+from bus_schema.dialogue import CancelAnswer, DialogueMessage, Invoke, answer_id_of, conversation_trace
 from bus_schema.replies import Code
-from gateway.api.dialogues import unless_gone, until_kept
+from gateway.api.dialogues import answer_within_s, unless_gone, until_kept
 from gateway.backend import Backend, BackendDependency, IdempotencyKey
 from gateway.event_streams import EventStreams, StreamsDependency
-from gateway.openai_api.answers import Answer, Question, answer, cancel, whole_answer
+from gateway.openai_api.answers import Answer, Question, answer, whole_answer
 from gateway.openai_api.client_tools import client_tools
 from gateway.openai_api.conversation import (
     ClientMessage,
@@ -74,9 +75,12 @@ async def respond(
     if question.model != DIALOGUE:
         raise Rejected(Code.INVALID, f"background: only {DIALOGUE} answers there; start a run instead")
     said = Invoke(user_id=question.user_id, message=last_words(question.messages), message_id=question.id)
+    deadline = backend.clock() + timedelta(seconds=answer_within_s(backend))
     with backend.asking(question.user_id) as bus:
-        await bus.send(said, trace=conversation_trace(question.user_id))
+        await bus.send(said, trace=conversation_trace(question.user_id), deadline=deadline)
         await until_kept(backend, question.user_id, question.id)
+    if body.stream:
+        return await _answered(backend, streams, request, question, is_streamed=True)
     return JSONResponse(_text_of(question, backend).as_json("in_progress"))
 
 
@@ -95,7 +99,11 @@ async def retrieve(
     question = Question(DIALOGUE, [ClientMessage(role="user", content=said.content)], user_id, message_id)
     answered = await _message(backend, user_id, answer_id_of(message_id))
     if answered is None and not stream:
-        return JSONResponse(_text_of(question, backend).as_json("in_progress"))
+        within_s = answer_within_s(backend)
+        is_late = backend.clock() - said.time > timedelta(seconds=within_s)
+        no_answer = {"code": "server_error", "message": f"no answer came within {within_s:g} s; send the input again"}
+        text = _text_of(question, backend)
+        return JSONResponse(text.as_json("failed", error=no_answer) if is_late else text.as_json("in_progress"))
     # The same question under the same id is not heard twice: it is answered as it was, or will be.
     return await _answered(backend, streams, request, question, is_streamed=stream)
 
@@ -105,7 +113,11 @@ async def stop(response_id: ResponseId, backend: BackendDependency, user: AsUser
     """Stop calling the model; what has arrived is kept."""
     user_id = user_of_request(backend, user)
     question = Question(DIALOGUE, [], user_id, _message_id_of(response_id))
-    cancel(backend, question)
+    await _question_of(backend, user_id, response_id)
+    command = CancelAnswer(user_id=user_id, message_id=question.id)
+    done = await backend.acting_as(user_id).request(command, trace=conversation_trace(user_id))
+    if not done.cancelled:
+        raise Rejected(Code.CONFLICT, f"{response_id} is not being answered: it is over, or waits for its turn")
     return JSONResponse(_text_of(question, backend).as_json("cancelled"))
 
 

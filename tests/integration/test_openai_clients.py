@@ -21,7 +21,7 @@ from mindbus.testing.wait import until
 from tests.brokers import Broker
 from tests.gateways import Served, gateway_settings, serving
 from tests.installed import FLEET
-from tests.llm_server import HangsUp, LlmServer, Reply, Says, Stalls
+from tests.llm_server import Fails, HangsUp, LlmServer, Reply, Says, Stalls
 
 pytestmark = pytest.mark.rabbit
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "openai-clients.md"
@@ -36,10 +36,11 @@ async def talking(
     *script: Reply,
     workers: Sequence[str] = TALK,
     delay: timedelta = timedelta(0),
+    **changes: Any,
 ) -> AsyncIterator[tuple[Served, FleetSettings, LlmServer]]:
     async with LlmServer(*script, delay=delay) as model:
         access = {"gateway_access": "token", "llm_base_url": model.base_url, "llm_model": "small"}
-        settings = gateway_settings(broker, url, folder, **access)
+        settings = gateway_settings(broker, url, folder, **access, **changes)
         async with serving(*(FLEET[name] for name in workers), settings=settings) as gateway:
             yield gateway, settings, model
 
@@ -174,6 +175,33 @@ async def test_a_response_outlives_its_connection(broker: Broker, vhost_url: str
             final = await stream.get_final_response()
         assert final.output_text == "Another."
         assert len(model.requests) == 2
+
+
+async def test_a_response_that_never_comes_fails_and_only_one_under_way_is_cancelled(
+    broker: Broker, vhost_url: str, migrated_folder: Path
+) -> None:
+    soon: dict[str, Any] = {"llm_timeout_s": 1, "subagent_timeout_s": 1, "request_timeout_s": 3}
+    script = (Fails(400), Says("Here."))
+    async with (
+        talking(broker, vhost_url, migrated_folder, *script, **soon) as (gateway, settings, _),
+        client_of(gateway, settings) as client,
+    ):
+        begun = await client.responses.create(model="dialogue", input="Tell me all.", background=True)
+
+        async def is_failed() -> bool:
+            return (await client.responses.retrieve(begun.id)).status == "failed"
+
+        await until(is_failed)
+        error = (await client.responses.retrieve(begun.id)).error
+        assert error is not None
+        assert "send the input again" in error.message
+
+        events = await client.responses.create(model="dialogue", input="Again.", background=True, stream=True)
+        *_, last = [event async for event in events]
+        assert last.type == "response.completed"
+        for response_id, refusal in ((last.response.id, openai.ConflictError), ("resp_nosuch", openai.NotFoundError)):
+            with pytest.raises(refusal):
+                await client.responses.cancel(response_id)
 
 
 async def test_hanging_up_stops_no_response(broker: Broker, vhost_url: str, migrated_folder: Path) -> None:
