@@ -24,10 +24,12 @@ from bus_schema.messages import StrictValue
 MAX_DEPTH = 8
 MAX_CONDITIONS = 64
 MAX_FILTER_CHARS = 256
+# JavaScript and others hold no larger integers exactly.
+LARGEST_NUMBER = 2**53
 
 # Longer texts are not looked for by their value.
 FilterText = Annotated[str, StringConstraints(max_length=MAX_FILTER_CHARS, strict=True)]
-FilterNumber = Annotated[float, Field(strict=True, ge=-(2**53), le=2**53)]
+FilterNumber = Annotated[float, Field(strict=True, ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 Scalar = StrictBool | FilterText | FilterNumber
 OrderBy = Literal["created_at asc", "created_at desc", "updated_at asc", "updated_at desc", "id asc", "id desc"]
 

@@ -31,6 +31,8 @@ _GROWTH = 4
 _MAX_CANDIDATES = 10_000
 # Nearest units that compete with those found by words.
 _NEAREST = 200
+# More than words and vectors together find: each page of a query with an order of its own sorts the same results.
+_MOST_SORTED = 1000
 # Results beyond those wanted that others may stand for.
 _TWINS = 20
 _CACHED_QUERIES = 500
@@ -118,7 +120,7 @@ class KemSearch:
         """
         self.index.space.require(query.embedding_query)
         # A query with an order of its own sorts the results that would have come first.
-        count = limit if query.order_by is None else max(limit, _NEAREST)
+        count = limit if query.order_by is None else _MOST_SORTED
         if query.text_query is not None:
             results = await self._by_text(query.text_query, query, principal, count)
         elif query.embedding_query is not None:
@@ -165,9 +167,6 @@ class KemSearch:
                 return RankedKems([])
             scores = fuse(scores, cosines)
         weighed = await self._weigh(scores, query, principal)
-        # Some of them say the same.
-        best = best_first(weighed.scores)[: 2 * limit + _TWINS]
-        kems = await self.queries.among(best, query, principal)
 
         def explanation(key: str) -> Explanation:
             words = lexical_scores.get(key, _NO_WORDS)
@@ -175,9 +174,19 @@ class KemSearch:
             weight = _OUTDATED if key in weighed.outdated else 1.0
             return Explanation(**parts, validity=weight, raised_by=weighed.raised_by.get(key))
 
-        found = [key for key in best if key in kems]
-        items = [FoundKem(kem=kems[key], score=weighed.scores[key], explain=explanation(key)) for key in found]
-        return RankedKems(folded(items)[:limit], is_degraded=cosines is None)
+        ranked, batch = best_first(weighed.scores), 2 * limit + _TWINS
+        items: list[FoundKem] = []
+        results: list[FoundKem] = []
+        for start in range(0, len(ranked), batch):
+            # Some of them say the same.
+            more = ranked[start : start + batch]
+            kems = await self.queries.among(more, query, principal)
+            found = [key for key in more if key in kems]
+            items += [FoundKem(kem=kems[key], score=weighed.scores[key], explain=explanation(key)) for key in found]
+            results = folded(items)
+            if len(results) >= limit:
+                break
+        return RankedKems(results[:limit], is_degraded=cosines is None)
 
     async def _weigh(self, scores: Mapping[str, float], query: KemQuery, principal: Principal) -> Weighed:
         """Lower what does not hold; raise what supersedes it, by whatever number of steps, to where it was."""

@@ -53,7 +53,7 @@ class CacheSync:
             await self._writes.send_in(message_id, [write.seq for write in sent])
         settled = await self._send(sent, message_id)
         events = [event for write, item in settled for event in await self._settle(write, item)]
-        events += await self._correct_rights([write for write, item in settled if item.status == "stored"])
+        events += await self._correct_assumed([write for write, item in settled if item.status == "stored"])
         await self._writes.settle(message_id, [write.seq for write, _ in settled])
         return events
 
@@ -112,17 +112,19 @@ class CacheSync:
         waiting = await self._writes.clear(lambda _kem: True)
         return {"kems at hand": await self._cache.cache.clear(), "kems under way": waiting}
 
-    async def erase_user(self, user_id: str) -> dict[str, int]:
+    async def erase_user(self, user_id: str) -> tuple[dict[str, int], list[KemEvent]]:
         """Remove the units that a user owns or that name the user. Raises CacheAway."""
 
         def is_theirs(kem: Kem) -> bool:
-            return kem.owner == f"user.{user_id}" or kem.metadata.get(USER_KEY) == user_id
+            about = kem.metadata.get(USER_KEY)
+            return kem.owner == f"user.{user_id}" or user_id in (about if isinstance(about, list | tuple) else (about,))
 
         waiting = await self._writes.clear(is_theirs)
         kems = [kem async for kem in self._cache.ordered(KemQuery()) if is_theirs(kem)]
         for kem in kems:
             await self._cache.drop(kem.id)
-        return {"kems at hand": len(kems), "kems under way": waiting}
+        events = [KemEvent("KEM_DELETED", kem.id) for kem in kems]
+        return {"kems at hand": len(kems), "kems under way": waiting}, events
 
     async def _send(self, writes: Sequence[QueuedWrite], message_id: str) -> list[tuple[QueuedWrite, BatchItem]]:
         report = await self._glm.store([write.draft for write in writes], writes[0].publisher, message_id)
@@ -134,19 +136,28 @@ class CacheSync:
                 logger().warning("not stored yet", kem_id=write.kem_id, reason=item.error)
         return [(write, item) for write, item in pairs if item.status != "failed"]
 
-    async def _correct_rights(self, stored: Sequence[QueuedWrite]) -> list[KemEvent]:
-        """Give units that were held private, since nobody could say who may read them, the rights that they have."""
-        assumed = {write.kem_id: write.kem for write in stored if write.kem is not None and _is_assumed(write)}
+    async def _correct_assumed(self, stored: Sequence[QueuedWrite]) -> list[KemEvent]:
+        """Give units what the global memory alone knows of them.
+
+        Those that were held private, since nobody could say who may read them, get the rights that they have; those
+        that supersede others the time from which they hold.
+        """
+        assumed = {
+            write.kem_id: write.kem
+            for write in stored
+            if write.kem is not None and (_is_assumed(write) or _begins_to_hold(write.kem))
+        }
         if not assumed:
             return []
         events: list[KemEvent] = []
         for kem in await self._glm.fetch(assumed):
             async with self._cache.lock:
                 cached = await self._cache.find(kem.id)
-                if cached is None or cached.visibility == kem.visibility or cached.content != assumed[kem.id].content:
+                if cached is None or cached.content != assumed[kem.id].content:
                     continue
                 await self._cache.put(kem)
-            events.append(KemEvent("KEM_PUBLISHED" if kem.version == 1 else "KEM_UPDATED", kem.id, kem))
+            if cached.visibility != kem.visibility:
+                events.append(KemEvent("KEM_PUBLISHED" if kem.version == 1 else "KEM_UPDATED", kem.id, kem))
         return events
 
     async def _settle(self, write: QueuedWrite, item: BatchItem) -> list[KemEvent]:
@@ -164,6 +175,10 @@ class CacheSync:
 
 def _is_assumed(write: QueuedWrite) -> bool:
     return write.kem is not None and write.kem.visibility == "private" and not RIGHTS & set(write.given)
+
+
+def _begins_to_hold(kem: Kem) -> bool:
+    return bool(kem.supersedes) and kem.valid_from is None and kem.valid_to is None
 
 
 def _as_stored(kem: Kem, item: BatchItem) -> Kem:

@@ -74,11 +74,19 @@ class WorkingMemory:
     async def query(self, query: KemQuery, principal: Principal, cursor: str | None, page_size: int) -> KemPage:
         """Page of cached units; of GLM units while the cache is away. Raises InvalidCursor, SharedMemoryAway."""
         try:
-            page = await page_of(self._cache.ordered, query, principal, cursor, page_size)
+            page = await page_of(self._current, query, principal, cursor, page_size)
             await self._cache.cache.touch([item.kem.id for item in page.items])
         except CacheAway:
             return await self._glm_page(query, principal, cursor, page_size)
         return page
+
+    async def _current(self, query: KemQuery, after: PageKey | None) -> AsyncGenerator[Kem]:
+        """Cached units but those whose time is over, which the global memory deletes if it has them."""
+        now = self._clock()
+        async with aclosing(self._cache.ordered(query, after)) as kems:
+            async for kem in kems:
+                if kem.expires_at is None or kem.expires_at > now:
+                    yield kem
 
     async def load(self, query: KemQuery, principal: Principal, limit: int) -> tuple[list[str], list[KemEvent]]:
         """Cache what the global memory finds; returns the ids and the changes. Raises SharedMemoryAway."""

@@ -34,6 +34,7 @@ _WITHIN, _PLACE, _MINUTES, _EXPIRES, _UNINDEXED = (
     "store_dark",
 )
 _ALL = ""
+_QUERY_CHARS = 2000
 _COMPARE: dict[str, Callable[[Any, Any], object]] = {
     "$eq": lambda value, wanted: value == wanted,
     "$ne": lambda value, wanted: value != wanted,
@@ -124,9 +125,11 @@ class MindBusStore(BaseStore):
         return sorted(namespaces)[op.offset : op.offset + op.limit]
 
     async def _within(self, prefix: tuple[str, ...], query: str | None) -> AsyncIterator[tuple[Kem, float | None]]:
+        # A question may be a long text that somebody has pasted.
+        query = (query or "").strip()[:_QUERY_CHARS] or None
         label = label_of(".".join(prefix)) if prefix else _ALL
         order: OrderBy | None = None if query else "created_at asc"
-        async for item in self._units.find({_WITHIN: label}, text=query or None, order=order):
+        async for item in self._units.find({_WITHIN: label}, text=query, order=order):
             yield item.kem, item.score if query else None
 
     async def _is_alive(self, kem: Kem, *, refresh: bool) -> bool:

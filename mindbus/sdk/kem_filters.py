@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from bus_schema.kem_match import facets
-from bus_schema.kem_query import Between, KemQuery
+from bus_schema.kem_query import LARGEST_NUMBER, Between, KemQuery
 from mindbus.errors import Rejected
 
 EVENT_TYPES = ("KEM_PUBLISHED", "KEM_UPDATED", "KEM_EVICTED", "KEM_DELETED")
@@ -288,9 +288,10 @@ def _tree(part: Filter) -> dict[str, Any]:
 
 
 def _readings(text: str) -> list[str | int | float | bool]:
-    """As a text, and as the number or truth that it may be."""
+    """As a text, and as the number or truth that it may be; what units hold no number of is a text alone."""
     try:
         scalar = json.loads(text)
     except ValueError:
         return [text]
-    return [text, scalar] if isinstance(scalar, bool | int | float) else [text]
+    is_scalar = isinstance(scalar, bool | int | float) and -LARGEST_NUMBER <= scalar <= LARGEST_NUMBER
+    return [text, scalar] if is_scalar else [text]

@@ -32,7 +32,7 @@ from mindbus.sql.database import Database
 from mindbus.sql.leadership import single_writer
 from mindbus.sql.migrations import upgrade
 from workers.kem_drafts import DraftReader
-from workers.swm.units import GlmLink, SharedKemHandlers, SubscriptionHandlers
+from workers.swm.units import GlmLink, Notification, SharedKemHandlers, SubscriptionHandlers, notifications_of
 
 
 class SwmWorker(Worker):
@@ -113,9 +113,12 @@ class SharedMemoryErasure:
         return Removed.of(counts | {"subscriptions": await self._subscriptions.clear()})
 
     @on_command
-    async def delete_user(self, command: DeleteUser, context: MessageContext) -> Removed:
-        counts = await self._sync.erase_user(command.user_id)
-        return Removed.of(counts | {"subscriptions": await self._subscriptions.clear(f"user.{command.user_id}")})
+    async def delete_user(self, command: DeleteUser, context: MessageContext) -> tuple[Removed | Notification, ...]:
+        counts, events = await self._sync.erase_user(command.user_id)
+        # Whoever has been told of a unit is told that it is gone.
+        told = await notifications_of(events, self._subscriptions)
+        counts["subscriptions"] = await self._subscriptions.clear(f"user.{command.user_id}")
+        return Removed.of(counts), *told
 
 
 def cache_of(settings: FleetSettings) -> KemCache:

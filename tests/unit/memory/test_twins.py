@@ -27,6 +27,18 @@ async def found(search: KemSearch, limit: int = 20, question: str = "office Bake
     return {item.kem.id: [twin.kem_id for twin in item.twins] for item in items}
 
 
+async def test_many_that_say_the_same_hide_no_other_result(library: Library, search: KemSearch) -> None:
+    for number in range(60):
+        await store(library, search, OFFICE, id=f"same_{number}")
+    for number in range(3):
+        await store(library, search, f"The office {number} is near Baker Street.", id=f"other_{number}")
+
+    everything = await found(search, 50)
+
+    assert len(everything) == 4
+    assert [*await found(search, 2)] == [*everything][:2]
+
+
 async def test_one_stands_for_all_and_knows_where_they_come_from(library: Library, search: KemSearch) -> None:
     source = KemSource(links=(Link(kind="message", id="msg_1"),))
     await store(library, search, OFFICE, id="first")

@@ -230,7 +230,7 @@ async def test_a_write_that_nobody_can_read_does_not_keep_the_others(desk: Desk)
     async with desk.database.reading() as session:
         left = (await session.execute(select(WriteRow.kem_id, WriteRow.target).order_by(WriteRow.seq))).all()
     assert [tuple(row) for row in left] == [("kem_0", "broken"), ("kem_1", "broken")]
-    assert await desk.cache_sync.erase_user("anna") == {"kems at hand": 0, "kems under way": 0}
+    assert (await desk.cache_sync.erase_user("anna"))[0] == {"kems at hand": 0, "kems under way": 0}
     assert (await desk.cache_sync.clear())["kems under way"] == 2
 
 
@@ -388,13 +388,41 @@ async def test_until_the_cache_has_caught_up_it_is_not_believed(desk: Desk, cach
     assert await desk.found() == []
 
 
+async def test_what_has_expired_is_at_hand_no_more(desk: Desk) -> None:
+    await desk.publish(id="kem_1", expires_at=desk.library.clock() + timedelta(minutes=5))
+    assert await desk.found() == ["kem_1"]
+
+    desk.library.clock.advance(minutes=5)
+
+    assert await desk.found() == []
+
+
+async def test_what_supersedes_another_holds_from_when_the_global_memory_says(desk: Desk) -> None:
+    await desk.publish("It is Friday.", id="old", persist=True)
+    await desk.carry()
+    desk.library.clock.advance(days=1)
+    await desk.publish("It is Monday.", id="new", supersedes=["old"], persist=True)
+    await desk.carry()
+
+    at_hand = await desk.cache.get("new")
+    assert at_hand is not None
+    assert at_hand == await desk.library.queries.get("new", RESEARCHER)
+    assert at_hand.valid_from is not None
+    assert await desk.found(as_of=desk.library.clock() - timedelta(hours=1)) == ["old"]
+
+
 async def test_forgetting_a_user_takes_what_is_theirs(desk: Desk) -> None:
     desk.glm.is_away = True
     await desk.publish(id="kem_1", by=ANNA, persist=True)
     await desk.publish(id="kem_2", metadata={"user_id": "anna"})
     await desk.publish(id="kem_3", persist=True)
 
-    assert await desk.cache_sync.erase_user("anna") == {"kems at hand": 2, "kems under way": 1}
+    counts, events = await desk.cache_sync.erase_user("anna")
+    assert counts == {"kems at hand": 2, "kems under way": 1}
+    assert sorted((event.event_type, event.kem_id) for event in events) == [
+        ("KEM_DELETED", "kem_1"),
+        ("KEM_DELETED", "kem_2"),
+    ]
     assert await desk.found() == ["kem_3"]
     assert await desk.cache_sync.clear() == {"kems at hand": 1, "kems under way": 1}
 

@@ -3,6 +3,7 @@
 import pytest
 
 from bus_schema.kem_match import meets_filter
+from bus_schema.kem_query import AllOf, OneOf
 from mindbus.sdk.kem_filters import FilterSubject, MalformedFilter, parse_filter, query_from
 
 UPDATED = FilterSubject(
@@ -123,3 +124,10 @@ def test_a_malformed_filter_is_refused_at_its_place(text: str, position: int, ex
     assert malformed.value.details["position"] == position
     assert expected in str(malformed.value)
     assert f"\n{' ' * (position - 1)}^\n" in str(malformed.value)
+
+
+@pytest.mark.parametrize("text", ["823041234567890123", "Infinity", "NaN", "1e999", "-9.1e15"])
+def test_a_number_that_units_do_not_hold_is_asked_for_as_a_text(text: str) -> None:
+    query = query_from(f"metadata.chat_id={text}")
+
+    assert query.metadata_filters == AllOf(AND=({"chat_id": OneOf(any_of=(text,))},))
