@@ -129,6 +129,15 @@ class NotPermitted(Unroutable, code=Code.UNAUTHORIZED):
     """RabbitMQ does not accept this from this user; a worker lists the services that it commands in `sends_to`."""
 
 
+class SubscriptionRefused(MindBusError, code=Code.UNAUTHORIZED):
+    """RabbitMQ does not let this login hear these events: people and agents hear of shared memory, operators all.
+
+    Over HTTP, the gateway streams to everybody what is theirs.
+    """
+
+    ending = Ending.REFUSE
+
+
 class TopologyMissing(BusUnavailable):
     """This worker's queues do not exist yet: an administrator has to run `mindbus topology apply --worker` for it."""
 

@@ -180,6 +180,9 @@ class MemoryConsumer:
     async def wait_ready(self) -> None:
         """It always is."""
 
+    async def wait_refused(self) -> None:
+        await asyncio.get_running_loop().create_future()
+
     async def pause(self) -> None:
         if self.ready:
             self._queue.consumers.remove(self)

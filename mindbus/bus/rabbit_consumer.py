@@ -24,6 +24,7 @@ _BACKOFF_S = (0.1, 0.3, 1.0, 2.0, 5.0)
 _CHECK_S = 10.0
 _DECLARE_TIMEOUT_S = 20.0
 _END_AGAIN_S = 0.5
+_ACCESS_REFUSED = "ACCESS_REFUSED"
 _END_TIMEOUT_S = 5.0
 _MANY = 16
 # A message that kills its process does so soon; others may take minutes, or need what waits behind them.
@@ -52,7 +53,7 @@ class RabbitConsumer:
         self._link, self._topology, self._queue = link, topology, queue
         self._prefetch, self._deliver, self._on_begin = prefetch, deliver, on_begin
         self.check_s, self.cautious_s = _CHECK_S, _CAUTIOUS_S
-        self._is_ready = asyncio.Event()
+        self._is_ready, self._is_refused = asyncio.Event(), asyncio.Event()
         self._channel: ConsumingChannel | None = None
         self._tag: str | None = None
         self._is_cautious = (prefetch or 0) >= _MANY and self._buries() and not self._stands_by()
@@ -67,6 +68,9 @@ class RabbitConsumer:
     async def wait_ready(self) -> None:
         """Wait for the first, or the next, time that it consumes."""
         await self._is_ready.wait()
+
+    async def wait_refused(self) -> None:
+        await self._is_refused.wait()
 
     async def pause(self) -> None:
         """Cancel the consumer, keep the channel for acknowledgements."""
@@ -97,6 +101,8 @@ class RabbitConsumer:
                 await self._wait_until_lost(channel)
                 logger().warning("consumer is gone", queue=self._queue)
             except (*CONNECTION_ERRORS, TopologyMissing) as error:
+                if _ACCESS_REFUSED in repr(error):
+                    self._is_refused.set()
                 logger().warning("consumer starts over", queue=self._queue, reason=repr(error))
             except Exception:  # noqa: BLE001  # a mistake in here must not end a consumer in silence
                 logger().exception("consumer starts over", queue=self._queue)

@@ -15,7 +15,9 @@ from mindbus.bus.claims import Claims
 from mindbus.bus.decode import Unreadable, data_of, read_envelope
 from mindbus.bus.topology import Topology, of_subscriber, subscriber_queue, tap
 from mindbus.bus.transport import Consumer, Incoming, Transport
+from mindbus.errors import SubscriptionRefused
 from mindbus.logs import logger
+from mindbus.tasks import end
 
 _PREFETCH = 100
 
@@ -23,7 +25,7 @@ ItemT = TypeVar("ItemT")
 
 
 class _Subscription:
-    """The deliveries of one queue; `async with` waits until it consumes."""
+    """The deliveries of one queue; `async with` waits until it consumes. Raises SubscriptionRefused."""
 
     # Called whenever consuming begins anew, as after the connection was lost.
     _on_gap: Callable[[], None] | None = None
@@ -39,8 +41,18 @@ class _Subscription:
         if self._consumer is None:
             deliver = self._deliveries.put_nowait
             self._consumer = self._transport.consume(self._topology, self._queue, _PREFETCH, deliver, self._begin)
-            await self._consumer.wait_ready()
+            await self._wait_ready(self._consumer)
         return self
+
+    async def _wait_ready(self, consumer: Consumer) -> None:
+        ready, refused = (asyncio.ensure_future(each()) for each in (consumer.wait_ready, consumer.wait_refused))
+        try:
+            await asyncio.wait((ready, refused), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await end(ready, refused)
+        if not consumer.ready and refused.done() and not refused.cancelled():
+            await self.__aexit__()
+            raise SubscriptionRefused
 
     def _begin(self) -> None:
         if self._has_begun and self._on_gap is not None:

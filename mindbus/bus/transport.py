@@ -131,6 +131,9 @@ class Consumer(Protocol):
 
     async def wait_ready(self) -> None: ...
 
+    async def wait_refused(self) -> None:
+        """Wait until the broker has refused the queue, or one of its bindings; it is asked again all the same."""
+
     async def pause(self) -> None:
         """Take no further deliveries; those at hand can still be settled."""
 

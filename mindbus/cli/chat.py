@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated, cast
@@ -24,7 +24,7 @@ from mindbus.cli.console import errors, note, show, show_json, write
 from mindbus.cli.errors import INTERRUPTED, UsageError, read_settings, valid_options
 from mindbus.cli.options import Json, User
 from mindbus.cli.session import on_the_bus, run
-from mindbus.errors import BusUnavailable, ReplyError
+from mindbus.errors import BusUnavailable, ReplyError, SubscriptionRefused
 from mindbus.settings import Settings
 from mindbus.tasks import end
 from mindbus.terminal import escape_controls
@@ -89,18 +89,18 @@ class ChatSession:
     async def converse(self) -> None:
         """Converse until the input ends."""
         trace = conversation_trace(self._user_id)
-        async with self._bus.subscribe(NotificationSent, trace=trace) as notifications:
-            receiving = asyncio.create_task(self._receive(notifications))
+        async with AsyncExitStack() as stack:
+            # Whose login may not hear events talks without notifications.
+            with suppress(SubscriptionRefused):
+                notifications = await stack.enter_async_context(self._bus.subscribe(NotificationSent, trace=trace))
+                stack.push_async_callback(end, asyncio.create_task(self._receive(notifications)))
             _start_reader(asyncio.get_running_loop(), self._next)
             if self._is_prompting:
                 note(f"You are {self._user_id}. Ctrl-D ends the conversation.")
-            try:
+            self._prompt()
+            while (item := await self._next.get()) is not None:
+                await self._handle(item)
                 self._prompt()
-                while (item := await self._next.get()) is not None:
-                    await self._handle(item)
-                    self._prompt()
-            finally:
-                await end(receiving)
 
     async def _receive(self, notifications: EventSubscription[NotificationSent]) -> None:
         async for sent in notifications:

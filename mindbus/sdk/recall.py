@@ -29,6 +29,7 @@ from bus_schema.lsm_search import (
 from bus_schema.message_parts import MemoryAbsence
 from bus_schema.messages import Query
 from mindbus.bus.client import Client
+from mindbus.bus.sender import NotDelegated
 from mindbus.bus.worker import utc_now
 from mindbus.errors import BusUnavailable, NoReply, ReplyError
 from mindbus.logs import logger
@@ -125,7 +126,11 @@ class _Recall:
             return None, "late" if isinstance(error.__cause__, NoReply) else "away"
 
     async def _request(self, query: Query[ResultT], identity: str) -> ResultT:
-        bus = self._bus.acting_as(identity)
+        try:
+            bus = self._bus.acting_as(identity)
+        except NotDelegated:
+            # A role of one's own speaks for itself alone, and finds what it may read.
+            bus = self._bus
         try:
             return await in_id_scope(None, lambda: bus.request(query, timeout_s=self._within_s))
         except (BusUnavailable, ReplyError) as error:

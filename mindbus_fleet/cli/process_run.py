@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -27,7 +27,7 @@ from mindbus.cli.artifact_upload import put_or_fail
 from mindbus.cli.console import errors, note, say, show, show_result, table
 from mindbus.cli.errors import UsageError
 from mindbus.cli.session import answer_if_there
-from mindbus.errors import ReplyError
+from mindbus.errors import ReplyError, SubscriptionRefused
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.tasks import end
 from mindbus_fleet.cli.briefs import content_type_of_brief, read_brief, read_document
@@ -185,21 +185,21 @@ async def follow(run_id: str, bus: Client, seen: Callable[[Run, Mapping[str, str
     """Tell of every change of a run until it is over."""
     notes: dict[str, str] = {}
     news = asyncio.Event()
-    async with bus.subscribe("process.*", trace=run_id) as events:
-        hearing = asyncio.create_task(_hear(events, notes, news))
-        try:
-            while True:
-                run = await answer_if_there(bus, GetProcess(run_id=run_id), trace=run_id, timeout_s=_ASK_WITHIN_S)
-                if run is not None:
-                    seen(run, notes)
-                    if run.status in OVER:
-                        return run
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_ASK_EVERY_S):
-                        await news.wait()
-                news.clear()
-        finally:
-            await end(hearing)
+    async with AsyncExitStack() as stack:
+        # Whose login may not hear events asks every second.
+        with suppress(SubscriptionRefused):
+            events = await stack.enter_async_context(bus.subscribe("process.*", trace=run_id))
+            stack.push_async_callback(end, asyncio.create_task(_hear(events, notes, news)))
+        while True:
+            run = await answer_if_there(bus, GetProcess(run_id=run_id), trace=run_id, timeout_s=_ASK_WITHIN_S)
+            if run is not None:
+                seen(run, notes)
+                if run.status in OVER:
+                    return run
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ASK_EVERY_S):
+                    await news.wait()
+            news.clear()
 
 
 async def end_of(run_id: str, bus: Client, *, as_json: bool) -> Run:

@@ -22,7 +22,7 @@ from mindbus.bus.deadletters import DeadLetters
 from mindbus.bus.decode import ATTEMPT, ORIGIN
 from mindbus.bus.permissions import definitions_of, instance_mark
 from mindbus.bus.transport import USER
-from mindbus.errors import NotPermitted, TopologyMissing
+from mindbus.errors import NotPermitted, SubscriptionRefused, TopologyMissing
 from mindbus.testing.wait import until
 from mindbus_fleet.node.private import PrivateNode
 from tests.command_line import Shell
@@ -225,6 +225,16 @@ async def _is_allowed(connection: aio_pika.abc.AbstractConnection, attempt: Atte
         if not channel.is_closed:
             await channel.close()
     return True
+
+
+async def test_a_login_that_may_not_hear_events_is_told_so(node: PrivateNode, settings: FleetSettings) -> None:
+    own = settings.model_copy(update={"amqp_url": node.worker_urls["user.anna"]})
+    async with connect("user.anna", settings=own) as bus:
+        with pytest.raises(SubscriptionRefused, match="operators all"):
+            async with bus.subscribe("process.*"):
+                pass
+        async with bus.subscribe("kem.*"):
+            pass
 
 
 LADDER, COMMANDS = "mb.delay.50ms mb.q.{user}", "mb.cmd.storage cmd.storage.get_artifact"

@@ -7,6 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bus_schema.glm import FoundKem, KemPage, RetrieveKems
+from bus_schema.identities import owner_of
 from bus_schema.kem import Kem
 from config.settings import FleetSettings
 from mindbus import MessageContext, Worker, WorkerContext, on_command
@@ -56,6 +57,14 @@ async def test_it_asks_in_the_name_of_the_person_for_what_still_holds(settings: 
     assert requester == "user.anna"
     assert query.query.text_query == "Когда релиз?"
     assert query.query.metadata_filters.model_dump() == {"NOT": {"status": "superseded"}}  # type: ignore[union-attr]
+
+
+async def test_a_role_of_ones_own_asks_for_itself(settings: FleetSettings) -> None:
+    async with fleet_of(Memory, settings=settings) as fleet:
+        recall = KemRecall(fleet.bus.acting_as("agent.mycritic", service="mycritic"), 5)
+
+        assert await recall.about("Когда релиз?", "user.anna") == ()
+        assert [owner_of(requester) for requester, _ in fleet[Memory].asked] == ["agent.mycritic"]
 
 
 async def test_nothing_is_asked_where_nothing_was_said_or_nobody_waits(settings: FleetSettings) -> None:
