@@ -27,7 +27,9 @@ _WITHIN: Final = timedelta(minutes=10)
 _ANSWER_WITHIN_S: Final = 10.0
 _MAX_PENDING: Final = 10_000
 _ALGORITHMS: Final = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"]
-_NOT_SIGNED_IN: Final = "the provider has signed nobody in whom MindBus knows: ask an operator for `mindbus users add`"
+_NOT_SIGNED_IN: Final = (
+    "the provider has signed nobody in whom MindBus knows: ask an operator for `mindbus users add NAME --role user`"
+)
 
 
 class NotSignedIn(MindBusError, code=Code.UNAUTHORIZED):

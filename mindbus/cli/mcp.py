@@ -17,7 +17,7 @@ app = typer.Typer()
 def mcp(acting: AsNamed = LOCAL_USER) -> None:
     """Serve MCP over standard input and output, to Claude Desktop, an editor or any other client, which starts this.
 
-    Over HTTP the gateway serves the same at /mcp, with a token of `mindbus users add NAME`.
+    Over HTTP the gateway serves the same at /mcp, with a token of `mindbus users add NAME --role user`.
 
     [bold]Examples[/bold]
 

@@ -29,6 +29,17 @@ def dump(url: str, to: Path) -> int:
     return count
 
 
+def require_empty(url: str) -> None:
+    """Raise BackupFailed where there are keys already: those of a fleet at work would be replaced."""
+    try:
+        with Redis.from_url(url) as redis:
+            count = redis.dbsize()
+    except RedisError as error:
+        raise BackupFailed(f"Redis cannot be read: {error}") from error
+    if count:
+        raise BackupFailed(f"the Redis database has {count} keys: name an empty one in MINDBUS_REDIS_URL")
+
+
 def load(url: str, dumped: Path) -> int:
     """Write the keys of a dump, over those of the same name; returns how many. Raises BackupFailed."""
     count = 0

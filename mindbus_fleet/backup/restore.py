@@ -70,6 +70,8 @@ class Restore:
             )
         for database in postgresql.databases_of(self._settings).values():
             postgresql.require_empty(database)
+        if self._settings.redis_url:
+            redis_dump.require_empty(self._settings.redis_url)
 
     def _copies(self) -> Path:
         found = next(self._unpacked.rglob(f"{COPIES}/{MANIFEST}"), None)
