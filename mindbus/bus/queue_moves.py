@@ -51,8 +51,12 @@ async def _waiting_in(channel: AbstractChannel, name: str) -> AsyncIterator[Abst
         arrived: asyncio.Queue[AbstractIncomingMessage] = asyncio.Queue()
         tag = await queue.consume(arrived.put)
         for _ in range(count):
-            async with asyncio.timeout(_NEXT_WITHIN_S):
-                message = await arrived.get()
+            try:
+                async with asyncio.timeout(_NEXT_WITHIN_S):
+                    message = await arrived.get()
+            except TimeoutError:
+                # Their time to live is over: they are counted anew.
+                break
             yield message
         await queue.cancel(tag)
         while not arrived.empty():
@@ -82,19 +86,29 @@ class QueueMove:
     ) -> None:
         """Under the key; without one under the queue that each comes from, as a retry waits for its own."""
         async for message in _waiting_in(channel, source):
-            headers = {ORIGIN: self.queue.name, **message.headers} if self.is_work else message.headers
-            origin = str(headers.get(ORIGIN) or self.queue.name)
+            origin, headers = self.queue.name, message.headers
+            if self.delay is not None:
+                # The broker has seen to it that the key of a retry is its worker's own queue.
+                own = message.routing_key if source == self.queue.name else headers.get(ORIGIN)
+                origin = str(own or self.queue.name)
+                headers = {**headers, ORIGIN: origin}
+            elif self.is_work:
+                headers = {ORIGIN: origin, **headers}
             copy = admin_copy(message, self.admin, service_of(origin), headers)
             await exchange.publish(copy, origin if key is None else key, timeout=10)
             await message.ack()
 
 
-async def rebuild(channel: AbstractChannel, move: QueueMove, *, is_old: bool) -> None:
+async def rebuild(channel: AbstractChannel, move: QueueMove, *, is_there: bool, is_old: bool) -> None:
     """Make a queue anew with its messages in order; an old one has other arguments, and is emptied first.
 
-    Raises StillInUse.
+    Raises StillInUse, before anything is changed.
     """
     queue, own = move.queue, move.bindings
+    if is_there:
+        there = await channel.declare_queue(queue.name, passive=True)
+        if there.declaration_result.consumer_count:
+            raise StillInUse(f"{StillInUse.__doc__} ({queue.name})")
     beside = Queue(queue.name + MOVING, {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000})
     # A retry that is due meanwhile waits there, too: nobody would hear that it finds no queue.
     returns = tuple(each for each in own if each.source == REQUEUE)
@@ -102,8 +116,6 @@ async def rebuild(channel: AbstractChannel, move: QueueMove, *, is_old: bool) ->
     await declare(channel, Topology(queues=(beside,), bindings=detours))
     if is_old:
         old = await channel.declare_queue(queue.name, passive=True)
-        if old.declaration_result.consumer_count:
-            raise StillInUse(f"{StillInUse.__doc__} ({queue.name})")
         # What is published from here on finds no queue: its publisher hears so, nothing is lost.
         for binding in own:
             await old.unbind(binding.source, binding.key)

@@ -112,7 +112,7 @@ async def prune(amqp_url: str, management: Management, topology: Topology) -> li
     A service of which any queue has a consumer keeps all that it has.
     """
     states = {queue.name: queue for queue in await management.queues()}
-    at_work = {_service_in(queue.name) for queue in states.values() if queue.consumers}
+    at_work = {_service_in(queue.name) for queue in states.values() if queue.consumers} - {""}
     unknown = [
         difference
         for difference in await compare(management, topology)
@@ -147,7 +147,8 @@ async def migrate(amqp_url: str, management: Management, topology: Topology, red
         if is_old or queue.name + MOVING in states:
             async with admin_channel(amqp_url) as channel:
                 own = tuple(binding for binding in topology.bindings if binding.target == queue.name)
-                await rebuild(channel, QueueMove(queue, user_of(amqp_url), own), is_old=is_old)
+                move = QueueMove(queue, user_of(amqp_url), own)
+                await rebuild(channel, move, is_there=queue.name in states, is_old=is_old)
             moved.append(queue.name)
     for service in changed_partitions({*states}, topology):
         async with admin_channel(amqp_url) as channel:

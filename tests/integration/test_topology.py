@@ -120,7 +120,9 @@ async def test_a_worker_that_the_code_does_not_name_keeps_its_queues_while_it_ru
         await fleet.bus.request(Greet(name="x"))
         await until(lambda: _is_consumed(api, "mb.q.greeter"))
 
-        assert await prune(vhost_url, api, SHARED) == []
+        retired = Topology(exchanges=(Exchange("mb.retry.50ms", "fanout"),))
+        await apply(vhost_url, retired)
+        assert await prune(vhost_url, api, SHARED) == ["mb.retry.50ms"]
         await fleet.bus.request(Greet(name="x"))
 
 
@@ -191,6 +193,8 @@ async def test_a_queue_in_use_is_not_migrated(vhost_url: str, api: Management) -
 
         with pytest.raises(StillInUse, match=r"mb\.q\.greeter"):
             await migrate(vhost_url, api, WANTED)
+        # A retry goes nowhere else meanwhile.
+        assert not [row for row in await api.bindings() if row["destination"].endswith(".moving")]
 
 
 MOVING = Queue("mb.q.greeter.moving", {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000})
