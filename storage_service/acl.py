@@ -102,10 +102,15 @@ class Traces:
         now = self.clock()
         await self.database.run(lambda connection: _change_trace(connection, trace_id, closed_at=now))
 
-    async def reopen(self, trace_id: str) -> None:
-        """Forget the end of a trace within the current transaction; its retention counts from the next one."""
-        anew = {"closed_at": None, "kept_until": None, "of": trace_id}
-        await self.database.run(lambda connection: _TRACE_CHANGE.run(connection, [anew]))
+    async def reopen(self, trace_id: str, time: datetime) -> None:
+        """Forget an end of a trace from before a time; its retention counts from the next one."""
+
+        def forget(connection: Connection) -> None:
+            trace = _TRACE.first(connection, {"of": trace_id})
+            if trace is not None and trace.closed_at is not None and trace.closed_at < time:
+                _TRACE_CHANGE.run(connection, [{"closed_at": None, "kept_until": None, "of": trace_id}])
+
+        await self.database.run(forget)
 
 
 _OF_TRACE = TraceRow.trace_id == bindparam("of")

@@ -39,7 +39,7 @@ async def foreign_inputs(database: Database, look_up: LookUp, run: Run) -> list[
     None where storage does not say just now.
     """
     answers = await asyncio.gather(*(look_up(run.run_id, each.artifact_id) for each in run.inputs))
-    if any(isinstance(each, Code) and each.retryable for each in answers):
+    if any(isinstance(each, Code) and each is not Code.NOT_FOUND for each in answers):
         return None
     others = [
         each

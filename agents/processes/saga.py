@@ -27,7 +27,7 @@ from agents.processes.run_events import (
 from agents.processes.steps import (
     as_not_sent,
     at_work,
-    is_wanted,
+    is_wanted_again,
     timeout_failure,
     to_be_made,
     with_artifact,
@@ -61,6 +61,7 @@ from bus_schema.run_control import ProcessPaused
 from bus_schema.runs import Run, RunStatus, Step, StepStatus
 
 ORCHESTRATOR = "svc.orchestrator"
+_AT_WORK = frozenset({StepStatus.PENDING, StepStatus.RUNNING, StepStatus.WAITING})
 _OPEN = frozenset({StepStatus.PENDING, StepStatus.RUNNING, StepStatus.WAITING, StepStatus.PENDING_STORAGE})
 
 
@@ -228,7 +229,9 @@ def _go_on(card: Card, transition: Transition, now: datetime, left: TokensLeft) 
         if step.critical and step.status is StepStatus.FAILED:
             return _fail(transition, step.step_id, step.reason, now)
     result = next(step for step in run.steps if step.step_id == card.result)
-    is_open = any((step.critical and step.status in _OPEN) or is_wanted(step) for step in run.steps)
+    # Who has asked for steps again waits for all that are open.
+    awaited = _AT_WORK if any(map(is_wanted_again, run.steps)) else frozenset[StepStatus]()
+    is_open = any(step.status in (_OPEN if step.critical else awaited) for step in run.steps)
     if result.artifact is not None and result.status is StepStatus.COMPLETED and not is_open:
         return _complete(transition, result.artifact, now)
     if result.status is StepStatus.SKIPPED:

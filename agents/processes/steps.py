@@ -102,8 +102,9 @@ def with_missing_artifact(step: Step, missing_after_s: float, now: datetime) -> 
 def to_be_made(step: Step, *, is_anew: bool, in_loop: bool = False) -> Step:
     """The step before its next attempt, which has all its tries; made anew, it supersedes the output that there is."""
     is_made = step.status is StepStatus.COMPLETED
-    # A gate that is asked once more asks another question.
-    is_anew = is_anew or step.artifact is not None or step.approved is not None
+    # A gate that is asked once more asks another question; one that was cancelled has asked, too.
+    has_asked = step.approved is not None or (step.attempt == 0 and step.started_at is not None)
+    is_anew = is_anew or step.artifact is not None or has_asked
     return _with(
         step,
         status=StepStatus.PENDING,
@@ -112,6 +113,7 @@ def to_be_made(step: Step, *, is_anew: bool, in_loop: bool = False) -> Step:
         # Those of a loop are counted from when a person has wanted it.
         rounds_before=step.round if is_anew and not in_loop and step.of is None else step.rounds_before,
         before=(step.artifact or step.before) if is_made else step.before,
+        started_at=None,
         artifact=None,
         context=None,
         spent_before=step.spent,
@@ -123,12 +125,10 @@ def to_be_made(step: Step, *, is_anew: bool, in_loop: bool = False) -> Step:
     )
 
 
-def is_wanted(step: Step) -> bool:
-    """Whether a person has asked for this step to be made again, and it is not over yet."""
-    is_again = step.attempts_before > 0 or step.round > 1
-    is_open = step.status in (StepStatus.PENDING, StepStatus.RUNNING, StepStatus.WAITING)
-    # A loop goes round without being asked.
-    return is_again and step.round == step.rounds_before + 1 and is_open
+def is_wanted_again(step: Step) -> bool:
+    """Whether a person has once asked for this step to be made again; a loop goes round without being asked."""
+    is_tried_again = step.attempts_before > 0 and step.round == step.rounds_before + 1
+    return step.of is None and (is_tried_again or step.rounds_before > 0)
 
 
 def without_result(step: Step) -> Step:

@@ -66,12 +66,12 @@ class StorageMaintenance:
         await self._storage.traces.close(event.run_id)
 
     @on_event
-    async def reopen_retried(self, event: ProcessRetried) -> None:
-        await self._storage.traces.reopen(event.run_id)
+    async def reopen_retried(self, event: ProcessRetried, context: MessageContext) -> None:
+        await self._storage.traces.reopen(event.run_id, context.on_own_clock(context.envelope.time))
 
     @on_event
-    async def reopen_replaced(self, event: OutputReplaced) -> None:
-        await self._storage.traces.reopen(event.run_id)
+    async def reopen_replaced(self, event: OutputReplaced, context: MessageContext) -> None:
+        await self._storage.traces.reopen(event.run_id, context.on_own_clock(context.envelope.time))
 
     @every(seconds=2)
     async def publish_notices(self) -> list[Publish]:

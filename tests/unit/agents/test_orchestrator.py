@@ -388,6 +388,16 @@ def test_a_step_that_may_be_missing_is_tried_again_after_the_run_has_ended() -> 
     assert story.tell(failed("aside", 2, retryable=False)).run.status is RunStatus.COMPLETED
 
 
+def test_a_retry_of_what_was_given_up_makes_what_needs_it_too() -> None:
+    story = Story(a_step("slow", critical=False), a_step("aside", "slow", critical=False), a_step("c"))
+    story.tell(completed("c"))
+    assert story.run.status is RunStatus.COMPLETED
+
+    assert story.tell(retry()).sent == [("slow", 2)]
+    assert story.tell(completed("slow", 2)).sent == [("aside", 1)]
+    assert story.tell(completed("aside")).run.status is RunStatus.COMPLETED
+
+
 def test_a_paused_run_takes_results_in_and_sends_nothing() -> None:
     story = Story(a_step("a"), a_step("b", "a")).tell(PauseRequested("обед", ANNA))
     assert story.told == [ProcessPaused(run_id=RUN, reason="обед", paused_by=ANNA)]
