@@ -73,7 +73,8 @@ class ModelCallRecorder:
         self._spent += cost.tokens
         for direction, tokens in (("prompt", cost.prompt_tokens), ("completion", cost.completion_tokens)):
             series(MODEL_TOKENS, caller, cost.model_name, direction).inc(tokens)
-        series(MODEL_CALLS, caller, cost.model_name, "failed" if done.failure else "answered").inc()
+        outcome = "stopped" if done.is_stopped else "failed" if done.failure else "answered"
+        series(MODEL_CALLS, caller, cost.model_name, outcome).inc()
         series(MODEL_COST, caller, cost.model_name).inc(cost.price or 0)
         series(MODEL_RETRIES, caller, cost.model_name).inc(cost.retries)
         series(MODEL_SECONDS, caller, cost.model_name).observe(done.took_s)
@@ -127,7 +128,8 @@ def _trace(done: FinishedCall, cost: CallUsage, caller: str) -> None:
         "gen_ai.usage.output_tokens": cost.completion_tokens,
         "mindbus.price": cost.price or 0.0,
     }
-    past_span(f"chat {done.model_name}", "CLIENT", done.took_s, "ModelFailure" if done.failure else "", attributes)
+    failure = "ModelFailure" if done.failure and not done.is_stopped else ""
+    past_span(f"chat {done.model_name}", "CLIENT", done.took_s, failure, attributes)
 
 
 def _cost_of(done: FinishedCall) -> CallUsage:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from agents.models.answer_text import ThoughtFilter, without_thoughts
 from agents.models.errors import AnswerCutOff, ModelFailure, ModelUnavailable
-from agents.models.language_model import DEFAULTS, LanguageModel, ModelMessage, ModelParams, Tool, ToolCall
+from agents.models.language_model import DEFAULTS, Chunk, LanguageModel, ModelMessage, ModelParams, Tool, ToolCall
 from bus_schema.replies import TextPart
 from language.words import Language, language_of
 from mindbus.logs import logger
@@ -104,19 +104,17 @@ class AnswerGeneration:
         kept = self.text
         while True:
             try:
-                thoughts = ThoughtFilter()
-                async for chunk in self._model.stream(messages, tools=tools, params=self._params):
-                    piece = thoughts.take(chunk.text)
+                async for chunk in self._heard(messages, tools):
+                    piece = chunk.text
                     if chunk.completion and chunk.completion.finish_reason == "repetition":
-                        self.text = kept + without_thoughts(chunk.completion.text)
+                        self.text = kept + chunk.completion.text
                         yield TextPart(shown_before + self.text, restarts=True)
                         return
                     if chunk.completion:
                         self.calls = chunk.completion.tool_calls
-                        piece = piece or ("" if self.text.strip() else without_thoughts(chunk.completion.text))
+                        piece = piece or ("" if self.text.strip() else chunk.completion.text)
                     self.text += piece
                     if piece:
-                        self._budget.progress()
                         yield piece
                 return
             except ModelUnavailable as error:
@@ -128,6 +126,17 @@ class AnswerGeneration:
                     raise
                 logger().warning("model call failed", model=self._model.name, again_in_s=wait_s, error=str(error))
                 await asyncio.sleep(wait_s)
+
+    async def _heard(self, messages: Sequence[ModelMessage], tools: Sequence[Tool]) -> AsyncGenerator[Chunk]:
+        """The stream of one call without what the model thinks aloud, which is progress all the same."""
+        thoughts, is_new = ThoughtFilter(), not self.text
+        async for chunk in self._model.stream(messages, tools=tools, params=self._params):
+            if chunk.text:
+                self._budget.progress()
+            completion = chunk.completion
+            if completion is not None and is_new:
+                completion = completion.model_copy(update={"text": without_thoughts(completion.text)})
+            yield Chunk(text=thoughts.take(chunk.text), completion=completion)
 
 
 def cut_off_mark(text: str) -> str:

@@ -201,17 +201,23 @@ class OpenAICompatible:
 
     async def _send(self, request: dict[str, Any]) -> Any:
         """Send a request; a parameter that the endpoint does not take is left out, or renamed, from then on."""
+        refusals = set(self._not_taken)
         while True:
-            left = {_OTHERWISE[name] or "" if name in self._not_taken else name: name for name in request}
+            left = {_OTHERWISE[name] or "" if name in refusals else name: name for name in request}
             taken = {name: request[own] for name, own in left.items() if name}
             try:
-                return await self._client.chat.completions.with_raw_response.create(**taken)
+                answer = await self._client.chat.completions.with_raw_response.create(**taken)
             except openai.APIStatusError as error:
                 refused = _parameter_not_taken(error, taken)
                 if refused is None:
                     raise
-                self._not_taken.add(refused)
-                logger().info("parameter not taken by the endpoint", model=self._model, parameter=refused)
+                refusals.add(refused)
+            else:
+                if refusals - self._not_taken:
+                    logger().info("the endpoint does not take", model=self._model, parameters=sorted(refusals))
+                # Now it is known that it was they.
+                self._not_taken |= refusals
+                return answer
 
     async def aclose(self) -> None:
         await self._client.close()

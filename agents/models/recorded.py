@@ -39,6 +39,7 @@ class FinishedCall:
     failure: str = ""
     text: str = ""
     usage: TokenUsage = NO_TOKENS
+    is_stopped: bool = False
 
 
 class CallRecorder(Protocol):
@@ -73,6 +74,7 @@ class RecordedModel:
 
     def __init__(self, model: LanguageModel, recorder: CallRecorder) -> None:
         self._model, self._recorder = model, recorder
+        self._recording: set[asyncio.Task[None]] = set()
 
     @property
     def name(self) -> str:
@@ -93,6 +95,9 @@ class RecordedModel:
         except ModelFailure as failure:
             await self._recorder.record(self._failed(messages, tools, schema, began, failure))
             raise
+        except asyncio.CancelledError:
+            self._record_later(self._stopped(messages, tools, schema, began))
+            raise
         await self._recorder.record(self._done(messages, tools, schema, began, completion))
         return completion
 
@@ -112,14 +117,31 @@ class RecordedModel:
             await self._recorder.record(self._failed(messages, tools, None, began, failure, text))
             raise
         except (asyncio.CancelledError, GeneratorExit):
-            # Whoever stops listening has been told no cost; the endpoint counts what has come all the same.
             if not is_recorded:
-                stopped = self._failed(messages, tools, None, began, AnswerStopped(), text)
-                await self._recorder.record(replace(stopped, usage=_estimated(messages, text)))
+                self._record_later(self._stopped(messages, tools, None, began, text))
             raise
 
     async def aclose(self) -> None:
+        await asyncio.gather(*self._recording)
         await self._model.aclose()
+
+    def _record_later(self, done: FinishedCall) -> None:
+        """Record a call without keeping whoever has stopped it."""
+        task = asyncio.create_task(self._recorder.record(done))
+        self._recording.add(task)
+        task.add_done_callback(self._recording.discard)
+
+    def _stopped(
+        self,
+        prompt: Sequence[ModelMessage],
+        tools: Sequence[Tool],
+        schema: type[BaseModel] | None,
+        began: float,
+        text: str = "",
+    ) -> FinishedCall:
+        """A call that nobody listens to any more: its cost, which the endpoint tells at the end, is an estimate."""
+        call = self._failed(prompt, tools, schema, began, AnswerStopped(), text)
+        return replace(call, usage=_estimated(prompt, text), is_stopped=True)
 
     def _done(
         self,

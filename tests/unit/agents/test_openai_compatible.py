@@ -39,6 +39,7 @@ from agents.models.openai_compatible import OpenAICompatible, StreamLimits
 from agents.models.prompt import Verdict
 from agents.models.recorded import FinishedCall, RecordedModel
 from mindbus.logs import configure_logs
+from mindbus.testing.wait import until
 from tests.llm_server import NAME, Drips, Fails, HangsUp, LlmServer, Reply, Says, Sends, Stalls
 
 ASK = [ModelMessage(role="system", content="Be brief."), ModelMessage(role="user", content="the secret question")]
@@ -579,9 +580,11 @@ async def test_an_answer_that_nobody_listens_to_any_more_has_cost_something() ->
         assert isinstance(pieces, AsyncGenerator)
         begun = (await anext(pieces)).text
         await pieces.aclose()
+        await until(lambda: bool(recorder.calls))
 
     (call,) = recorder.calls
     assert (call.text, call.failure.split(";")[0]) == (begun, "Nobody listens to the answer any more")
+    assert call.is_stopped
     assert call.usage.prompt_tokens > 0
     assert call.usage.completion_tokens > 0
 
