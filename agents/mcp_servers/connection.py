@@ -67,7 +67,7 @@ class ServerConnection:
             self._fail(f"{tool} took longer than {self.server.timeout_s:g} s")
             raise ToolFailed(f"{self.trouble}; go on without it") from error
         except Exception as error:  # an error of the protocol, of the transport, of the client's reading
-            if (refusal := _refusal(error)) is not None:
+            if (refusal := _refusal(error, is_remote=self.server.url is not None)) is not None:
                 # The server is well: the model may mend what it has asked.
                 raise ToolFailed(as_data(refusal, self.server.max_result_chars)) from error
             self._fail(f"{tool}: {_reason(error)}")
@@ -140,13 +140,14 @@ class ServerConnection:
         logger().warning("mcp server failed", server=self.name, reason=self.trouble)
 
 
-def _refusal(error: Exception) -> str | None:
+def _refusal(error: Exception, *, is_remote: bool) -> str | None:
     """Words of a server that has answered with an error of the protocol; None of errors of the connection."""
     from mcp.shared.exceptions import MCPError
-    from mcp.types import CONNECTION_CLOSED, INVALID_REQUEST, REQUEST_TIMEOUT
+    from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, REQUEST_TIMEOUT
 
-    if not isinstance(error, MCPError) or error.code in (CONNECTION_CLOSED, INVALID_REQUEST, REQUEST_TIMEOUT):
-        # A lost session of HTTP is told as an invalid request.
+    # A lost session of HTTP is told as an invalid request, a status such as 502 as an internal error.
+    of_http = (INVALID_REQUEST, INTERNAL_ERROR) if is_remote else ()
+    if not isinstance(error, MCPError) or error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT, *of_http):
         return None
     return str(error.message)
 

@@ -75,6 +75,8 @@ async def respond(
     if question.model != DIALOGUE:
         raise Rejected(Code.INVALID, f"background: only {DIALOGUE} answers there; start a run instead")
     said = Invoke(user_id=question.user_id, message=last_words(question.messages), message_id=question.id)
+    if body.stream:
+        streams.require_room()
     deadline = backend.clock() + timedelta(seconds=answer_within_s(backend))
     with backend.asking(question.user_id) as bus:
         await bus.send(said, trace=conversation_trace(question.user_id), deadline=deadline)

@@ -120,7 +120,8 @@ class KemSearch:
         """
         self.index.space.require(query.embedding_query)
         # A query with an order of its own sorts the results that would have come first.
-        count = limit if query.order_by is None else _MOST_SORTED
+        sorted_of = _MOST_SORTED if query.text_query is not None else max(limit, _NEAREST)
+        count = limit if query.order_by is None else sorted_of
         if query.text_query is not None:
             results = await self._by_text(query.text_query, query, principal, count)
         elif query.embedding_query is not None:

@@ -153,7 +153,8 @@ class CacheSync:
         for kem in await self._glm.fetch(assumed):
             async with self._cache.lock:
                 cached = await self._cache.find(kem.id)
-                if cached is None or cached.content != assumed[kem.id].content:
+                # Published here meanwhile, it is newer.
+                if cached is None or (cached.version, cached.updated_at) != (kem.version, kem.updated_at):
                     continue
                 await self._cache.put(kem)
             if cached.visibility != kem.visibility:

@@ -104,10 +104,12 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: 
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> "Table":
-    """A table whose cells are text, not markup."""
+    """A table whose title and cells are text, not markup."""
     from rich.table import Table
+    from rich.text import Text
 
-    drawn = Table(title=title and translate(title), title_justify="left", header_style="bold", box=None, pad_edge=False)
+    named = Text(escape_controls(translate(title)), style="table.title") if title else None
+    drawn = Table(title=named, title_justify="left", header_style="bold", box=None, pad_edge=False)
     for column in columns:
         drawn.add_column(translate(column), overflow="fold")
     for row in rows:

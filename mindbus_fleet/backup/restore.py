@@ -90,7 +90,7 @@ class Restore:
                 raise BackupFailed(f"{each.path} was damaged when it was backed up: {trouble}")
         for source, _ in self._folders(manifest):
             if source.is_symlink():
-                raise BackupFailed(f"{source.name} was a link when it was backed up: the backup has none of its files")
+                self._say(f"{source.name} was a link when it was backed up: the backup has none of its files")
         self._dumps(manifest)
         if manifest.keys is not None and not self._settings.redis_url:
             raise BackupFailed("the backup has keys of a Redis: set MINDBUS_REDIS_URL")
@@ -141,7 +141,9 @@ class Restore:
         """Put files in place, the databases last: without them the folder still counts as empty."""
         data_dir = self._settings.data_dir
         for source, folder in self._folders(manifest):
-            _merge(source, folder)
+            # Behind a link lie the files of the fleet that was backed up.
+            if not source.is_symlink():
+                _merge(source, folder)
         _merge(copies / "buffer", data_dir / "buffer")
         _merge(copies / "databases", data_dir)
 

@@ -180,7 +180,7 @@ async def test_a_response_outlives_its_connection(broker: Broker, vhost_url: str
 async def test_a_response_that_never_comes_fails_and_only_one_under_way_is_cancelled(
     broker: Broker, vhost_url: str, migrated_folder: Path
 ) -> None:
-    soon: dict[str, Any] = {"llm_timeout_s": 1, "subagent_timeout_s": 1, "request_timeout_s": 3}
+    soon: dict[str, Any] = {"llm_timeout_s": 1, "subagent_timeout_s": 1, "request_timeout_s": 8}
     script = (Fails(400), Says("Here."))
     async with (
         talking(broker, vhost_url, migrated_folder, *script, **soon) as (gateway, settings, _),
@@ -191,7 +191,7 @@ async def test_a_response_that_never_comes_fails_and_only_one_under_way_is_cance
         async def is_failed() -> bool:
             return (await client.responses.retrieve(begun.id)).status == "failed"
 
-        await until(is_failed)
+        await until(is_failed, 60)
         error = (await client.responses.retrieve(begun.id)).error
         assert error is not None
         assert "send the input again" in error.message

@@ -374,9 +374,9 @@ class SilentModel(CountingModel):
 async def test_a_step_whose_model_says_nothing_ends_once_and_says_why(stage: Stage) -> None:
     model = SilentModel()
     async with stage.storage(), stage.role(model):
-        await stage.order(await stage.brief(), timeout_s=1)
+        await stage.order(await stage.brief(), timeout_s=3)
 
         failed = await stage.ending(StepFailed)
 
-    assert (failed.reason, failed.retryable) == ("no result within 1 s of work", True)
+    assert (failed.reason, failed.retryable) == ("no result within 3 s of work", True)
     assert len(model.asked) == 1

@@ -44,10 +44,9 @@ class ConversationView:
         self._messages: dict[str, DialogueMessage] = {}
         self._notices: dict[str, NotificationView] = {}
         self._instruction: DialogueMessage | None = None
-        self._last_day = ""
+        self._last_day = self._asked = ""
         self._older: str | None = None
         self._asking: asyncio.Task[None] | None = None
-        self._asked = ""
         self._growing: StreamingAnswer | None = None
         with place:
             self._more = box("mb-older")
@@ -59,6 +58,7 @@ class ConversationView:
         await self._load()
         last = next(reversed(self._messages.values()), None)
         if last is not None and last.role == "user" and last.kind is not MessageKind.HIDDEN:
+            self._asked = last.message_id
             self._offer_retry(last, self.session.i18n("chat.no_answer"))
         ui.run_javascript(f"mbWatch({self._scroller.id})")
 
