@@ -97,13 +97,12 @@ class Traces:
         found = await self.database.read(lambda connection: set(connection.execute(listed).scalars()))
         return found == set(members)
 
-    async def close(self, trace_id: str) -> None:
-        """End a trace within the current transaction; its retention counts from now on."""
-        now = self.clock()
-        await self.database.run(lambda connection: _change_trace(connection, trace_id, closed_at=now))
+    async def close(self, trace_id: str, time: datetime) -> None:
+        """End a trace within the current transaction; its retention counts from that time."""
+        await self.database.run(lambda connection: _change_trace(connection, trace_id, closed_at=time))
 
     async def reopen(self, trace_id: str, time: datetime) -> None:
-        """Forget an end of a trace from before a time; its retention counts from the next one."""
+        """Forget an end of a trace from before that time, by the same clock; its retention counts from the next one."""
 
         def forget(connection: Connection) -> None:
             trace = _TRACE.first(connection, {"of": trace_id})
@@ -121,10 +120,11 @@ _TRACE_CHANGE = PreparedStatement(update(TraceRow).where(_OF_TRACE))
 def _change_trace(
     connection: Connection, trace_id: str, *, retention: str | None = None, closed_at: datetime | None = None
 ) -> None:
-    """Open a trace, unless it is there; an end that it has already stays as it is."""
+    """Open a trace, unless it is there; of several ends the last one counts, in whatever order they are heard."""
     inserting(TraceRow).all(connection, {"trace_id": trace_id})
     trace = _TRACE.first(connection, {"of": trace_id})
-    retention, closed_at = retention or trace.retention, trace.closed_at or closed_at
+    retention = retention or trace.retention
+    closed_at = max(filter(None, (trace.closed_at, closed_at)), default=None)
     kept_for = retention_of(retention) if retention else None
     changed = {
         "retention": retention,

@@ -64,9 +64,9 @@ class Keeper:
         assert isinstance(stats, StorageStats)
         return stats
 
-    async def hear(self, event: Event) -> None:
-        """Storage hears an event."""
-        delivered = await deliver(self.depot.worker, event)
+    async def hear(self, event: Event, time: datetime | None = None) -> None:
+        """Storage hears an event, of now if nothing else is said."""
+        delivered = await deliver(self.depot.worker, event, time=time or self.depot.clock())
         if delivered.error is not None:
             raise delivered.error
 

@@ -127,8 +127,9 @@ def to_be_made(step: Step, *, is_anew: bool, in_loop: bool = False) -> Step:
 
 def is_wanted_again(step: Step) -> bool:
     """Whether a person has once asked for this step to be made again; a loop goes round without being asked."""
-    is_tried_again = step.attempts_before > 0 and step.round == step.rounds_before + 1
-    return step.of is None and (is_tried_again or step.rounds_before > 0)
+    if step.of is not None:
+        return step.attempts_before > 0
+    return (step.attempts_before > 0 and step.round == step.rounds_before + 1) or step.rounds_before > 0
 
 
 def without_result(step: Step) -> Step:

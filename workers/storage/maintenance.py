@@ -54,24 +54,24 @@ class StorageMaintenance:
         return stats.model_copy(update={"kept_days": stats.kept_days | _KEPT_BY_THE_BROKER})
 
     @on_event
-    async def close_completed(self, event: ProcessCompleted) -> None:
-        await self._storage.traces.close(event.run_id)
+    async def close_completed(self, event: ProcessCompleted, context: MessageContext) -> None:
+        await self._storage.traces.close(event.run_id, context.envelope.time)
 
     @on_event
-    async def close_failed(self, event: ProcessFailed) -> None:
-        await self._storage.traces.close(event.run_id)
+    async def close_failed(self, event: ProcessFailed, context: MessageContext) -> None:
+        await self._storage.traces.close(event.run_id, context.envelope.time)
 
     @on_event
-    async def close_cancelled(self, event: ProcessCancelled) -> None:
-        await self._storage.traces.close(event.run_id)
+    async def close_cancelled(self, event: ProcessCancelled, context: MessageContext) -> None:
+        await self._storage.traces.close(event.run_id, context.envelope.time)
 
     @on_event
     async def reopen_retried(self, event: ProcessRetried, context: MessageContext) -> None:
-        await self._storage.traces.reopen(event.run_id, context.on_own_clock(context.envelope.time))
+        await self._storage.traces.reopen(event.run_id, context.envelope.time)
 
     @on_event
     async def reopen_replaced(self, event: OutputReplaced, context: MessageContext) -> None:
-        await self._storage.traces.reopen(event.run_id, context.on_own_clock(context.envelope.time))
+        await self._storage.traces.reopen(event.run_id, context.envelope.time)
 
     @every(seconds=2)
     async def publish_notices(self) -> list[Publish]:

@@ -336,6 +336,15 @@ def test_a_part_that_is_not_there_is_not_fanned_out_again() -> None:
     assert story.make("read-1").sent == ["end"]
 
 
+def test_a_part_that_may_be_missing_is_tried_again_after_the_run_has_ended() -> None:
+    steps = a_step("plan") + a_step("read", "for_each: plan.items, critical: false", inputs="plan")
+    story = CardStory(steps + a_step("end", inputs="brief, read")).make("plan", items=("a", "b")).make("read-1")
+    story.tell(StepFailed(run_id=RUN, step_id="read-2", attempt=1, retryable=False, reason="x")).make("end")
+    assert story.run.status is RunStatus.COMPLETED
+
+    assert story.tell(retry()).sent == ["read-2"]
+
+
 def test_a_fan_out_whose_list_was_not_made_again_waits_for_the_list() -> None:
     story = CardStory(FAN).make("plan", items=("a", "b")).make("read-1").make("read-2").make("end")
     story.tell(retry("plan"))

@@ -118,9 +118,11 @@ async def test_the_retention_of_a_process_counts_from_its_end(keeper: Keeper, ho
 async def test_hearing_of_an_end_again_changes_nothing(keeper: Keeper) -> None:
     await begin(keeper, retention="7d")
     await keeper.depot.put(CONTENT)
-    await end(keeper)
-    keeper.depot.clock.advance(days=5)
-    await end(keeper)
+    time = keeper.depot.clock()
+    for _ in range(2):
+        await keeper.hear(ProcessFailed(run_id=TRACE, reason="enough"), time)
+        keeper.depot.clock.advance(days=5)
+    keeper.depot.clock.advance(days=-5)
 
     report = await keeper.orphaned_after(days=2)
 
@@ -136,6 +138,22 @@ async def test_a_run_that_is_retried_keeps_its_artifacts_until_it_ends_again(kee
 
     assert counts(await keeper.orphaned_after(days=30)) == {}
     await end(keeper)
+    assert counts(await keeper.orphaned_after(days=6)) == {}
+    await keeper.orphaned_after(days=1)
+
+    assert await reasons(keeper) == {mine: "process"}
+
+
+async def test_a_retry_that_is_heard_late_undoes_no_end_that_came_after_it(keeper: Keeper) -> None:
+    await begin(keeper, retention="7d")
+    mine = await keeper.depot.put(CONTENT)
+    await end(keeper)
+    keeper.depot.clock.advance(days=1)
+    retried_at = keeper.depot.clock()
+    keeper.depot.clock.advance(hours=1)
+    await end(keeper)
+    await keeper.hear(ProcessRetried(run_id=TRACE, steps=("draft",), retried_by="user.ann"), retried_at)
+
     assert counts(await keeper.orphaned_after(days=6)) == {}
     await keeper.orphaned_after(days=1)
 
