@@ -17,6 +17,7 @@ from mindbus.bus.decode import ORIGIN
 from mindbus.bus.rabbit_link import declarations
 from mindbus.bus.topology import (
     DELAYS,
+    LOST,
     REQUEUE,
     Binding,
     Exchange,
@@ -49,18 +50,21 @@ async def _waiting_in(channel: AbstractChannel, name: str) -> AsyncIterator[Abst
     await channel.set_qos(_PREFETCH)
     while count := (queue := await channel.declare_queue(name, passive=True)).declaration_result.message_count or 0:
         arrived: asyncio.Queue[AbstractIncomingMessage] = asyncio.Queue()
-        tag = await queue.consume(arrived.put)
+        are_gone, tag = False, await queue.consume(arrived.put)
         for _ in range(count):
             try:
                 async with asyncio.timeout(_NEXT_WITHIN_S):
                     message = await arrived.get()
             except TimeoutError:
-                # Their time to live is over: they are counted anew.
+                # Their time to live is over, or somebody else has taken them.
+                are_gone = True
                 break
             yield message
         await queue.cancel(tag)
         while not arrived.empty():
             yield arrived.get_nowait()
+        if are_gone and (await channel.declare_queue(name, passive=True)).declaration_result.consumer_count:
+            raise StillInUse(f"{StillInUse.__doc__} ({name})")
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,9 @@ class QueueMove:
                 headers = {**headers, ORIGIN: origin}
             elif self.is_work:
                 headers = {ORIGIN: origin, **headers}
-            copy = admin_copy(message, self.admin, service_of(origin), headers)
+            # Of what was lost, the queue that it was meant for says whose copies are believed.
+            meant_for = str(headers.get(ORIGIN) or origin) if self.queue.name == LOST else origin
+            copy = admin_copy(message, self.admin, service_of(meant_for), headers)
             await exchange.publish(copy, origin if key is None else key, timeout=10)
             await message.ack()
 
