@@ -134,8 +134,9 @@ class AnswerGeneration:
             if chunk.text:
                 self._budget.progress()
             completion = chunk.completion
-            if completion is not None and is_new:
-                completion = completion.model_copy(update={"text": without_thoughts(completion.text)})
+            if completion is not None:
+                said = without_thoughts(completion.text) if is_new else ThoughtFilter().take(completion.text)
+                completion = completion.model_copy(update={"text": said})
             yield Chunk(text=thoughts.take(chunk.text), completion=completion)
 
 

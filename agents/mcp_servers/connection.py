@@ -24,6 +24,8 @@ _LIST_AGAIN_S = 60.0
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 1.0, 60.0
 _MOST_PAGES = 20
 _REASON_CHARS = 300
+# As the client itself calls an answer of HTTP with a status of failure.
+_HTTP_ERROR = "Server returned an error response"
 
 
 class ServerConnection:
@@ -145,11 +147,11 @@ def _refusal(error: Exception, *, is_remote: bool) -> str | None:
     from mcp.shared.exceptions import MCPError
     from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, REQUEST_TIMEOUT
 
-    # A lost session of HTTP is told as an invalid request, a status such as 502 as an internal error.
-    of_http = (INVALID_REQUEST, INTERNAL_ERROR) if is_remote else ()
-    if not isinstance(error, MCPError) or error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT, *of_http):
+    if not isinstance(error, MCPError) or error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
         return None
-    return str(error.message)
+    # So the client tells a lost session of HTTP, and a status such as 502.
+    is_status = error.code == INTERNAL_ERROR and error.message == _HTTP_ERROR
+    return None if is_remote and (is_status or error.code == INVALID_REQUEST) else str(error.message)
 
 
 class _LastLine:

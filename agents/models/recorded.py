@@ -122,7 +122,7 @@ class RecordedModel:
             raise
 
     async def aclose(self) -> None:
-        await asyncio.gather(*self._recording)
+        await asyncio.gather(*self._recording, return_exceptions=True)
         await self._model.aclose()
 
     def _record_later(self, done: FinishedCall) -> None:

@@ -120,7 +120,7 @@ class KemSearch:
         """
         self.index.space.require(query.embedding_query)
         # A query with an order of its own sorts the results that would have come first.
-        sorted_of = _MOST_SORTED if query.text_query is not None else max(limit, _NEAREST)
+        sorted_of = _MOST_SORTED if query.text_query is not None else _NEAREST + 1
         count = limit if query.order_by is None else sorted_of
         if query.text_query is not None:
             results = await self._by_text(query.text_query, query, principal, count)
