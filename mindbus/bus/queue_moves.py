@@ -108,7 +108,7 @@ class QueueMove:
 async def rebuild(channel: AbstractChannel, move: QueueMove, *, is_there: bool, is_old: bool) -> None:
     """Make a queue anew with its messages in order; an old one has other arguments, and is emptied first.
 
-    Raises StillInUse, before anything is changed.
+    Raises StillInUse; where others have come meanwhile, a repetition finishes it.
     """
     queue, own = move.queue, move.bindings
     if is_there:
