@@ -23,7 +23,7 @@ _NS = 1_000_000_000
 _UNTRACED = ("mb.evt.fleet.heartbeat.", "mb.evt.fleet.metrics.")
 
 SpanKind = Literal["INTERNAL", "CLIENT", "PRODUCER", "CONSUMER"]
-_NO_SPAN: AbstractContextManager[Any] = nullcontext()
+NO_SPAN: AbstractContextManager[Any] = nullcontext()
 
 
 class TracingNotInstalled(ImportError):
@@ -73,7 +73,7 @@ def exporting(service: str, environment: Mapping[str, str]) -> Iterator[None]:
 def span(name: str, kind: SpanKind = "INTERNAL", **attributes: str | int | float) -> AbstractContextManager[Any]:
     """A span of a block within the span at hand; in the names of attributes write a point as two underscores."""
     if not is_tracing():
-        return _NO_SPAN
+        return NO_SPAN
     from opentelemetry import trace
 
     named = {key.replace("__", "."): value for key, value in attributes.items()}
@@ -99,7 +99,7 @@ def past_span(name: str, kind: SpanKind, took_s: float, failure: str, attributes
 def sending_span(wire_type: str, service: str) -> AbstractContextManager[Any]:
     """A producer span, of which the message carries the context; none for what is part of no story."""
     if wire_type.startswith(_UNTRACED):
-        return _NO_SPAN
+        return NO_SPAN
     return span(
         f"send {_short(wire_type)}",
         "PRODUCER",
@@ -113,7 +113,7 @@ def sending_span(wire_type: str, service: str) -> AbstractContextManager[Any]:
 def handling_span(envelope: Envelope, service: str, queue: str, attempt: int = 1) -> AbstractContextManager[Any]:
     """A consumer span within that of the time which the message has waited, whose parent is the sender's."""
     if envelope.type.startswith(_UNTRACED) or not is_tracing():
-        return _NO_SPAN
+        return NO_SPAN
     return _handling(envelope, service, queue, attempt)
 
 

@@ -16,6 +16,7 @@ from storage_service.errors import NoSuchArtifact, NotAnOperator, NotAService
 from storage_service.rows import inserting
 from storage_service.tables import ManifestRow, TraceMemberRow, TraceRow
 
+_EXISTING = PreparedStatement(select(ManifestRow.id).where(ManifestRow.id == bindparam("id")))
 # A value, or a parameter of a prepared statement.
 Value = str | BindParameter[str]
 
@@ -37,7 +38,12 @@ def readable_as(owner: Value, trace: Value | None) -> ColumnElement[bool]:
 
 async def not_found(session: AsyncSession, artifact_id: str) -> NoSuchArtifact:
     """The error for an absent as for a denied artifact; both take the same time."""
-    existing = await session.scalar(select(ManifestRow.id).where(ManifestRow.id == artifact_id))
+    return await (await session.connection()).run_sync(none_on, artifact_id)
+
+
+def none_on(connection: Connection, artifact_id: str) -> NoSuchArtifact:
+    """`not_found` within a transaction that is no session's."""
+    existing = _EXISTING.first(connection, {"id": artifact_id})
     return NoSuchArtifact(artifact_id=artifact_id, is_denied=existing is not None)
 
 

@@ -2,21 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Connection, bindparam, select
 
 from bus_schema.identities import Principal
 from bus_schema.storage import GetLineage, Lineage, LineageEdge, ManifestPage, SearchArtifacts, Versions
 from bus_schema.uploads import FoundManifest
 from mindbus.sql.database import Database
+from mindbus.sql.statements import PreparedStatement
 from retrieval.cursors import position_of, split_page
-from storage_service.acl import not_found, readable_as, readable_by
+from storage_service.acl import none_on, not_found, readable_as, readable_by
 from storage_service.errors import LineageTooLarge
 from storage_service.rows import PLACED_MANIFESTS, as_found, as_manifest
 from storage_service.search import DEFAULT_TUNING, ManifestSearch, SearchTuning
 from storage_service.tables import InputRow, ManifestRow
 
 MAX_EDGES = 2000
+_ONE = PreparedStatement(
+    PLACED_MANIFESTS.where(ManifestRow.id == bindparam("id"), readable_as(bindparam("owner"), bindparam("trace")))
+)
 _SEEN = PLACED_MANIFESTS.where(
     ManifestRow.id.in_(bindparam("ids", expanding=True)), readable_as(bindparam("owner"), bindparam("trace"))
 )
@@ -32,12 +37,15 @@ class Catalog:
 
     async def get(self, artifact_id: str, principal: Principal) -> FoundManifest:
         """Raises NoSuchArtifact."""
-        query = PLACED_MANIFESTS.where(ManifestRow.id == artifact_id, readable_by(principal))
-        async with self.database.reading() as session:
-            row = (await session.execute(query)).one_or_none()
+        asked = {"id": artifact_id, "owner": principal.owner, "trace": principal.trace_id}
+
+        def read(connection: Connection) -> Any:
+            row = _ONE.first(connection, asked)
             if row is None:
-                raise await not_found(session, artifact_id)
-        return as_found(row)
+                raise none_on(connection, artifact_id)
+            return row
+
+        return as_found(await self.database.read(read))
 
     async def get_many(self, artifact_ids: Sequence[str], principal: Principal) -> tuple[FoundManifest, ...]:
         """Those manifests that the principal may see, in the order of the ids."""

@@ -12,7 +12,6 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Row,
-    Select,
     String,
     Text,
     and_,
@@ -29,6 +28,7 @@ from bus_schema.artifacts import ArtifactRef
 from bus_schema.cards import Card
 from bus_schema.process import ListProcesses, RunPage
 from bus_schema.runs import Run, RunStatus, Step, StepStatus
+from mindbus.sql.statements import PreparedStatement
 from mindbus.sql.tables import Utc, add_inbox_tables, named_metadata
 from retrieval.cursors import PageKey, split_page
 from storage_service.rows import inserting
@@ -93,6 +93,7 @@ inbox_tables = add_inbox_tables(RunBase.metadata)
 
 _RUNS, _STEPS = RunRow.__table__, StepRow.__table__
 _DETAILS = set(Step.model_fields) - {column.name for column in _STEPS.columns}
+_STEP_COLUMNS = tuple(column.name for column in _STEPS.columns if column.name in Step.model_fields)
 _RUN_COLUMNS = tuple(name for name in Run.model_fields if name not in ("steps", "retention"))
 
 
@@ -117,22 +118,23 @@ def step_columns(step: Step) -> dict[str, Any]:
 def as_step(row: Row[Any]) -> Step:
     # Rows from before a column have nothing in it.
     more = {"misbehaviours": row.misbehaviours or (), **(row.details or {})}
-    return Step.model_validate({**row._mapping, **more})
+    return Step.model_validate({name: getattr(row, name) for name in _STEP_COLUMNS} | more)
 
 
 _AT_ONCE = 500
 _OF_RUN = RunRow.run_id == bindparam("of_run")
-_RUN = select(_RUNS).where(_OF_RUN)
-_LOCKED_RUN = _RUN.with_for_update()
+_RUN = PreparedStatement(select(_RUNS).where(_OF_RUN))
+_LOCKED_RUN = PreparedStatement(select(_RUNS).where(_OF_RUN).with_for_update())
+_STEP_OF_RUN = StepRow.run_id == bindparam("of_run")
+_STEPS_OF_RUN = PreparedStatement(select(_STEPS).where(_STEP_OF_RUN).order_by(StepRow.position))
 _STEPS_OF_RUNS = (
     select(_STEPS).where(StepRow.run_id.in_(bindparam("of_runs", expanding=True))).order_by(StepRow.position)
 )
-_CHANGE = update(RunRow).where(_OF_RUN, RunRow.version == bindparam("of_version"))
-_STEP_CHANGE = update(StepRow).where(StepRow.run_id == bindparam("of_run"), StepRow.step_id == bindparam("of_step"))
+_CHANGE = PreparedStatement(update(RunRow).where(_OF_RUN, RunRow.version == bindparam("of_version")))
+_STEP_CHANGE = PreparedStatement(update(StepRow).where(_STEP_OF_RUN, StepRow.step_id == bindparam("of_step")))
 # What came too late for its step is of use to a retry.
-_AWAITED = select(_STEPS.c.artifact).where(
-    StepRow.run_id == bindparam("of_run"), StepRow.status.in_((StepStatus.PENDING_STORAGE, StepStatus.FAILED))
-)
+_MAY_COME = or_(StepRow.status == StepStatus.PENDING_STORAGE, StepRow.status == StepStatus.FAILED)
+_AWAITED = PreparedStatement(select(_STEPS.c.artifact).where(_STEP_OF_RUN, _MAY_COME))
 
 
 class RunChangedMeanwhile(Exception):
@@ -170,18 +172,16 @@ def add_run(connection: Connection, run: Run, card: Card, request_sha256: str) -
 
 def run_to_change(connection: Connection, run_id: str) -> StoredRun | None:
     """A run, locked until the transaction ends."""
-    row = connection.execute(_LOCKED_RUN, {"of_run": run_id}).first()
+    row = _LOCKED_RUN.first(connection, {"of_run": run_id})
     if row is None:
         return None
-    (run,) = _with_steps(connection, [row])
-    return StoredRun(run, Card.model_validate(row.card), row.request_sha256, row.version)
+    return StoredRun(_with_own_steps(connection, row), Card.model_validate(row.card), row.request_sha256, row.version)
 
 
 def save_run(connection: Connection, stored: StoredRun, run: Run) -> None:
     """Store the changes of a run since it was read, and its new steps. Raises RunChangedMeanwhile."""
     of = {"of_run": run.run_id, "of_version": stored.version}
-    changed = connection.execute(_CHANGE, {**run_columns(run), "version": stored.version + 1, **of})
-    if not changed.rowcount:
+    if not _CHANGE.count(connection, {**run_columns(run), "version": stored.version + 1, **of}):
         raise RunChangedMeanwhile(run.run_id)
     known = {step.step_id: step for step in stored.run.steps}
     steps = [
@@ -189,8 +189,7 @@ def save_run(connection: Connection, stored: StoredRun, run: Run) -> None:
         for step in run.steps
         if step.step_id in known and step != known[step.step_id]
     ]
-    if steps:
-        connection.execute(_STEP_CHANGE, steps)
+    _STEP_CHANGE.run(connection, steps)
     new = [
         {"run_id": run.run_id, "position": position, **step_columns(step)}
         for position, step in enumerate(run.steps)
@@ -202,19 +201,19 @@ def save_run(connection: Connection, stored: StoredRun, run: Run) -> None:
 
 def read_card(connection: Connection, run_id: str) -> Card | None:
     """The card of a run, as it was started with."""
-    row = connection.execute(_RUN, {"of_run": run_id}).first()
+    row = _RUN.first(connection, {"of_run": run_id})
     return None if row is None else Card.model_validate(row.card)
 
 
 def read_run(connection: Connection, run_id: str) -> Run | None:
-    row = connection.execute(_RUN, {"of_run": run_id}).first()
-    return None if row is None else _with_steps(connection, [row])[0]
+    row = _RUN.first(connection, {"of_run": run_id})
+    return None if row is None else _with_own_steps(connection, row)
 
 
 def is_awaited(connection: Connection, run_id: str, artifact: ArtifactRef) -> bool:
     """Whether a step of the run waits for storage to register this artifact."""
-    awaited = connection.execute(_AWAITED, {"of_run": run_id}).scalars()
-    return any(each is not None and each["artifact_id"] == artifact.artifact_id for each in awaited)
+    awaited = _AWAITED.all(connection, {"of_run": run_id})
+    return any(row.artifact is not None and row.artifact["artifact_id"] == artifact.artifact_id for row in awaited)
 
 
 def list_runs(connection: Connection, listed: ListProcesses, started_by: str | None = None) -> RunPage:
@@ -227,7 +226,11 @@ def list_runs(connection: Connection, listed: ListProcesses, started_by: str | N
         query = query.where(RunRow.status == status)
     if card is not None:
         query = query.where(RunRow.card_name == card)
-    rows = connection.execute(_after(query, cursor)).all()
+    if cursor is not None:
+        key = PageKey.parse_plain(cursor)
+        earlier = and_(RunRow.started_at == key.time, RunRow.run_id < key.id)
+        query = query.where(or_(RunRow.started_at < key.time, earlier))
+    rows = connection.execute(query).all()
     page, last = split_page(rows, limit)
     return RunPage(
         items=_with_steps(connection, page),
@@ -282,11 +285,8 @@ def forget_runs(connection: Connection, run_ids: Sequence[str]) -> None:
             connection.execute(delete(table).where(table.run_id.in_(run_ids[first : first + _AT_ONCE])))
 
 
-def _after(query: Select[Any], cursor: str | None) -> Select[Any]:
-    if cursor is None:
-        return query
-    key = PageKey.parse_plain(cursor)
-    return query.where(or_(RunRow.started_at < key.time, and_(RunRow.started_at == key.time, RunRow.run_id < key.id)))
+def _with_own_steps(connection: Connection, row: Any) -> Run:
+    return as_run(row, [as_step(step) for step in _STEPS_OF_RUN.all(connection, {"of_run": row.run_id})])
 
 
 def _with_steps(connection: Connection, rows: Sequence[Row[Any]]) -> tuple[Run, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Engine, event
 from sqlalchemy.engine.interfaces import ExecutionContext
 
-from mindbus.spans import is_tracing, span
+from mindbus.spans import NO_SPAN, is_tracing, span
 
 _SPAN = "mindbus_span"
 _MAX_CHARS = 1000
@@ -15,6 +15,8 @@ _SYSTEMS = {"psycopg": "postgresql"}
 
 def statement_span(text: str, system: str = "sqlite", namespace: str = "") -> AbstractContextManager[Any]:
     """A span of one statement, or of COMMIT; the values of its parameters are not in it."""
+    if not is_tracing():
+        return NO_SPAN
     operation = text.split(None, 1)[0].upper()
     return span(
         operation,
