@@ -1,5 +1,6 @@
 """Configuration files by name: those of the folder `MINDBUS_CONFIG_DIR` before those that ship with MindBus."""
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,19 +9,11 @@ from importlib import resources
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
-from pydantic_settings import BaseSettings, SettingsConfigDict
-
 # Folders to which the operator may add files; in the others a file takes the place of a shipped one.
 EXTENSIBLE = frozenset({"cards", "roles", "subagents", "sim/profiles", "sim/scenarios"})
 FOLDERS = ("guides", *sorted(EXTENSIBLE))
 SUBAGENT_NAME = r"[a-z][a-z0-9_]{0,50}"
 _SUFFIX = ".yaml"
-
-
-class _Location(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix="MINDBUS_", extra="ignore")
-    config_dir: Path | None = None
-    sim_dir: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -33,17 +26,21 @@ class ConfigFile:
 
 def config_folder() -> Path | None:
     """The operator's folder, if there is one."""
-    return _Location().config_dir
+    return _folder_at("MINDBUS_CONFIG_DIR")
+
+
+def _folder_at(variable: str) -> Path | None:
+    named = os.environ.get(variable)
+    return Path(named) if named else None
 
 
 def _own_folders(folder: str) -> Iterator[Path]:
     """The operator's folders of this kind, the first one first."""
-    location = _Location()
     kind = folder.removeprefix("sim/")
-    if location.sim_dir is not None and kind != folder:
-        yield location.sim_dir / kind
-    if location.config_dir is not None:
-        yield location.config_dir / folder
+    if kind != folder and (own := _folder_at("MINDBUS_SIM_DIR")) is not None:
+        yield own / kind
+    if (own := config_folder()) is not None:
+        yield own / folder
 
 
 def shipped_names(folder: str) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def other_language(text: str, expected: str) -> str | None:
     None in doubt: of a short text, of a table, of a text a good part of which is in the expected language.
     """
     own = _QUOTED.sub(" ", text)
-    scripts = Counter(filter(None, map(_script, own)))
+    scripts = _scripts(own)
     if expected not in LANGUAGES or (letters := scripts.total()) < _FEWEST_LETTERS:
         return None
     script = LANGUAGES[expected][1]
@@ -75,11 +75,14 @@ def other_language(text: str, expected: str) -> str | None:
     return _by_function_words(own, expected)
 
 
-def _script(letter: str) -> str | None:
-    if not letter.isalpha():
-        return None
-    name = unicodedata.name(letter, "").split(" ")[0]
-    return _SCRIPTS.get(name, name)
+def _scripts(text: str) -> Counter[str]:
+    """Letters of a text by their script."""
+    found: Counter[str] = Counter()
+    for letter, count in Counter(text).items():
+        name = unicodedata.name(letter, "").split(" ")[0] if letter.isalpha() else ""
+        if name:
+            found[_SCRIPTS.get(name, name)] += count
+    return found
 
 
 def _by_script(text: str, script: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from agents.configuration.prompts import Role
 from agents.creative.misbehaviour import Expectation
@@ -99,14 +100,14 @@ class Assignment:
 
     def expectation(self, role: Role) -> Expectation:
         """Requirements of the output; relevance can be judged in the language of the material alone."""
-        language = self._language()
-        is_required = (self.order.relevance or role.relevance) == "required" and language == self._own_language()
+        language = self._language
+        is_required = (self.order.relevance or role.relevance) == "required" and language == self._own_language
         craft = role.produces[self.order.produces]
         told = "\n".join((role.system, craft.write, craft.check, *_HOW.values(), _BOUNDARY))
         return Expectation(language, self._material() if is_required else None, "items" in self.order.values, told)
 
     def _instructions(self) -> str:
-        language = self._language()
+        language = self._language
         parts = [self.order.instructions.strip()]
         if language is not None:
             parts.append(f"Write in {name_of(language)}.")
@@ -126,16 +127,18 @@ class Assignment:
         materials = (each.text for each in (*(each.material for each in self.inputs), *self.memory))
         return "\n".join((self.order.instructions, self.order.item, *self.order.params.values(), *materials))
 
+    @property
     def _language(self) -> str | None:
         """Language to write in, by code; None where any will do."""
         match self.order.language:
             case "any":
                 return None
             case "auto":
-                return self._own_language()
+                return self._own_language
             case language:
                 return language
 
+    @cached_property
     def _own_language(self) -> str:
         """The language of the brief, or of whatever there is instead."""
         briefs = [each.material.text for each in self.inputs if each.name == BRIEF]
