@@ -17,7 +17,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from itertools import groupby
 from typing import Literal
 
 from agents.models import prompt
@@ -171,11 +170,11 @@ def last_complete(said: Sequence[ChatMessage], most: int) -> tuple[ChatMessage, 
 def message_groups(said: Sequence[ModelMessage]) -> list[list[ModelMessage]]:
     """Messages grouped: a tool call with its results, every other message alone."""
     grouped: list[list[ModelMessage]] = []
-    for is_result, messages in groupby(said, key=lambda each: each.role == "tool"):
-        if is_result and grouped:
-            grouped[-1].extend(messages)
+    for message in said:
+        if message.role == "tool" and grouped:
+            grouped[-1].append(message)
         else:
-            grouped.extend([each] for each in messages)
+            grouped.append([message])
     return grouped
 
 
@@ -201,7 +200,9 @@ def fit_window(said: Sequence[ModelMessage], budget_tokens: int) -> tuple[list[M
 def _message_tokens(message: ModelMessage) -> int:
     """Estimated tokens of a message with its calls."""
     tokens = MESSAGE_TOKENS + estimated_tokens(message.content)
-    return tokens + sum(estimated_tokens(call.arguments) for call in message.tool_calls)
+    for call in message.tool_calls:
+        tokens += estimated_tokens(call.arguments)
+    return tokens
 
 
 def sanitise_text(text: str) -> str:

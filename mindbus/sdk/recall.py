@@ -4,7 +4,7 @@ Shared and long-term memory are optional: where one is away, slow or was never s
 asked again for a while, so that not everybody waits for it in vain.
 """
 
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Generic, TypeVar
@@ -113,11 +113,13 @@ class _Recall:
         self._bus, self._within_s = bus, within_s
         self._breaker = breaker or CircuitBreaker(opens_after=1, opens_for_s=_PAUSE_S)
 
-    async def _ask(self, identity: str, query: Query[ResultT]) -> tuple[ResultT | None, MemoryAbsence | None]:
-        """The result; none where memory is away or late."""
+    async def _ask(
+        self, identity: str, query: Callable[[], Query[ResultT]]
+    ) -> tuple[ResultT | None, MemoryAbsence | None]:
+        """The result; none where memory is away or late. The query is made only if it is asked."""
         try:
             with self._breaker.guard():
-                return await self._request(query, identity), None
+                return await self._request(query(), identity), None
         except CircuitOpen:
             # That it is away was logged when it was last asked.
             return None, "away"
@@ -151,8 +153,12 @@ class KemRecall(_Recall):
         text = question.strip()[:_MAX_QUESTION_CHARS]
         if not text or not self._within_s:
             return Recollection()
-        query = KemQuery(text_query=text, metadata_filters=NoneOf(NOT={"status": "superseded"}))
-        page, absence = await self._ask(identity, RetrieveKems(query=query, page_size=limit, explain=True))
+
+        def query() -> RetrieveKems:
+            standing = KemQuery(text_query=text, metadata_filters=NoneOf(NOT={"status": "superseded"}))
+            return RetrieveKems(query=standing, page_size=limit, explain=True)
+
+        page, absence = await self._ask(identity, query)
         return Recollection(() if page is None else page.items, absence)
 
 
@@ -172,10 +178,12 @@ class EpisodeRecall(_Recall):
         text = question.strip()[:MAX_QUERY_CHARS]
         if not text or not self._within_s:
             return Recollection()
-        exclude = tuple(raw_log_id_of(chat_id, each) for each in shown)[-MAX_EXCLUDED:]
-        query: Query[FoundEpisodes] = GetHotEpisodes(chat_id=chat_id, budget_words=_HOT_WORDS, exclude=exclude)
-        if budget_words > 0:
-            query = SearchEpisodes(
+
+        def query() -> Query[FoundEpisodes]:
+            exclude = tuple(raw_log_id_of(chat_id, each) for each in [*shown][-MAX_EXCLUDED:])
+            if budget_words <= 0:
+                return GetHotEpisodes(chat_id=chat_id, budget_words=_HOT_WORDS, exclude=exclude)
+            return SearchEpisodes(
                 query=text,
                 chat_id=chat_id,
                 budget_words=min(budget_words, MAX_BUDGET_WORDS),
@@ -184,6 +192,7 @@ class EpisodeRecall(_Recall):
                 exclude=exclude,
                 touch=False,
             )
+
         found, absence = await self._ask(_identity(chat_id), query)
         if found is None:
             return Recollection(absence=absence)

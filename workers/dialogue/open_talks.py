@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from cachetools import TLRUCache
 
@@ -25,27 +24,29 @@ _MAX_AGE_S = 60.0
 
 @dataclass(frozen=True)
 class HistoryWindow:
-    """The last messages of a chat's history with their ids, and the version of the history that ends with them."""
+    """The last messages of a chat's history with their ids, and the version of the history that ends with them.
+
+    `shown` are the messages as a model is shown them.
+    """
 
     messages: Sequence[ChatMessage]
     ids: Sequence[str]
     version: str | None
-
-    @cached_property
-    def shown(self) -> list[ModelMessage]:
-        """The messages as a model is shown them."""
-        return model_messages(self.messages)
+    shown: Sequence[ModelMessage]
 
     @classmethod
     def of(cls, history: ChatHistory) -> "HistoryWindow":
-        return cls(history.messages, history.message_ids or (), history.version)
+        messages = history.messages
+        return cls(messages, history.message_ids or (), history.version, model_messages(messages))
 
     def with_messages(self, added: Sequence[HistoryMessage], version: str, most: int) -> "HistoryWindow":
         """The window after messages were appended, of at most so many; it begins with the user."""
         messages, ids = [*self.messages, *added], [*self.ids, *(message.id for message in added)]
+        shown = [*self.shown, *model_messages(added)]
         if len(messages) > most:
             messages = list(last_complete(messages, most))
-        return HistoryWindow(messages, ids[len(ids) - len(messages) :], version)
+        kept = len(messages)
+        return HistoryWindow(messages, ids[len(ids) - kept :], version, shown[len(shown) - kept :])
 
 
 @dataclass(frozen=True)

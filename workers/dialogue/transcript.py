@@ -56,7 +56,7 @@ class ExchangeRecord:
         own = [each for each in stored if each.id.startswith((f"{self.answer_id}.", self.answer_id))]
         before = takewhile(lambda each: each.id != self.said.message_id, stored)
         earlier = [each for each in before if each not in own and each.timestamp <= self.said.time]
-        self._window = HistoryWindow(earlier, [each.id for each in earlier], None)
+        self._window = HistoryWindow(earlier, [each.id for each in earlier], None, model_messages(earlier))
         closing: str | None = None
         for message in model_messages(own):
             if message.tool_calls:
