@@ -49,13 +49,17 @@ class Replies:
 
         None says that the consumer has begun anew, so that a reply may have been lost in between.
         """
+        await self.begin().wait_ready()
+        target = service_of_target(command.exchange.removeprefix(commands_exchange("")))
+        return self._waiting.setdefault(command.envelope.id, (target, asyncio.Queue()))[1]
+
+    def begin(self) -> Consumer:
+        """The consumer of the reply queue, which begins with the first call."""
         if self._consumer is None:
             queue = reply_queue(self._sender.reply_key)
             # One that is lost with its connection is asked for again, so that none needs an acknowledgement.
             self._consumer = self._transport.consume(self._topology, queue, None, self._deliver, self._tell_all)
-        await self._consumer.wait_ready()
-        target = service_of_target(command.exchange.removeprefix(commands_exchange("")))
-        return self._waiting.setdefault(command.envelope.id, (target, asyncio.Queue()))[1]
+        return self._consumer
 
     def forget(self, command_id: str) -> None:
         """Stop expecting replies to a command; late ones are ignored."""
@@ -256,6 +260,10 @@ class Client:
     def standing_subscription(self, subscriber: str) -> "StandingSubscription":
         """Events in the durable queue of a subscriber; each is acknowledged when the next is requested."""
         return StandingSubscription(self._transport, self._sender.claims, subscriber)
+
+    def begin_listening(self) -> None:
+        """Begin to consume replies in the background, so that the first request does not wait for their queue."""
+        self._replies.begin()
 
     async def stop_listening(self) -> None:
         """Stop consuming replies; the transport stays open."""

@@ -88,6 +88,7 @@ class Artifacts:
 
     async def start(self) -> None:
         """Open the buffer; register what waits in it, now and at every heartbeat of storage."""
+        self._bus.begin_listening()
         await asyncio.to_thread(self._buffer.open)
         step = partial(self._drain.step, self._heartbeat.next, self._room.set)
         self._draining = Supervised(f"buffer of {self._bus.owner}", step, 0, lasts=True).start()

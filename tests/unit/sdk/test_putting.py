@@ -9,6 +9,11 @@ import pytest
 
 from bus_schema.artifacts import AIContext
 from bus_schema.replies import Code
+from mindbus.bus.connection import new_client, new_sender
+from mindbus.bus.memory import MemoryBroker, MemoryTransport
+from mindbus.bus.topology import reply_queue
+from mindbus.sdk.access import DirectAccess
+from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.errors import ArtifactConflict, ArtifactRejected, BufferFull, NoTextMode
 from mindbus.sdk.transfers import (
     CHUNK_BYTES,
@@ -261,3 +266,11 @@ async def test_many_wait_in_the_buffer_while_storage_is_away(bench: Bench) -> No
 async def _nothing_waits_after_a_beat(bench: Bench) -> bool:
     await bench.beat()
     return not bench.waiting()
+
+
+async def test_opened_artifacts_listen_for_replies_already(bench: Bench) -> None:
+    broker, sender = MemoryBroker(), new_sender("client", "agent.researcher", bench.settings)
+    bus = new_client(MemoryTransport(broker), sender, bench.settings, exclusive=True)
+
+    async with bus, Artifacts(bus, DirectAccess(bench.files), bench.folder, storage=bench.storage):
+        assert reply_queue(sender.reply_key) in broker.queues
