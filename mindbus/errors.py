@@ -121,6 +121,10 @@ class BusUnavailable(TemporaryFailure):
     """RabbitMQ cannot be reached, or does not confirm; what was published may or may not arrive."""
 
 
+class QueueUnavailable(BusUnavailable):
+    """RabbitMQ does not take messages for this queue now: it is full, or has no leader; others may be well."""
+
+
 class Unroutable(BusUnavailable):
     """No queue takes this command: start its worker once, or check the service's name."""
 

@@ -16,7 +16,7 @@ from mindbus.bus.rabbit_consumer import RabbitConsumer, RabbitIncoming
 from mindbus.bus.rabbit_link import CONNECTION_ERRORS, RabbitLink, checks, declarations, translate_connection_errors
 from mindbus.bus.topology import EVENTS, Binding, Exchange, Topology
 from mindbus.bus.transport import Incoming, Outgoing, Properties, RawCopy, properties_of
-from mindbus.errors import BusUnavailable, NotPermitted, Unroutable
+from mindbus.errors import BusUnavailable, NotPermitted, QueueUnavailable, Unroutable
 from mindbus.logs import logger
 
 # The broker's number for a prefetch has sixteen bits.
@@ -67,7 +67,8 @@ class RabbitTransport:
                 if _is_refusal(error, message):
                     raise NotPermitted(f"{NotPermitted.__doc__} ({error})") from error
             await asyncio.sleep(min(_BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)], max(left_s, 0)))
-        raise BusUnavailable(f"{BusUnavailable.__doc__} ({reason!r})")
+        kind = QueueUnavailable if isinstance(reason, NotTaken) else BusUnavailable
+        raise kind(f"{kind.__doc__} ({reason!r})")
 
     async def declare(self, topology: Topology) -> None:
         """Declare on the publishing connection; without the exchanges, unless participants share the user.

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 
-from mindbus.sql.errors import DatabaseDamaged, answering, is_damage
+from mindbus.sql.errors import DatabaseDamaged, answering, is_damage, leave_standby
 from mindbus.sql.groups import GroupedConnections, WriteQueue
 from mindbus.sql.spans import statement_span, trace_statements
 from mindbus.sql.statements import BUSY_TIMEOUT_S, set_pragma
@@ -257,7 +257,7 @@ class Database:
         from mindbus.sql.postgresql import CONNECT_OPTIONS, TimedConnection, session_options
 
         connecting = CONNECT_OPTIONS | {"options": session_options(self.schema)}
-        return create_async_engine(
+        engine = create_async_engine(
             self.url,
             connect_args=connecting | {"async_creator_fn": TimedConnection.connect},
             pool_pre_ping=True,
@@ -265,6 +265,8 @@ class Database:
             max_overflow=_POOL_OVERFLOW,
             pool_timeout=_POOL_TIMEOUT_S,
         )
+        event.listen(engine.sync_engine, "handle_error", leave_standby)
+        return engine
 
     def run_on_admin_connection(self, work: Any) -> None:
         """Run `work(connection)` on a plain synchronous connection, for migrations."""

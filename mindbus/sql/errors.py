@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
@@ -37,6 +38,17 @@ def is_damage(error: BaseException | None) -> bool:
     return isinstance(error, sqlite3.Error) and code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
+def is_read_only(error: BaseException | None) -> bool:
+    """Whether a PostgreSQL server only reads: it is a standby since a fail-over, or its disk is nearly full."""
+    return getattr(error, "sqlstate", None) == "25006"
+
+
+def leave_standby(error: ExceptionContext) -> None:
+    """Close a connection to a server that only reads: the next one may lead to the new primary."""
+    if is_read_only(error.original_exception):
+        error.is_disconnect = True
+
+
 @contextmanager
 def answering(name: str) -> Iterator[None]:
     """Raises DatabaseAway where the database of that name is away, busy or breaks off; DatabaseDamaged."""
@@ -48,6 +60,7 @@ def answering(name: str) -> Iterator[None]:
             raise DatabaseDamaged(name, cause) from error
         if isinstance(error, DatabaseAway):
             raise
-        if isinstance(error, OperationalError | InterfaceError | NoneFree) or error.connection_invalidated:
+        is_away = isinstance(error, OperationalError | InterfaceError | NoneFree) or is_read_only(cause)
+        if is_away or (isinstance(error, DBAPIError) and error.connection_invalidated):
             raise DatabaseAway(f"database: {getattr(error, 'orig', error)}") from error
         raise

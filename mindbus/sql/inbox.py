@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from time import monotonic
 
-from sqlalchemy import Connection, MetaData, Text, bindparam, cast, delete, insert, or_, select, true, update
+from sqlalchemy import Connection, MetaData, Text, bindparam, cast, delete, insert, or_, select, true, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from mindbus.bus.inbox import Outcomes
@@ -16,13 +16,14 @@ from mindbus.errors import TemporaryFailure
 from mindbus.sql.database import QUICKLY_CHECKED_BYTES, AmbientTransaction, Database
 from mindbus.sql.errors import DatabaseDamaged
 from mindbus.sql.outbox_lag import measure_lag
-from mindbus.sql.relay import OutboxRelay, dump, load
+from mindbus.sql.relay import OutboxRelay
 from mindbus.sql.statements import PreparedStatement
-from mindbus.sql.tables import InboxTables, add_inbox_tables
+from mindbus.sql.tables import InboxTables, add_inbox_tables, dump, load
 from mindbus.tasks import Supervised, end
 
 # Longer than any retry, dead letter or claim check lives (storage spec: 30 days).
 KEPT = timedelta(days=30)
+_AT_ONCE = 5_000
 _PRUNE_EVERY_S = 86_400.0
 _MEASURE_EVERY_S = 10.0
 _LOOK_EVERY_S, _SHARE_OF_LOOKS = 20.0, 0.005
@@ -101,9 +102,13 @@ class SqlInbox:
         """
         inbox = self._tables.inbox
         conditions = [cast(inbox.c.outcome, Text).contains(f'\\"{name}\\"', autoescape=True) for name in names]
-        await self.database.session.execute(
-            update(inbox).where(or_(*conditions) if conditions else true()).values(outcome=[])
-        )
+        emptied = update(inbox).where(or_(*conditions) if conditions else true()).values(outcome=[])
+        # A million rows in one statement would take longer than PostgreSQL is given for one.
+        key, last = tuple_(inbox.c.consumer, inbox.c.message_id), ("", "")
+        upto = select(inbox.c.consumer, inbox.c.message_id).order_by(inbox.c.consumer, inbox.c.message_id)
+        while page := (await self.database.session.execute(upto.where(key > last).limit(_AT_ONCE))).all():
+            await self.database.session.execute(emptied.where(key > last, key <= tuple(page[-1])))
+            last = tuple(page[-1])
         content = self._tables.quarantine.c.content
         contains = or_(*(content.contains(name, autoescape=True) for name in names)) if names else true()
         await self.database.session.execute(delete(self._tables.quarantine).where(contains))
@@ -113,14 +118,13 @@ class SqlInbox:
         """Publish what an earlier process has left, then the new rows of the outbox. Raises DatabaseDamaged."""
         # Before a message is taken: what is done on a damaged file is lost with it.
         await asyncio.to_thread(self.database.require_sound, QUICKLY_CHECKED_BYTES)
-        await self._forget_old()
         await self.outbox.count_set_aside()
         self.outbox.start(transport)
         pruning = Supervised(f"pruning of the inbox of {self.database.schema}", self._forget_old, self.prune_every_s)
         measure = partial(measure_lag, self.database, self._tables)
         measuring = Supervised(f"outbox lag of {self.database.schema}", measure, _MEASURE_EVERY_S)
-        watches = (self._looks, pruning, measuring)
-        self._watches = [asyncio.create_task(each.run(), name=each.name) for each in watches]
+        watched = [asyncio.create_task(each.run(), name=each.name) for each in (self._looks, measuring)]
+        self._watches = [pruning.start(), *watched]
 
     async def stop(self) -> None:
         """Stop publishing; what is left stays in the tables."""
@@ -142,10 +146,16 @@ class SqlInbox:
         self._looks.interval_s = max(_LOOK_EVERY_S, (monotonic() - began) / _SHARE_OF_LOOKS)
 
     async def _forget_old(self) -> None:
-        inbox = self._tables.inbox
-        async with self.database.transaction() as session:
-            is_old = inbox.c.handled_at < datetime.now(UTC) - KEPT
-            await session.execute(delete(inbox).where(is_old, inbox.c.published))
+        """Delete what no message can ask for any more, a batch to a transaction. Raises DatabaseAway."""
+        inbox, before = self._tables.inbox, datetime.now(UTC) - KEPT
+        key = tuple_(inbox.c.consumer, inbox.c.message_id)
+        old = select(inbox.c.consumer, inbox.c.message_id).where(inbox.c.handled_at < before, inbox.c.published)
+        oldest = old.order_by(inbox.c.handled_at).limit(_AT_ONCE)
+        deleted = _AT_ONCE
+        while deleted == _AT_ONCE:
+            async with self.database.transaction() as session:
+                connection = await session.connection()
+                deleted = (await connection.execute(delete(inbox).where(key.in_(oldest)))).rowcount
 
 
 class _SqlUnit:

@@ -26,14 +26,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import SQLAlchemyError
 
-from bus_schema.envelope import Envelope, Kind
+from bus_schema.envelope import Kind
 from mindbus.bus.transport import Outgoing, Transport
-from mindbus.errors import BusUnavailable, Unroutable
+from mindbus.errors import BusUnavailable, QueueUnavailable, Unroutable
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 from mindbus.sql.errors import DatabaseAway
 from mindbus.sql.statements import PreparedStatement
-from mindbus.sql.tables import NOT_PUBLISHED, InboxTables
+from mindbus.sql.tables import NOT_PUBLISHED, InboxTables, dump, load
 from mindbus.tasks import Supervised, end
 
 _BATCH = 100
@@ -136,53 +136,65 @@ class OutboxRelay:
     async def relay(self, transport: Transport) -> None:
         """Publish once whatever is not published yet, by whichever process. Raises BusUnavailable, DatabaseAway."""
         await self.write_marks()
-        await self._republish(transport, datetime.now(UTC))
+        held_up = await self._republish(transport, datetime.now(UTC))
         await self._relay_outbox(transport)
+        if held_up is not None:
+            raise held_up
 
     async def _round(self, transport: Transport) -> None:
         self._wake.clear()
         await self.write_marks()
+        held_up: QueueUnavailable | None = None
         if self._left_before is not None:
-            await self._republish(transport, self._left_before)
+            held_up = await self._republish(transport, self._left_before)
             await self.database.truncate_log()
             self._left_before, self._looked_at = None, monotonic()
         if self._holds_forgotten:
             self._holds_forgotten = not await self.database.truncate_log()
         await self._relay_outbox(transport)
+        if held_up is not None:
+            raise held_up
         with suppress(TimeoutError):
             async with asyncio.timeout(self.poll_s):
                 await self._wake.wait()
         if monotonic() - self._looked_at > self.look_again_s:
             self._left_before = datetime.now(UTC) - timedelta(seconds=self.look_again_s)
 
-    async def _republish(self, transport: Transport, before: datetime) -> None:
+    async def _republish(self, transport: Transport, before: datetime) -> QueueUnavailable | None:
         """Publish, under their ids, the outcomes that nobody has marked as published since before that time.
 
-        Their messages may have been dead-lettered or dropped after the commit, so that they never come again. Raises
-        BusUnavailable, DatabaseAway.
+        Their messages may have been dead-lettered or dropped after the commit, so that they never come again. One whose
+        queue is full does not delay the others: the reason is returned. Raises BusUnavailable, DatabaseAway.
         """
         inbox = self._tables.inbox
         # As text: one that is not JSON would make all of them unreadable.
         query = (
             select(inbox.c.consumer, inbox.c.message_id, cast(inbox.c.outcome, Text))
             .where(NOT_PUBLISHED, inbox.c.handled_at < before)
-            .order_by(inbox.c.handled_at)
+            .order_by(inbox.c.handled_at, inbox.c.consumer, inbox.c.message_id)
             .limit(_BATCH)
         )
-        while rows := await self.database.read(lambda connection: connection.execute(query).all()):
+        left: list[QueueUnavailable] = []
+        # Those that are left are the oldest of what is still not marked.
+        while rows := await self.database.read(lambda connection: connection.execute(query.offset(len(left))).all()):
             for consumer, message_id, outcome in rows:
                 try:
                     messages = [load(row) for row in json.loads(outcome)]
                 except _UNREADABLE as error:
                     await self._set_outcome_aside(consumer, message_id, outcome, _reason(error))
                     continue
-                sent = await asyncio.gather(*(_try_send(transport, message) for message in messages))
+                try:
+                    sent = await asyncio.gather(*(_try_send(transport, message) for message in messages))
+                except QueueUnavailable as error:
+                    left.append(error)
+                    continue
                 unsent = [message for message, was_sent in zip(messages, sent, strict=True) if not was_sent]
                 if unsent:
                     await self.postpone(consumer, message_id, unsent)
                 else:
                     self.mark(consumer, message_id)
             await self.write_marks()
+        return left[0] if left else None
 
     async def _set_outcome_aside(self, consumer: str, message_id: str, outcome: str, reason: str) -> None:
         inbox, mark = self._tables.inbox, {"of": consumer, "id": message_id}
@@ -198,15 +210,15 @@ class OutboxRelay:
     async def _relay_outbox(self, transport: Transport) -> None:
         """Send every row of the outbox once.
 
-        A command without a queue does not delay those behind it. Raises BusUnavailable, DatabaseAway, and at the end
-        whatever else kept one from being sent.
+        A command without a queue, or with a full one, does not delay those behind it. Raises BusUnavailable,
+        DatabaseAway, and at the end whatever else kept one from being sent.
         """
         last, failure = 0, None
         sends = self._send_unlocked if self.database.is_sqlite else self._send_locked
         while True:
             rows, sent = await sends(transport, last)
             failure = failure or sent.failure
-            if isinstance(failure, BusUnavailable):
+            if isinstance(failure, BusUnavailable) and not isinstance(failure, QueueUnavailable):
                 raise failure
             if len(rows) < _BATCH:
                 break
@@ -250,22 +262,6 @@ class OutboxRelay:
         return select(outbox).where(outbox.c.seq > last).order_by(outbox.c.seq).limit(_BATCH)
 
 
-def dump(message: Outgoing) -> dict[str, Any]:
-    """A message as a row of the outbox, or as a part of an outcome."""
-    return {
-        "exchange": message.exchange,
-        "routing_key": message.routing_key,
-        "mandatory": message.mandatory,
-        "envelope": message.body.decode(),
-    }
-
-
-def load(row: Any) -> Outgoing:
-    """The message of which `dump` is the row. Raises ValueError, TypeError or KeyError where it is none."""
-    envelope = Envelope.model_validate_json(row["envelope"])
-    return Outgoing(row["exchange"], row["routing_key"], envelope, row["envelope"].encode(), row["mandatory"])
-
-
 async def _send(transport: Transport, rows: Sequence[RowMapping]) -> _Sent:
     sent, messages = _Sent(), dict[int, Outgoing]()
     for row in rows:
@@ -276,7 +272,8 @@ async def _send(transport: Transport, rows: Sequence[RowMapping]) -> _Sent:
     results = await asyncio.gather(*(_try_send(transport, each) for each in messages.values()), return_exceptions=True)
     for seq, result in zip(messages, results, strict=True):
         if isinstance(result, Exception):
-            sent.failure = sent.failure or result
+            is_worse = sent.failure is None or isinstance(sent.failure, QueueUnavailable)
+            sent.failure = result if is_worse else sent.failure
         elif isinstance(result, BaseException):
             raise result
         elif result:

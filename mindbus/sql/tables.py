@@ -24,6 +24,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Session
 
+from bus_schema.envelope import Envelope
+from mindbus.bus.transport import Outgoing
+
 
 class Utc(TypeDecorator[datetime]):
     """An instant; SQLite, which knows no time zones, keeps it as UTC."""
@@ -110,6 +113,22 @@ def add_inbox_tables(metadata: MetaData) -> InboxTables:
         Column("at", DateTime(timezone=True), nullable=False),
     )
     return InboxTables(inbox, outbox, quarantine)
+
+
+def dump(message: Outgoing) -> dict[str, Any]:
+    """A message as a row of the outbox, or as a part of an outcome."""
+    return {
+        "exchange": message.exchange,
+        "routing_key": message.routing_key,
+        "mandatory": message.mandatory,
+        "envelope": message.body.decode(),
+    }
+
+
+def load(row: Any) -> Outgoing:
+    """The message of which `dump` is the row. Raises ValueError, TypeError or KeyError where it is none."""
+    envelope = Envelope.model_validate_json(row["envelope"])
+    return Outgoing(row["exchange"], row["routing_key"], envelope, row["envelope"].encode(), row["mandatory"])
 
 
 def insert_or_ignore(within: AsyncSession | Session | str, table: Any) -> "sqlite.Insert | postgresql.Insert":

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import insert, text
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, InternalError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from benchmarks.servers.postgres import PrivatePostgres
 from mindbus.bus.memory import MemoryBroker, MemoryTransport
 from mindbus.sql.database import Database
-from mindbus.sql.errors import DatabaseAway, DatabaseDamaged
+from mindbus.sql.errors import DatabaseAway, DatabaseDamaged, answering
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.postgresql import TimedConnection
 from storage_service.tables import InputRow, TraceMemberRow
@@ -219,3 +219,16 @@ async def test_a_connection_that_is_cut_in_the_middle_is_away(postgresql: Databa
 
     async with postgresql.reading() as session:
         assert await session.scalar(text("SELECT count(*) FROM trace_members")) == 0
+
+
+class ReadOnlySqlTransaction(Exception):
+    """As psycopg's, of a server that is a standby."""
+
+    sqlstate = "25006"
+
+
+def test_a_server_that_only_reads_is_away_and_no_bug() -> None:
+    error = InternalError("INSERT", {}, ReadOnlySqlTransaction("cannot execute INSERT in a read-only transaction"))
+
+    with pytest.raises(DatabaseAway, match="read-only"), answering("storage"):
+        raise error

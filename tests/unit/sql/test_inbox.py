@@ -7,11 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import Column, Connection, MetaData, Table, func, insert, select, text, update
+from sqlalchemy import Column, Connection, MetaData, Table, Text, func, insert, select, text, update
 
 from bus_schema.envelope import Envelope, Kind
 from mindbus.bus.transport import Outgoing
-from mindbus.errors import BusUnavailable, TemporaryFailure, Unroutable
+from mindbus.errors import BusUnavailable, QueueUnavailable, TemporaryFailure, Unroutable
 from mindbus.sql.database import Database
 from mindbus.sql.inbox import KEPT, SqlInbox
 from mindbus.sql.migrations import upgrade
@@ -227,7 +227,7 @@ async def test_what_is_old_is_forgotten_at_a_start(open_inbox: OpenInbox) -> Non
 
     await instance.start(Post())  # type: ignore[arg-type]  # it only publishes
 
-    assert await outcome_of(instance, "msg_old") is None
+    await until(lambda: _is_forgotten(instance, "msg_old"))
     assert await outcome_of(instance, "msg_new") is not None
 
 
@@ -501,3 +501,59 @@ def test_what_an_earlier_release_has_handled_counts_as_published(empty_database_
     )
 
     assert seen == [True]
+
+
+async def test_a_full_queue_holds_up_no_other(open_inbox: OpenInbox) -> None:
+    post, instance = Post(), open_inbox()
+    full = {"msg_0001", "msg_0003"}
+    post.fails = lambda message: QueueUnavailable("full") if message.envelope.id in full else None
+    await handle(instance, "msg_a", said(1))
+    await handle(instance, "msg_b", said(2))
+    await handle(instance, None, *(said(number) for number in range(3, 3 + 150)))
+
+    with pytest.raises(QueueUnavailable):
+        await instance.relay(post)  # type: ignore[arg-type]  # it only publishes
+
+    assert len(post.published) == 150
+    assert await waiting(instance) == 2
+    full.clear()
+    await instance.relay(post)  # type: ignore[arg-type]
+    assert set(post.published[150:]) == {"msg_0001", "msg_0003"}
+    assert await waiting(instance) == 0
+
+
+async def test_more_than_a_batch_is_forgotten_and_emptied(open_inbox: OpenInbox) -> None:
+    instance, inbox = open_inbox(), inbox_tables.inbox
+    now = datetime.now(UTC)
+    rows = [
+        {
+            "consumer": "storage",
+            "message_id": f"msg_{number:05}",
+            "outcome": [{"envelope": '{"user_id":"anna"}' if number % 2 else '{"user_id":"boris"}'}],
+            "handled_at": now - (2 * KEPT if number < 6_000 else timedelta(0)),
+            "published": True,
+        }
+        for number in range(12_000)
+    ]
+    async with instance.database.transaction() as session:
+        await session.execute(insert(inbox), rows)
+
+    async with instance.unit_of_work("storage"):
+        await instance.forget("anna")
+
+    async def still_told(name: str) -> int:
+        told = select(func.count()).select_from(inbox).where(inbox.c.outcome.cast(Text).contains(name))
+        async with instance.database.reading() as session:
+            return await session.scalar(told) or 0
+
+    assert (await still_told("anna"), await still_told("boris")) == (0, 6_000)
+    await instance.start(Post())  # type: ignore[arg-type]  # it only publishes
+
+    async def left() -> int:
+        async with instance.database.reading() as session:
+            return await session.scalar(select(func.count()).select_from(inbox)) or 0
+
+    async def old_ones_are_gone() -> bool:
+        return await left() == 6_000
+
+    await until(old_ones_are_gone)
