@@ -5,9 +5,10 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any
 
+from bus_schema.codes import Code
 from bus_schema.envelope import Kind
 from mindbus.bus.context import ClockOffsets, MessageContext
 from mindbus.bus.decode import Decoded, Unreadable, attempt_of, decode
@@ -23,6 +24,8 @@ from mindbus.middleware.errors import ErrorMapping
 from mindbus.middleware.pipeline import Authorisation, Deadline, Deduplication, fleet_middleware
 from mindbus.spans import handling_span, note_outcome
 from mindbus.tasks import end
+
+_ASK_STORE_S, _DECODED_WITHIN_S = 2.0, 900.0
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,11 @@ class Processor:
             await self.execute(decoded, incoming)
 
     async def decode(self, incoming: Incoming) -> Decoded | Outcome:
-        """The decoded message; where a delivery cannot be decoded, its outcome, which is still to be published."""
-        attempt = attempt_of(incoming)
+        """The decoded message; where a delivery cannot be decoded, its outcome, which is still to be published.
+
+        In place, a store that is away is asked again every few seconds, since others wait behind this message.
+        """
+        attempt, waited_s, began = attempt_of(incoming), 0.0, monotonic()
         while True:
             try:
                 return await decode(incoming, self.queue, self.worker.routes, self.sender.claims)
@@ -78,8 +84,14 @@ class Processor:
                 outcome = await self.errors.retry(TemporaryFailure(f"file store: {error}"), incoming, None, attempt)
             if not (self.in_place and outcome.again_in):
                 return outcome
-            await asyncio.sleep(outcome.again_in.total_seconds())
-            attempt += 1
+            if monotonic() - began > _DECODED_WITHIN_S:
+                reason = f"its data could not be read for {_DECODED_WITHIN_S:g} s, while others waited behind it"
+                return await self.errors.dead_letter(incoming, Code.UNAVAILABLE, reason, None)
+            pause_s = outcome.again_in.total_seconds()
+            await asyncio.sleep(min(pause_s, _ASK_STORE_S))
+            waited_s += _ASK_STORE_S
+            if waited_s >= pause_s:
+                attempt, waited_s = attempt + 1, 0.0
 
     async def settle_undecoded(self, outcome: Outcome, incoming: Incoming) -> None:
         """Publish the outcome of a delivery that cannot be decoded, then acknowledge it."""

@@ -30,7 +30,7 @@ from mindbus.files.disk import write_private
 from mindbus.logs import logger
 from mindbus.management import Management, ManagementUnavailable, management_url, open_management
 from mindbus.run_dir import broker_file, user_file
-from mindbus.settings import Settings
+from mindbus.settings import Settings, parse_partitions
 from mindbus.tenants import login_of, name_of
 
 T = TypeVar("T")
@@ -234,3 +234,21 @@ def _parts(hint: Any) -> Iterator[Any]:
     yield hint
     for part in typing.get_args(hint):
         yield from _parts(part)
+
+
+class NotPartitionable(ValueError):
+    """The commands of this worker cannot be spread over several queues; take it out of MINDBUS_PARTITIONS."""
+
+
+class NoSuchPartition(ValueError):
+    """MINDBUS_PARTITION is the number of one of the queues, from 0, less than their number in MINDBUS_PARTITIONS."""
+
+
+def partitions_of(worker: Worker, settings: Settings) -> int:
+    """Number of queues of a worker's commands. Raises NotPartitionable, NoSuchPartition."""
+    count = parse_partitions(settings.partitions).get(worker.name, 1)
+    if count > 1 and not (worker.is_partitionable and worker.is_ordered):
+        raise NotPartitionable(f"{NotPartitionable.__doc__} ({worker.name})")
+    if count > 1 and settings.partition is not None and settings.partition >= count:
+        raise NoSuchPartition(f"{NoSuchPartition.__doc__} ({worker.name}={count})")
+    return count

@@ -19,9 +19,8 @@ from mindbus.errors import Damaged
 from mindbus.files.store import open_files
 from mindbus.logs import logger
 from mindbus.middleware.pipeline import Authorisation
-from mindbus.runtime.partitions import partitions_of
 from mindbus.runtime.processor import Mailboxes, Processor, Work
-from mindbus.runtime.provision import Administrator, limit_deliveries, queues_of, shared_by_all, when_up
+from mindbus.runtime.provision import Administrator, limit_deliveries, partitions_of, queues_of, shared_by_all, when_up
 from mindbus.runtime.worker_tasks import CrashReplay, WorkerTasks
 from mindbus.settings import Settings
 from mindbus.tasks import Supervised, end, lasting_tasks

@@ -8,7 +8,7 @@ import pytest
 from config.settings import FleetSettings
 from mindbus.bus.connection import connect, open_transport
 from mindbus.bus.topology import target_of, targets_of
-from mindbus.runtime.partitions import NoSuchPartition, NotPartitionable
+from mindbus.runtime.provision import NoSuchPartition, NotPartitionable
 from mindbus.runtime.service import build
 from mindbus.settings import Settings, parse_partitions
 from mindbus.testing.wait import until
