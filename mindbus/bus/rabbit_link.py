@@ -131,6 +131,10 @@ class RabbitLink:
             try:
                 async with asyncio.timeout(_CONNECT_TIMEOUT_S / len(self._nodes)):
                     connection = await connect(node, self._name)
+            except asyncio.CancelledError:
+                # Whoever wanted it has waited long enough: the next one asks another node first.
+                self._nodes.rotate(-1)
+                raise
             except CONNECTION_ERRORS as error:
                 refusal = error
                 self._nodes.rotate(-1)

@@ -99,7 +99,7 @@ class Disk:
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in missing:
-            _sync_folder(folder.parent)
+            sync_folder(folder.parent)
 
     def sync(self, file: IO[bytes]) -> None:
         file.flush()
@@ -107,7 +107,7 @@ class Disk:
 
     def publish(self, part: Path, final: Path) -> None:
         part.replace(final)
-        _sync_folder(final.parent)
+        sync_folder(final.parent)
 
     def save(self, path: Path, content: bytes) -> None:
         part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
@@ -116,13 +116,13 @@ class Disk:
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
     def move(self, path: Path, folder: Path) -> None:
         with suppress(FileNotFoundError):
             path.replace(folder / path.name)
-            _sync_folder(folder)
-            _sync_folder(path.parent)
+            sync_folder(folder)
+            sync_folder(path.parent)
 
     def remove(self, path: Path) -> None:
         """Remove a file, if it exists, without a sync.
@@ -132,7 +132,8 @@ class Disk:
         path.unlink(missing_ok=True)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make durable which files a folder has."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

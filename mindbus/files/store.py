@@ -5,12 +5,13 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 from bus_schema.codes import Code
 from mindbus.errors import MindBusError
+from mindbus.files.disk import sync_folder
 from mindbus.files.keys import validate_key
 from mindbus.settings import Settings
 
@@ -87,7 +88,11 @@ class FolderFiles:
         part = Path(f"{path}.{secrets.token_hex(8)}.part")
         with open(part, "xb", opener=self._open_new) as file:
             file.write(content)
+            # A message that points here is on disk once it is confirmed; so are these bytes, then.
+            file.flush()
+            os.fsync(file.fileno())
         part.replace(path)
+        sync_folder(part.parent)
 
     def upload(self, key: str, source: Path, progress: Callable[[int], None] | None = None) -> None:
         path = self._new_path(key)
@@ -112,7 +117,11 @@ class FolderFiles:
 
     def _new_path(self, key: str) -> str:
         path = self._path(key)
-        self.fs.makedirs(str(PurePosixPath(path).parent), exist_ok=True)
+        parents = Path(path).parents
+        missing = [folder for folder in parents if not folder.exists()]
+        self.fs.makedirs(str(parents[0]), exist_ok=True)
+        for folder in missing:
+            sync_folder(folder.parent)
         return path
 
 

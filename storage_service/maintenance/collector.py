@@ -1,5 +1,6 @@
 """Garbage collection: unused files are moved to the orphans, old orphans are deleted."""
 
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -69,6 +70,7 @@ class Collector:
     blobs: Blobs
     clock: Callable[[], datetime]
     rules: MaintenanceRules
+    copying: asyncio.Lock
 
     async def collect(self, *, dry_run: bool = False, max_objects: int | None = None) -> GarbageReport:
         """Raises TooMuchGarbage, DatabaseBehindStore; OSError where the store fails."""
@@ -93,12 +95,14 @@ class Collector:
     async def _end(self, removals: Iterable[Removal]) -> int:
         ended = 0
         for removal in removals:
-            try:
-                is_there = await self._carry_out(removal)
-            except OSError as error:
-                logger().warning("garbage stays", key=removal.key, reason=str(error))
-                continue
-            await self.registry.finish(removal, is_there=is_there)
+            # A copy of a manifest that is being written meanwhile would come back.
+            async with self.copying:
+                try:
+                    is_there = await self._carry_out(removal)
+                except OSError as error:
+                    logger().warning("garbage stays", key=removal.key, reason=str(error))
+                    continue
+                await self.registry.finish(removal, is_there=is_there)
             ended += 1
         return ended
 

@@ -178,7 +178,7 @@ class MaintenanceService:
         """Delete erased files, unless a long task is running: then soon."""
         if self.running.locked():
             return
-        async with self.running, self.copying:
+        async with self.running:
             if erased := await self._collector.end_erasures():
                 logger().info("erased", files=erased)
 
@@ -189,8 +189,7 @@ class MaintenanceService:
         if self.clock() < self.settled_at or self.running.locked():
             return
         async with self.running:
-            async with self.copying:
-                await self._collector.end_removals()
+            await self._collector.end_removals()
             if await self._is_time_to_collect():
                 await self._collect_due()
             if self.rules.audit_within is not None:
@@ -219,7 +218,7 @@ class MaintenanceService:
 
     @property
     def _collector(self) -> Collector:
-        return Collector(self.registry, self.blobs, self.clock, self.rules)
+        return Collector(self.registry, self.blobs, self.clock, self.rules, self.copying)
 
     @property
     def _auditor(self) -> Auditor:
