@@ -111,18 +111,24 @@ class RequestGroup(Generic[PartT, ResultT]):
         # Who has given up meanwhile is asked for no more.
         parts = [each for each in several if not each[1].done()]
         try:
-            if not parts:
-                return
-            command = self._message_of([part for part, _answered in parts])
-            replies = await request(self._bus, command)
+            if parts:
+                await self._send(parts)
+        finally:
+            self._go_on()
+
+    async def _send(self, parts: "Sequence[tuple[PartT, asyncio.Future[ResultT]]]") -> None:
+        """Send parts in one message; where it is refused, each alone, since one of them may be at fault."""
+        try:
+            replies = await request(self._bus, self._message_of([part for part, _answered in parts]))
             for (_part, answered), reply in zip(parts, replies.items, strict=True):
                 self._answer(answered, reply)
         except Exception as error:  # noqa: BLE001  # whoever waits hears it
+            if len(parts) > 1 and not isinstance(error, TemporaryFailure):
+                await asyncio.gather(*(self._send([each]) for each in parts))
+                return
             for _part, answered in parts:
                 if not answered.done():
                     answered.set_exception(error)
-        finally:
-            self._go_on()
 
     def _answer(self, answered: "asyncio.Future[ResultT]", reply: Reply) -> None:
         if answered.done():

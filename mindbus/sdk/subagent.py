@@ -87,6 +87,7 @@ class Delegated:
 
     async def report_calls(self, calls: Sequence[HistoryToolCall], content: str = "") -> None:
         """Report tool calls before they run; report each result with `report_result`, in the same order."""
+        content = _storable(content)
         self.steps.append(TaskStep(role="assistant", content=content or None, tool_calls=tuple(calls)))
         message = SubagentAssistantWithTools(
             **self._place(), content=content[:MAX_SHOWN_CHARS], tool_calls=tuple(calls)
@@ -102,7 +103,7 @@ class Delegated:
 
         Raises BufferFull; OSError where the disk fails.
         """
-        name, ref = call.function.name, None
+        name, ref, content = call.function.name, None, _storable(content)
         if len(content) > MAX_SHOWN_CHARS:
             ref = await self._put(call.id, "tool_result", content)
             note = f"\n[… {len(content)} characters in all: artifact {ref.artifact_id}]"
@@ -243,3 +244,8 @@ class SubAgent(Worker, ABC):
         done = self._done[order.chat_id, order.delegation_id] = TaskDone(response=response, steps=tuple(work.steps))
         logger().info("delegation done", worker=self.name, chat=order.chat_id, tool_calls=done.tool_calls_made)
         return done
+
+
+def _storable(text: str) -> str:
+    """A text without NUL and lone surrogates, which no database keeps."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()

@@ -42,6 +42,8 @@ class Storage(Worker):
         self.came.append([message.message_id for message in command.messages])
         if not self.is_well:
             raise TemporaryFailure("out of sorts")
+        if any(message.content == "the unreadable" for message in command.messages):
+            raise Rejected(Code.INVALID, "none of it")
         return ReplyBatch(items=tuple(map(reply_of, map(self._outcome, command.messages))))
 
     def _outcome(self, message: DialogueMessage) -> Saved | Rejected:
@@ -140,3 +142,18 @@ async def test_the_others_go_on_when_one_gives_up(speakers: Speakers) -> None:
     await asyncio.gather(first, leaving, return_exceptions=True)
     assert first.cancelled()
     assert leaving.cancelled()
+
+
+async def test_a_message_that_is_refused_as_a_whole_is_sent_in_parts(speakers: Speakers) -> None:
+    first = await speakers.first()
+    contents = ["Hello", "the unreadable", "Good day"]
+    others = [speakers.say(number, content) for number, content in enumerate(contents, 1)]
+    await asyncio.sleep(0)
+    speakers.storage.opened.set()
+
+    saved = await asyncio.gather(first, *others, return_exceptions=True)
+
+    assert [isinstance(each, Saved) for each in saved] == [True, True, False, True]
+    assert isinstance(saved[2], Rejected)
+    assert saved[2].code is Code.INVALID
+    assert sorted(speakers.storage.came[2:]) == [["msg_1"], ["msg_2"], ["msg_3"]]
