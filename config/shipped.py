@@ -30,8 +30,8 @@ def config_folder() -> Path | None:
 
 
 def _folder_at(variable: str) -> Path | None:
-    named = os.environ.get(variable)
-    return Path(named) if named else None
+    """A folder that the environment names, in either case as other settings."""
+    return next((Path(named) for name, named in os.environ.items() if name.upper() == variable), None)
 
 
 def _own_folders(folder: str) -> Iterator[Path]:

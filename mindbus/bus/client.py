@@ -40,6 +40,7 @@ class Replies:
 
     def __init__(self, transport: Transport, sender: Sender, *, exclusive: bool) -> None:
         self._transport, self._sender = transport, sender
+        self.is_exclusive = exclusive
         self._topology = replies_to(sender.reply_key, exclusive=exclusive, replicated=transport.is_cluster)
         self._waiting: dict[str, tuple[str, asyncio.Queue[Envelope | None]]] = {}
         self._consumer: Consumer | None = None
@@ -262,8 +263,12 @@ class Client:
         return StandingSubscription(self._transport, self._sender.claims, subscriber)
 
     def begin_listening(self) -> None:
-        """Begin to consume replies in the background, so that the first request does not wait for their queue."""
-        self._replies.begin()
+        """Begin to consume replies in the background, so that the first request does not wait for their queue.
+
+        Only where the queue goes with the connection: that of a worker that never asks would stay behind.
+        """
+        if self._replies.is_exclusive:
+            self._replies.begin()
 
     async def stop_listening(self) -> None:
         """Stop consuming replies; the transport stays open."""

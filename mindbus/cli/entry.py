@@ -4,7 +4,8 @@ import gc
 import sys
 
 _INTERRUPTED = 130
-# Imports make a hundred thousand objects, hardly one of which is garbage; to look for it took a sixth of a command.
+# Imports make a hundred thousand objects, hardly one of which is garbage: to look for it took a sixth of a command.
+# What a command that stays leaves in cycles waits a little longer.
 _ALLOCATIONS = 50_000
 
 

@@ -17,7 +17,9 @@ from mindbus.sdk.recall import ContextItem, UserContexts
 
 # Enough to see what a message answers; what was said before that is found by its id.
 _RECENT_MESSAGES = 6
-_MAX_CHARS = 32 * 1024**2
+_MAX_BYTES = 128 * 1024**2
+# Of a message without its text, as it is stored and as a model is shown it.
+_MESSAGE_BYTES = 1600
 # Whoever changes what is kept here says so; should that be lost, it is read anew after so long.
 _MAX_AGE_S = 60.0
 
@@ -61,10 +63,10 @@ class OpenTalk:
     generation: int
 
     @property
-    def chars(self) -> int:
-        """Estimated size of its texts."""
+    def size(self) -> int:
+        """Estimated bytes in memory."""
         texts = [each.content or "" for each in self.recent] + [each.content or "" for each in self.window.messages]
-        return 100 * (1 + len(texts)) + sum(map(len, texts))
+        return _MESSAGE_BYTES * (1 + len(texts)) + sum(map(len, texts))
 
     def precedes(self, saved: Saved) -> bool:
         """Whether a message that was saved follows the last one known here."""
@@ -98,7 +100,7 @@ class OpenTalks:
         self._monotonic = monotonic
         self._generation = 0
         self._talks: TLRUCache[str, OpenTalk] = TLRUCache(
-            _MAX_CHARS, lambda _user_id, talk, _now: talk.read_at + _MAX_AGE_S, monotonic, lambda talk: talk.chars
+            _MAX_BYTES, lambda _user_id, talk, _now: talk.read_at + _MAX_AGE_S, monotonic, lambda talk: talk.size
         )
 
     async def open(self, user_id: str) -> OpenTalk:
@@ -120,7 +122,7 @@ class OpenTalks:
 
     def keep(self, user_id: str, talk: OpenTalk) -> None:
         """Keep a talk for the next exchange, unless something was forgotten since it was read."""
-        if talk.generation == self._generation and talk.chars < _MAX_CHARS:
+        if talk.generation == self._generation and talk.size < _MAX_BYTES:
             self._talks[user_id] = talk
 
     def forget(self, user_id: str | None = None) -> None:
