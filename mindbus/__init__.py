@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from mindbus.sdk.agent import AgentSDK, SyncAgentSDK
     from mindbus.sdk.dialogue_agent import ProcessingAgent
+    from mindbus.sdk.errors import CircuitOpen, LockLost, MemoryAway
     from mindbus.sdk.subagent import Delegated, SubAgent
     from mindbus.settings import Settings
 
@@ -60,6 +61,7 @@ _HOMES = {
     "mindbus.bus.worker": ("WorkerContext", "Worker"),
     "bus_schema.dialogue": ("DialogueFragment",),
     "mindbus.sdk.agent": ("AgentSDK", "SyncAgentSDK"),
+    "mindbus.sdk.errors": ("CircuitOpen", "LockLost", "MemoryAway"),
     "mindbus.sdk.dialogue_agent": ("ProcessingAgent",),
     "mindbus.sdk.subagent": ("Delegated", "SubAgent"),
     "mindbus.settings": ("Settings",),
@@ -69,12 +71,15 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "AgentSDK",
     "BusUnavailable",
+    "CircuitOpen",
     "Client",
     "Command",
     "Delegated",
     "DialogueFragment",
     "Event",
     "EventSubscription",
+    "LockLost",
+    "MemoryAway",
     "MessageContext",
     "MindBusError",
     "NoBroker",

@@ -124,3 +124,10 @@ class RankedQueryUnsupported(ValueError):
 
 class NotOpen(RuntimeError):
     """The SDK is not on the bus; use `async with`, or give it a bus."""
+
+
+class MalformedKem(Rejected, code=Code.INVALID):
+    """A unit is a KemDraft, or a dict with its fields, of which `content` or `ref` is needed."""
+
+    def __init__(self, about: str) -> None:
+        super().__init__(message=f"{about}: {type(self).__doc__}")

@@ -6,7 +6,6 @@ from typing import TypedDict, Unpack
 
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.glm import (
-    MAX_BATCH,
     MAX_PAGE,
     BatchItem,
     BatchReport,
@@ -17,7 +16,7 @@ from bus_schema.glm import (
     RetrieveKems,
     UpdateKem,
 )
-from bus_schema.kem import Kem, KemDraft, KemRights, Metadata
+from bus_schema.kem import Kem, KemRights, Metadata
 from bus_schema.kem_query import KemQuery
 from bus_schema.kps import Chunking, ProcessedData, ProcessRawData
 from bus_schema.messages import Command, Link
@@ -25,7 +24,7 @@ from bus_schema.replies import Code
 from bus_schema.swm import DropKem, LoadKemsFromGlm, PublishKems, QuerySwm
 from mindbus.errors import ReplyError
 from mindbus.sdk.errors import MemoryAway
-from mindbus.sdk.memory_link import SdkPart, mint_id
+from mindbus.sdk.memory_link import Batch, NewKem, SdkPart, batches_of, without_vector
 
 # Whoever reads can do without.
 READ_WITHIN_S = 3.0
@@ -60,11 +59,17 @@ class KemReader(SdkPart):
         return self.local_memory.query(query)
 
     async def query_swm(
-        self, query: KemQuery, *, cursor: str | None = None, page_size: int = 50, timeout_s: float = READ_WITHIN_S
+        self,
+        query: KemQuery,
+        *,
+        cursor: str | None = None,
+        page_size: int = 50,
+        with_vectors: bool = False,
+        timeout_s: float = READ_WITHIN_S,
     ) -> KemPage:
         """A page of the units in working memory. Raises MemoryAway."""
         with self.link.within(timeout_s):
-            return await self._page(QuerySwm(query=query, cursor=cursor, page_size=page_size))
+            return await self._page(QuerySwm(query=query, cursor=cursor, page_size=page_size), with_vectors)
 
     async def retrieve_kems(
         self,
@@ -73,15 +78,13 @@ class KemReader(SdkPart):
         cursor: str | None = None,
         page_size: int = 50,
         explain: bool = False,
+        with_vectors: bool = False,
         timeout_s: float = READ_WITHIN_S,
     ) -> KemPage:
-        """A page of all units, nearest first where the query has a text or a vector.
-
-        Raises MemoryAway.
-        """
+        """A page of all units, nearest first where the query has a text or a vector. Raises MemoryAway."""
         question = RetrieveKems(query=query, cursor=cursor, page_size=page_size, explain=explain)
         with self.link.within(timeout_s):
-            return await self._page(question)
+            return await self._page(question, with_vectors)
 
     async def load_kems_to_lpa_from_swm(
         self, query: KemQuery, limit: int = 50, *, timeout_s: float = READ_WITHIN_S
@@ -124,11 +127,12 @@ class KemReader(SdkPart):
     async def _from_glm(self, query: KemQuery) -> list[Kem]:
         return await self._fetch_and_cache(lambda: self._all(RetrieveKems, query, 1), query.ids)
 
-    async def _page(self, question: QuerySwm | RetrieveKems) -> KemPage:
+    async def _page(self, question: QuerySwm | RetrieveKems, with_vectors: bool) -> KemPage:
         moment = self.local_memory.moment()
         page = await self.link.ask(question)
-        self._keep([item.kem for item in page.items], moment)
-        return page
+        plain = [item.model_copy(update={"kem": without_vector(item.kem)}) for item in page.items]
+        self._keep([item.kem for item in plain], moment)
+        return page if with_vectors else page.model_copy(update={"items": tuple(plain)})
 
     async def _all(self, place: KemSource, query: KemQuery, limit: int) -> list[Kem]:
         kems: list[Kem] = []
@@ -136,7 +140,7 @@ class KemReader(SdkPart):
         while True:
             page_size = min(limit - len(kems), MAX_PAGE)
             page = await self.link.ask(place(query=query, cursor=cursor, page_size=page_size))
-            kems += [item.kem for item in page.items]
+            kems += [without_vector(item.kem) for item in page.items]
             cursor = page.next_cursor
             if cursor is None or len(kems) >= limit:
                 return kems
@@ -162,8 +166,6 @@ WRITE_WITHIN_S = 30.0
 # A document is parsed, split and embedded before the reply.
 _PROCESSING_S = 120.0
 
-Batch = tuple[KemDraft, ...]
-
 
 class RawData(TypedDict, total=False):
     """Fields of the units made of a source; `trace` is that of an artifact."""
@@ -179,21 +181,24 @@ class RawData(TypedDict, total=False):
 class KemWriter(KemReader):
     """Writes units; what has been written is kept in local memory as it was stored."""
 
-    async def store_kems(self, drafts: Iterable[KemDraft], *, timeout_s: float = WRITE_WITHIN_S) -> BatchReport:
-        """Store units in the global memory, with a report of each. Raises MemoryAway where no batch got a reply."""
+    async def store_kems(self, drafts: Iterable[NewKem], *, timeout_s: float = WRITE_WITHIN_S) -> BatchReport:
+        """Store units in the global memory, with a report of each.
+
+        Raises MemoryAway where no batch got a reply; MalformedKem.
+        """
         with self.link.within(timeout_s):
             return await self._send(RetrieveKems, drafts, lambda some: BatchStoreKems(kems=some))
 
     async def publish_kems_to_swm_batch(
         self,
-        drafts: Iterable[KemDraft],
+        drafts: Iterable[NewKem],
         *,
         persist_to_glm_if_new_or_updated: bool = False,
         timeout_s: float = WRITE_WITHIN_S,
     ) -> BatchReport:
         """Store units in working memory; those that are to persist reach the global memory later, for certain.
 
-        Raises MemoryAway where no batch got a reply.
+        Raises MemoryAway where no batch got a reply; MalformedKem.
         """
         persist = persist_to_glm_if_new_or_updated
         with self.link.within(timeout_s):
@@ -216,7 +221,7 @@ class KemWriter(KemReader):
         moment = self.local_memory.moment()
         command = UpdateKem(kem_id=kem_id, changes=changes, expected_version=expected_version)
         with self._dropping_stale(kem_id), self.link.within(timeout_s):
-            kem = await self.link.ask(command)
+            kem = without_vector(await self.link.ask(command))
         self.local_memory.keep(kem, moment)
         return kem
 
@@ -252,10 +257,10 @@ class KemWriter(KemReader):
         return await self.link.ask(command, timeout_s=_PROCESSING_S, trace=about.get("trace"))
 
     async def _send(
-        self, place: KemSource, drafts: Iterable[KemDraft], command: Callable[[Batch], Command[BatchReport]]
+        self, place: KemSource, drafts: Iterable[NewKem], command: Callable[[Batch], Command[BatchReport]]
     ) -> BatchReport:
         items: list[BatchItem] = []
-        for some in _batches(drafts):
+        for some in batches_of(drafts):
             moment = self.local_memory.moment()
             try:
                 done = (await self.link.ask(command(some))).items
@@ -290,10 +295,3 @@ class KemWriter(KemReader):
             if error.code in (Code.CONFLICT, Code.NOT_FOUND):
                 self.local_memory.drop(kem_id)
             raise
-
-
-def _batches(drafts: Iterable[KemDraft]) -> Iterator[Batch]:
-    """Batches of drafts; each draft has its id before it is sent, so that it is stored once."""
-    named = [draft if draft.id else draft.model_copy(update={"id": mint_id("kem"), "is_new": True}) for draft in drafts]
-    for start in range(0, len(named), MAX_BATCH):
-        yield tuple(named[start : start + MAX_BATCH])

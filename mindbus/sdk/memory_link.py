@@ -4,20 +4,23 @@ import asyncio
 import math
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
+from bus_schema.envelope import explain
+from bus_schema.glm import MAX_BATCH
 from bus_schema.ids import mint, uuid7
+from bus_schema.kem import Kem, KemDraft
 from bus_schema.messages import Command, Query
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.bus.context import current_message
 from mindbus.errors import BusUnavailable, NoReply, ReplyError
-from mindbus.sdk.errors import MemoryFailed, MemorySilent
+from mindbus.sdk.errors import MalformedKem, MemoryFailed, MemorySilent
 from mindbus.sdk.local_memory import LocalAgentMemory
 from mindbus.sdk.requests import CircuitBreaker, RetryPolicy
 from mindbus.tasks import end
@@ -124,3 +127,31 @@ def _message_id(command: Command[ResultT]) -> str:
     if context is None or isinstance(command, Query):
         return str(uuid7())
     return context.next_id(f"memory/{command.wire.type}")
+
+
+NewKem = KemDraft | Mapping[str, Any]
+Batch = tuple[KemDraft, ...]
+
+
+def batches_of(units: Iterable[NewKem]) -> Iterator[Batch]:
+    """Batches of drafts; each draft has its id before it is sent, so that it is stored once. Raises MalformedKem."""
+    drafts = [_draft_of(unit, number) for number, unit in enumerate(units, 1)]
+    named = [draft if draft.id else draft.model_copy(update={"id": mint_id("kem"), "is_new": True}) for draft in drafts]
+    for start in range(0, len(named), MAX_BATCH):
+        yield tuple(named[start : start + MAX_BATCH])
+
+
+def _draft_of(unit: NewKem, number: int) -> KemDraft:
+    if isinstance(unit, KemDraft):
+        return unit
+    if not isinstance(unit, Mapping):
+        raise MalformedKem(f"unit {number} is of the type {type(unit).__name__}")
+    try:
+        return KemDraft.model_validate(dict(unit))
+    except ValidationError as invalid:
+        raise MalformedKem(f"unit {number}: {explain(invalid)}") from invalid
+
+
+def without_vector(kem: Kem) -> Kem:
+    """The unit as results have it: some kilobytes of numbers that hardly anybody looks at are left out."""
+    return kem if kem.embeddings is None else kem.model_copy(update={"embeddings": None})
