@@ -21,6 +21,9 @@ class Language(StrEnum):
 
 _WORD = re.compile(r"[^\W_]+(?:(?:[-'’.]|(?<=\d),(?=\d))[^\W_]+)*")
 _INDEXED_WORD = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")
+# Where a word may break over two lines; texts that stay as they are have it within words.
+SOFT_HYPHEN = "\xad"
+_MAY_BREAK = re.compile(rf"{SOFT_HYPHEN}(?:\r?\n)?")
 _JOINT = re.compile(r"[-'’.]")
 _CYRILLIC = re.compile(r"[\u0400-\u04FF]")
 _LATIN = re.compile(r"[A-Za-z]")
@@ -160,6 +163,8 @@ def _tokens_of(piece: str) -> float:
 
 
 def _indexed_words(text: str) -> Iterator[str]:
+    if SOFT_HYPHEN in text:
+        text = _MAY_BREAK.sub("", text)
     for match in _INDEXED_WORD.finditer(unicodedata.normalize("NFKC", text)):
         yield match[0]
 

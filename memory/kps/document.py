@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bus_schema.replies import Code
+from language.words import SOFT_HYPHEN
 from mindbus.errors import Rejected
 
 
@@ -131,5 +132,6 @@ class Composer:
 
 
 def _whole(text: str) -> str:
-    """Without NUL, without halves of characters, both of which broken documents contain."""
-    return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    """Without NUL and halves of characters, which broken documents contain; words whole that may break somewhere."""
+    text = text.replace("\0", "").replace(f"{SOFT_HYPHEN}\n", "").replace(SOFT_HYPHEN, "")
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -145,7 +145,6 @@ _BREAKS = {
     "li", "main", "ol", "p", "section", "summary", "table", "ul",
 }
 # fmt: on
-_SOFT_HYPHEN = "\xad"
 
 
 def extract_html(text: str) -> Document:
@@ -233,7 +232,6 @@ class _Page(HTMLParser):
         if self._in_title:
             self._title += data
         elif not self._unseen:
-            data = data.replace(_SOFT_HYPHEN, "")
             self._words.append(data if self._preformatted else _SPACE.sub(" ", data))
 
     def _break(self, tag: str) -> None:

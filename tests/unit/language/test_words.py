@@ -88,3 +88,7 @@ def test_small_words_are_not_what_a_question_is_about() -> None:
     assert query_stems("Где и когда будет релиз?") == {"релиз": "релиз"}
     assert query_stems("Who is it?") == {"who": "Who", "is": "is", "it": "it"}
     assert query_stems("?!") == {}
+
+
+def test_a_word_that_may_break_is_one_word() -> None:
+    assert list(stems("Hand\xadbook and hand\xad\nbooks")) == list(stems("Handbook and handbooks"))
