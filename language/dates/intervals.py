@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 from dateutil.relativedelta import relativedelta
@@ -22,21 +23,99 @@ _YEAR = r"(?:19|20)\d\d"
 
 
 class Interval(NamedTuple):
-    """Moments from `begin` up to `end`, which is no longer part of it."""
+    """Moments from `begin` up to `end`, which is no longer part of it; `is_bound` for how things stood by then."""
 
     begin: datetime
     end: datetime
+    is_bound: bool = False
+
+
+class NamedTime(NamedTuple):
+    """A time with the characters of the question, from `start` to `stop`, that name it."""
+
+    interval: Interval
+    start: int
+    stop: int
+
+
+def time_in(question: str, at: datetime) -> NamedTime | None:
+    """The time that a question names: from one to another; before, since or after one; as of one; or in one.
+
+    One is a day, a month, a year, or how long ago it was from `at`.
+    """
+    today = at.replace(hour=0, minute=0, second=0, microsecond=0)
+    named = _named(question, today)
+    if not named:
+        return None
+    in_order = sorted(named, key=lambda each: each.start)
+    for first, second in pairwise(in_order):
+        between = _BETWEEN.fullmatch(question[first.stop : second.start])
+        if between and (led := _FROM.search(question[: first.start])):
+            return NamedTime(_joined(first.interval, second.interval), led.start(), second.stop)
+    return _led(question, named[0], today)
 
 
 def interval_in(question: str, at: datetime) -> Interval | None:
-    """The first time that is named: a day, a month, a year, or how long ago it was from `at`."""
-    today = at.replace(hour=0, minute=0, second=0, microsecond=0)
+    """The time that a question names, as `time_in` finds it."""
+    named = time_in(question, at)
+    return named and named.interval
+
+
+def _named(question: str, today: datetime) -> list[NamedTime]:
+    """Times that do not overlap, the clearest first."""
+    found: list[NamedTime] = []
     for pattern, read in _PAST:
         for match in pattern.finditer(question):
+            start, stop = match.span("when" if "when" in pattern.groupindex else 0)
+            if any(start < other.stop and other.start < stop for other in found):
+                continue
             with suppress(ValueError):  # beyond the calendar
                 if interval := read(match, today):
-                    return interval
-    return None
+                    found.append(NamedTime(interval, start, stop))
+    return found
+
+
+def _joined(first: Interval, second: Interval) -> Interval:
+    """From the begin of the first to the end of the second; a year that one leaves out is that of the other."""
+    begin, end = first.begin, second.end
+    while begin >= end:
+        begin -= relativedelta(years=1)
+    return Interval(begin, end)
+
+
+def _led(question: str, named: NamedTime, today: datetime) -> NamedTime:
+    """The time with the words that lead to it."""
+    begin, end, _ = named.interval
+    if offset := _SHORTLY_BEFORE.search(question[: named.start]):
+        count, length = (offset["count"] or "1").lower(), _UNITS.get(offset["unit"].lower(), _LENGTHS["week"])
+        earlier = (int(count) if count.isdigit() else COUNTS[count]) * length
+        return NamedTime(Interval(begin - earlier - _DAY, begin), offset.start(), named.stop)
+    long_ago = datetime(1, 1, 2, tzinfo=today.tzinfo)
+    for pattern, interval in (
+        (_AS_OF, Interval(long_ago, end, is_bound=True)),
+        (_BEFORE, Interval(long_ago, begin, is_bound=True)),
+        (_SINCE, Interval(begin, max(end, today + _DAY))),
+        (_AFTER, Interval(end, max(end, today + _DAY))),
+    ):
+        if led := pattern.search(question[: named.start]):
+            return NamedTime(interval, led.start(), named.stop)
+    return named
+
+
+_THE = r"\s+(?:the\s+)?$"
+_FROM = re.compile(rf"\b(?:between|from|since|с|со|от|между){_THE}", re.IGNORECASE)
+_BETWEEN = re.compile(
+    r"(?:\s+года?)?\s*(?:\s(?:and|to|until|till|through|и|по|до)\s|[–—-])\s*(?:the\s+)?", re.IGNORECASE
+)
+_AS_OF = re.compile(rf"\b(?:as of|by|up to|по состоянию на){_THE}", re.IGNORECASE)
+_BEFORE = re.compile(rf"\b(?:before|until|till|prior to|до){_THE}", re.IGNORECASE)
+_SINCE = re.compile(rf"\b(?:since|starting (?:in|from|on)|с|со|начиная с){_THE}", re.IGNORECASE)
+_SHORTLY_BEFORE = re.compile(
+    rf"\b(?:(?P<count>\d{{1,3}}|{either(COUNTS)})\s+)?(?P<unit>{either(_UNITS)}|weekend|night|{either(EN_WEEKDAYS)})"
+    rf"\s+(?:before|prior to|до){_THE}",
+    re.IGNORECASE,
+)
+_AFTER = re.compile(rf"\b(?:after|после){_THE}", re.IGNORECASE)
 
 
 def _calendar(today: datetime, year: int | str, month: int | str | None = None, day: str | None = None) -> Interval:
@@ -86,8 +165,16 @@ _PAST: tuple[tuple[re.Pattern[str], Callable[[Match, datetime], Interval | None]
         (rf"\b(?:(?P<count>\d{{1,3}}|{either(COUNTS)})\s+)?{_UNIT}\s+(?:ago|назад)\b", _ago),
         (rf"\b(?:last|past|previous|прошл\w+|последн\w+)\s+{_UNIT}\b", _last),
         (
-            rf"\b(?:in|of|during|since|year|в|за|год[ау]?)\s+({_YEAR})\b|\b({_YEAR})\s+год",
-            lambda match, today: _calendar(today, match[1] or match[2]),
+            rf"\b(?:between|from|с|со|от|между)\s+({_YEAR})\s+(?:года?\s+)?(?:and|to|until|till|through|и|по|до|[–—-])\s+({_YEAR})\b",
+            lambda match, today: _joined(_calendar(today, match[1]), _calendar(today, match[2])),
+        ),
+        (
+            rf"\b(?:in|of|during|since|before|after|until|till|by|year|в|за|до|после|с|год[ау]?)\s+(?P<when>{_YEAR})\b",
+            lambda match, today: _calendar(today, match["when"]),
+        ),
+        (
+            rf"\b(?P<when>{_YEAR})\s+год",
+            lambda match, today: _calendar(today, match["when"]),
         ),
     )
 )

@@ -83,11 +83,17 @@ def _candidates(warm: WarmContent) -> Iterator[tuple[str, float]]:
 
     A question in the summary is the subject; among the points it only led to something.
     """
+    # What was decided otherwise since is no headline.
+    outdated = " ".join(decision.text for decision in warm.decisions if decision.superseded_by)
     for text in split_sentences(warm.summary):
-        yield text, _SUMMARY * (_CLIPPED_SUMMARY if text.endswith("…") else 1.0)
+        if text not in outdated:
+            yield text, _SUMMARY * (_CLIPPED_SUMMARY if text.endswith("…") else 1.0)
     for text in warm.key_points:
-        yield text, (_QUESTION if is_question(text) else 1.0)
+        if text not in outdated:
+            yield text, (_QUESTION if is_question(text) else 1.0)
     for decision in warm.decisions:
+        if decision.superseded_by:
+            continue
         for text in split_sentences(decision.text):
             yield text, (_DECISION if is_decision(text) else _QUESTION if is_question(text) else 1.0)
 

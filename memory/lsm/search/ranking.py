@@ -1,74 +1,22 @@
-"""Parsing of questions, ranking of the turns of a chat by weighted signals, and the confidence in it."""
+"""Ranking of the turns of a chat by weighted signals, and the confidence in it."""
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import zip_longest
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from language.dates.intervals import Interval, interval_in
-from language.words import query_stems
+from language.dates.intervals import Interval
 from memory.lsm.search.chat_index import ChatIndex
+from memory.lsm.search.questions import ParsedQuestion
 from retrieval.bm25 import CONTEXT
 from retrieval.segments import Scores
 from retrieval.sequence_vectors import Similarities
 from retrieval.similarity import single_blas_thread
-
-_CLAUSE_END = re.compile(r"[?;]\s+|,?\s+(?:and|or|as well as|but|и|или|а также|но)\s+", re.IGNORECASE)
-_MAX_CLAUSES = 4
-_WORD = re.compile(r"[^\W\d_][\w'’-]+")
-_OVERVIEW = re.compile(
-    r"\b(?:summar(?:y|ise|ize)|overview|recap|in general|what (?:have|did|were) we (?:talk|discuss|speak|decid)\w*"
-    r"|what (?:was|were|is|has been) (?:\w+ ){0,2}(?:discussed|decided|agreed)|remind me what we|tell me about our"
-    r"|о ч[её]м мы|что мы (?:обсуждали|решили|решали|выбрали)"
-    r"|на ч[её]м (?:мы )?(?:остановились|сошлись)|что было решено"
-    r"|кратко|вкратце|в общих чертах|итоги?|резюме|подытожь|напомни,? (?:о ч[её]м|что мы))\b",
-    re.IGNORECASE,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedQuestion:
-    """Stems with their words, without the names of speakers; `clauses` are empty for a question of a single one."""
-
-    stems: Mapping[str, str]
-    speakers: tuple[str, ...]
-    clauses: tuple[Mapping[str, str], ...]
-    interval: Interval | None
-
-
-def parse_question(question: str, speakers: Sequence[str], at: datetime) -> ParsedQuestion:
-    """Parse a question to a chat of these speakers; relative times count from `at`."""
-    stems_of = {name: set(query_stems(name)) for name in speakers}
-    # Stems have no case; a name counts only where the question capitalises it.
-    capitalised = {stem for word in _WORD.findall(question) if word[0].isupper() for stem in query_stems(word)}
-    named = tuple(name for name, stems in stems_of.items() if stems & capitalised)
-    name_stems = {stem for name in named for stem in stems_of[name]}
-    stems = query_stems(question)
-    without_names = {stem: word for stem, word in stems.items() if stem not in name_stems}
-    return ParsedQuestion(without_names or stems, named, _clauses(question, name_stems), interval_in(question, at))
-
-
-def is_overview(question: str) -> bool:
-    """Whether a question asks for an overview, which packs answer, rather than for details, which turns answer.
-
-    Measured: packs alone answer a third of the questions for details, raw turns nearly all.
-    """
-    return _OVERVIEW.search(question) is not None
-
-
-def _clauses(question: str, name_stems: set[str]) -> tuple[Mapping[str, str], ...]:
-    texts = [clause for clause in _CLAUSE_END.split(question) if clause.strip()]
-    if not 2 <= len(texts) <= _MAX_CLAUSES:
-        return ()
-    clauses = [{stem: word for stem, word in query_stems(text).items() if stem not in name_stems} for text in texts]
-    return tuple(clauses) if all(clauses) else ()
-
 
 Weights = Mapping[str, float]
 Confidence = Literal["found", "weak", "nothing"]
@@ -159,7 +107,10 @@ def match_words(index: ChatIndex, question: ParsedQuestion, allowed: NDArray[np.
         # What a person has said is asked for more often than what an assistant made of it.
         signals["user"] = index.by_user.astype(np.float32)
     if question.interval is not None:
-        signals["time"] = _time_signal(index, question.interval)
+        told = within(index, told_until(question.interval))
+        # Of a time alone, what was said then comes before what was said soon afterwards.
+        then = within(index, question.interval) if question.is_of_time else told
+        signals["time"] = 0.5 * told.astype(np.float32) + 0.5 * then.astype(np.float32)
     return WordMatches(question, mask, signals, coverage)
 
 
@@ -263,10 +214,15 @@ def _speaker_signal(index: ChatIndex, question: ParsedQuestion) -> dict[str, Sco
     return {"speaker": spoken.astype(np.float32)}
 
 
-def _time_signal(index: ChatIndex, interval: Interval) -> Scores:
+def told_until(interval: Interval) -> Interval:
+    """The interval with the days afterwards in which it is still told of; a bound has none."""
+    return interval if interval.is_bound else interval._replace(end=interval.end + _TOLD_WITHIN)
+
+
+def within(index: ChatIndex, interval: Interval) -> NDArray[np.bool_]:
+    """Mask of the turns that were said in an interval."""
     times = index.segments.times
-    begin, end = interval.begin.timestamp(), (interval.end + _TOLD_WITHIN).timestamp()
-    return ((times >= begin) & (times < end)).astype(np.float32)
+    return np.asarray((times >= interval.begin.timestamp()) & (times < interval.end.timestamp()))
 
 
 def _scaled(values: Scores, possible: float) -> Scores:

@@ -14,6 +14,7 @@ from memory.lsm.rows import as_turn
 from memory.lsm.search.excerpts import EXCERPT_WORDS, LONGEST_WHOLE_WORDS, excerpt
 from memory.lsm.search.ranking import fit_budget
 from memory.lsm.search.turn_search import TurnHit
+from memory.packing.sentences import split_sentences
 
 # Turns that choose the episodes of a summary.
 _TURNS_FOR_SUMMARY = 40
@@ -70,6 +71,11 @@ def found_episodes(
     return _grouped(hits, query, rules, at, is_summary=with_packs)
 
 
+def oldest_first(episodes: Iterable[FoundEpisode]) -> list[FoundEpisode]:
+    """The episodes as they followed each other; their turns do so anyway."""
+    return sorted(episodes, key=lambda each: each.started_at)
+
+
 def newest_first(episodes: Iterable[FoundEpisode]) -> list[FoundEpisode]:
     """The episodes by the time of their latest turn, the latest first, and so are the turns of each."""
     turned = [each.model_copy(update={"turns": each.turns[::-1]}) for each in episodes]
@@ -83,7 +89,13 @@ def _grouped(
     by_episode: dict[str, list[ShownTurn]] = {}
     for each in hits:
         by_episode.setdefault(each.row.episode_id, []).append(each)
-    groups = [_Group(members, _PRIORITY_SHARE * rules.priority(members[0].row, at)) for members in by_episode.values()]
+    best = max((each.hit.score for each in hits), default=0.0)
+
+    def priority(members: Sequence[ShownTurn]) -> float:
+        relevance = max(each.hit.score for each in members) / best if best > 0 else 0.0
+        return _PRIORITY_SHARE * rules.priority(members[0].row, at, relevance)
+
+    groups = [_Group(members, priority(members)) for members in by_episode.values()]
     left = query.budget_words
     episodes = []
     for group in sorted(groups, key=lambda group: -group.score):
@@ -153,12 +165,20 @@ def _layer_text(shown: ShownTurn, query: SearchEpisodes) -> str | None:
 
 def _lines(content: Content) -> Iterator[str]:
     if isinstance(content, WarmContent):
-        yield content.summary
-        yield from (f"- {point}" for point in content.key_points)
+        outdated = [each.text for each in content.decisions if each.superseded_by]
+        if summary := " ".join(each for each in split_sentences(content.summary) if _stands(each, outdated)):
+            yield summary
+        yield from (f"- {point}" for point in content.key_points if _stands(point, outdated))
         known = {content.summary, *content.key_points}
         yield from (f"- {each.text}" for each in content.decisions if each.text not in known and not each.superseded_by)
     elif isinstance(content, ColdContent):
         yield content.headline
+
+
+def _stands(sentence: str, outdated: Sequence[str]) -> bool:
+    """Whether a sentence is no part of a decision that was superseded; nor is that part of it."""
+    bare = sentence.rstrip("…")
+    return not any(bare in text or text in sentence for text in outdated)
 
 
 def words_of(episode: FoundEpisode) -> int:

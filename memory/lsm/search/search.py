@@ -9,15 +9,16 @@ from sqlalchemy import ColumnElement, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.episodes import Content, Layer, RawTurn
-from bus_schema.lsm_search import FoundEpisodes, SearchEpisodes
+from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, SearchEpisodes
 from config.settings import FleetSettings
 from memory.lsm.priority import LayerRules
 from memory.lsm.rows import pack_of, turns_after, with_superseded
 from memory.lsm.search.embeddings import QueryEmbeddings, TurnBacklog
 from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.index_snapshots import IndexSnapshots
-from memory.lsm.search.ranking import Weights, is_overview
-from memory.lsm.search.results import ShownTurn, found_episodes, newest_first, shown_turn, words_of
+from memory.lsm.search.questions import asks_for_order, is_overview
+from memory.lsm.search.ranking import Weights
+from memory.lsm.search.results import ShownTurn, found_episodes, newest_first, oldest_first, shown_turn, words_of
 from memory.lsm.search.search_log import FinishedSearch, SearchLog
 from memory.lsm.search.tuning import WeightTuning
 from memory.lsm.search.turn_search import ChatResult, match_query, search_turns
@@ -130,7 +131,7 @@ class EpisodeFinder:
             confidence=result.confidence if episodes else "nothing",
             unpacked=any(each.turns and each.layer is not Layer.HOT for each in episodes),
             words=sum(map(words_of, episodes)),
-            episodes=tuple(newest_first(episodes) if query.newest_first else episodes),
+            episodes=_ordered(episodes, query),
             is_degraded=not is_covered,
         )
         logged = [
@@ -186,6 +187,12 @@ class EpisodeFinder:
         if warm:
             later = await turns_after(session, warm[0].chat_id, min(row.ended_at for row in warm))
         return await asyncio.to_thread(_marked_packs, by_episode, later)
+
+
+def _ordered(episodes: Sequence[FoundEpisode], query: SearchEpisodes) -> tuple[FoundEpisode, ...]:
+    if query.newest_first:
+        return tuple(newest_first(episodes))
+    return tuple(oldest_first(episodes) if asks_for_order(query.query) else episodes)
 
 
 def _marked_packs(rows: Mapping[str, Any], later: Sequence[RawTurn]) -> dict[str, Content]:

@@ -13,7 +13,8 @@ from memory.lsm.search.chat_index import ChatIndex
 from memory.lsm.search.embeddings import QueryEmbeddings
 from memory.lsm.search.excerpts import shown_words
 from memory.lsm.search.index_cache import ChatIndexCache
-from memory.lsm.search.ranking import DEFAULT_WEIGHTS, Weights, fit_budget, match_words, parse_question, rank
+from memory.lsm.search.questions import parse_question
+from memory.lsm.search.ranking import DEFAULT_WEIGHTS, Weights, fit_budget, match_words, rank
 from memory.lsm.tables import SearchRow, SearchWeightsRow
 from mindbus.sql.database import Database
 from retrieval.segments import Scores

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from bus_schema.lsm_search import SearchEpisodes
 from memory.lsm.search.chat_index import ChatIndex
 from memory.lsm.search.excerpts import shown_words
+from memory.lsm.search.questions import ParsedQuestion, parse_question
 from memory.lsm.search.ranking import (
     PER_CLAUSE,
     Confidence,
-    ParsedQuestion,
     Ranking,
     Weights,
     WordMatches,
@@ -22,8 +22,9 @@ from memory.lsm.search.ranking import (
     fit_budget,
     interleave,
     match_words,
-    parse_question,
     rank,
+    told_until,
+    within,
 )
 
 _MAX_EXACT = 5
@@ -66,7 +67,11 @@ def match_query(index: ChatIndex, query: SearchEpisodes, at: datetime, ids: set[
     """Match the words of a query among the turns that its filters and `ids` allow; None for an empty chat."""
     if not len(index):
         return None
-    return match_words(index, parse_question(query.query, index.speakers(), at), _mask(index, query, ids))
+    question, allowed = parse_question(query.query, index.speakers(), at), _mask(index, query, ids)
+    if question.is_of_time and question.interval is not None:
+        then = within(index, told_until(question.interval)) & (True if allowed is None else allowed)
+        allowed = then if then.any() else allowed
+    return match_words(index, question, allowed)
 
 
 def search_turns(
@@ -89,7 +94,7 @@ def search_turns(
     return ChatResult(
         [TurnHit(index.ids[each], float(ranking.scores[each]), *reasons.get(each, _UNEXPLAINED)) for each in chosen],
         [index.ids[position] for position in exact],
-        ranking.confidence(has_exact=bool(exact) and len(question.stems) >= _SURE_WORDS),
+        ranking.confidence(has_exact=question.is_of_time or (bool(exact) and len(question.stems) >= _SURE_WORDS)),
         {stem: index.postings.idf(stem) for stem in question.stems},
     )
 

@@ -441,3 +441,41 @@ async def test_tuning_takes_feedback_of_enough_searches(library: Library) -> Non
 
     assert not report.applied
     assert report.weights_after == report.weights_before
+
+
+async def test_a_question_about_a_time_alone_returns_what_was_said_then(library: Library) -> None:
+    then = NOON + 10 * DAY
+
+    found = await library.found(f"What happened on {then:%Y-%m-%d}?", at=NOON + 300 * DAY, budget_words=40)
+
+    assert texts(found) == list(TALKS[1])
+    assert found.confidence == "found"
+
+
+async def test_a_time_in_which_nothing_was_said_hides_nothing(library: Library) -> None:
+    found = await library.found("What happened in May 1999?", at=NOON + 300 * DAY, budget_words=400)
+
+    assert found.episodes
+
+
+async def test_as_of_a_time_what_was_said_before_it_comes_first(library: Library) -> None:
+    await library.record(*talk("The budget is 100 euros.", begins=NOON + 100 * DAY))
+    await library.record(*talk("The budget is 900 euros.", begins=NOON + 200 * DAY))
+    time = f"{NOON + 150 * DAY:%Y-%m-%d}"
+
+    found = await library.found(f"What was the budget as of {time}?", at=NOON + 300 * DAY, budget_words=5)
+    since = await library.found(f"What was the budget after {time}?", at=NOON + 300 * DAY, budget_words=5)
+
+    assert (texts(found), texts(since)) == (["The budget is 100 euros."], ["The budget is 900 euros."])
+
+
+async def test_what_is_asked_for_in_order_comes_in_order(library: Library) -> None:
+    for days, place in ((100, "Riga"), (150, "Oslo"), (200, "Rome")):
+        await library.record(*talk(f"We travelled to {place}.", begins=NOON + days * DAY))
+
+    found = await library.found("In what order did we travel to Rome, Riga and Oslo?", at=NOON + 300 * DAY)
+
+    times = [episode.started_at for episode in found.episodes]
+    assert times == sorted(times)
+    travels = [text.split()[-1] for text in texts(found) if "travelled" in text]
+    assert travels == ["Riga.", "Oslo.", "Rome."]

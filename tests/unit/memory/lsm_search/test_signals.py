@@ -7,13 +7,12 @@ import pytest
 
 from bus_schema.lsm_search import SearchEpisodes
 from memory.lsm.search.chat_index import ChatIndex, IndexedTurn
+from memory.lsm.search.questions import is_overview, parse_question
 from memory.lsm.search.ranking import (
     DEFAULT_WEIGHTS,
     fit_budget,
     interleave,
-    is_overview,
     match_words,
-    parse_question,
     rank,
     top_k,
 )
