@@ -16,7 +16,7 @@ from memory.lsm.episode_updates import EpisodeLimits, first_headline
 from memory.lsm.log_changes import LogListener, LogListeners
 from memory.lsm.rows import lacking_vectors, lock_chat
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow
-from memory.lsm.topics import EpisodeText, Topic, TopicSimilarity, episode_text, mean_vector, topic_boundary
+from memory.lsm.topics import EpisodeText, Topic, TopicSimilarity, episode_text, mean_vector, nearest, topic_boundary
 from mindbus.sql.database import Database
 
 # Least similarity at which a fragment continues its episode; after a silence as long as the gap, the higher one.
@@ -25,7 +25,8 @@ _CONTINUES, _CONTINUES_AFTER_GAP = 0.12, 0.32
 _MIN_TERMS = 8
 # Least similarity of the episode that one continues, and of those it is related to.
 _CONTINUES_FROM, _RELATED = 0.3, 0.2
-_EARLIER_EPISODES, _MAX_RELATED = 20, 3
+# Earlier episodes whose topics are compared: so many of the latest, and of the nearest of so many in meaning.
+_EARLIER_EPISODES, _COMPARED, _MAX_RELATED = 20, 10_000, 3
 _CACHED_TOPICS = 500
 _WAIT_FOR_VECTORS = timedelta(seconds=60)
 _BATCH = 50
@@ -77,9 +78,9 @@ class Segmentation(LogListener):
             if ready is None:
                 return None
             text = await episode_text(session, ready.id)
-            earlier = await self._earlier_topics(session, ready)
+            topic = await asyncio.to_thread(text.topic)
+            earlier = await self._earlier_topics(session, ready, topic)
         boundary = await asyncio.to_thread(topic_boundary, text) if ready.layer == Layer.HOT else None
-        topic = await asyncio.to_thread(text.topic)
         return await self._settle(ready, text, boundary, _links(topic, earlier))
 
     async def _settle(
@@ -103,6 +104,8 @@ class Segmentation(LogListener):
         if (row.continues_from or continues_from, row.related_to) != (row.continues_from, related_to):
             row.continues_from, row.related_to = row.continues_from or continues_from, related_to
             row.version += 1
+        if row.layer == Layer.HOT:
+            row.tags = await asyncio.to_thread(text.tags)
         row.is_settled = True
         return []
 
@@ -158,11 +161,18 @@ class Segmentation(LogListener):
                 return row
         return None
 
-    async def _earlier_topics(self, session: AsyncSession, row: EpisodeRow) -> dict[str, Topic]:
-        """Topics, by episode id, of the latest episodes that began before this one."""
+    async def _earlier_topics(self, session: AsyncSession, row: EpisodeRow, topic: Topic) -> dict[str, Topic]:
+        """Topics, by episode id, of the latest episodes that began before this one, and of the nearest in meaning."""
         of_chat = (EpisodeRow.chat_id == row.chat_id, EpisodeRow.started_at < row.started_at)
-        query = select(EpisodeRow).where(*of_chat).order_by(EpisodeRow.ended_at.desc()).limit(_EARLIER_EPISODES)
-        return {episode.id: await self._topic(session, episode) for episode in (await session.scalars(query)).all()}
+        latest = select(EpisodeRow).where(*of_chat).order_by(EpisodeRow.ended_at.desc()).limit(_EARLIER_EPISODES)
+        episodes = {episode.id: episode for episode in await session.scalars(latest)}
+        if topic.direction is not None:
+            vectors = select(EpisodeRow.id, EpisodeRow.embedding).where(*of_chat, EpisodeRow.embedding.is_not(None))
+            known = (await session.execute(vectors.order_by(EpisodeRow.ended_at.desc()).limit(_COMPARED))).all()
+            near = await asyncio.to_thread(nearest, topic.direction, known, _EARLIER_EPISODES)
+            found = select(EpisodeRow).where(EpisodeRow.id.in_(set(near) - episodes.keys()))
+            episodes |= {episode.id: episode for episode in await session.scalars(found)}
+        return {episode_id: await self._topic(session, episode) for episode_id, episode in episodes.items()}
 
     async def _topic(self, session: AsyncSession, row: EpisodeRow) -> Topic:
         key = (row.id, row.turns, row.model)

@@ -16,11 +16,13 @@ from bus_schema.episodes import RawTurn
 from language.words import small_talk_stems, stem_key
 from memory.lsm.rows import as_turn, turns_of
 from memory.lsm.tables import TurnRow, TurnVectorRow
+from memory.packing.cold import topics_of
 from memory.packing.entities import entities_of
 from memory.packing.sentences import meaningful_stems
 from retrieval.similarity import EPSILON, as_floats, normalized
 
 _TERM_WEIGHT, _NAME_WEIGHT, _MEANING_WEIGHT = 0.4, 0.3, 0.3
+_NAMES_AS_TAGS, _TOPICS_AS_TAGS = 4, 4
 _NAMING = frozenset({"person", "place", "organization", "thing"})
 # Among fewer topics, common terms cannot be told from specific ones.
 _MIN_TOPICS = 4
@@ -91,6 +93,24 @@ class EpisodeText:
 
     def topic(self, begin: int = 0, end: int | None = None) -> Topic:
         return Topic.of([as_turn(turn) for turn in self.turns[begin:end]], self.vectors)
+
+    def tags(self) -> list[str]:
+        """Names and topics that recur, until a pack has tags of its own; slow for many turns."""
+        turns = [as_turn(turn) for turn in self.turns]
+        names = [entity.name for entity in entities_of(turns) if entity.kind in _NAMING]
+        recurring = topics_of([turn.content for turn in turns], 2)
+        return list(dict.fromkeys([*names[:_NAMES_AS_TAGS], *recurring[:_TOPICS_AS_TAGS]]))
+
+
+def nearest(direction: Vector, known: Sequence[Any], most: int) -> list[str]:
+    """Ids of the rows whose `embedding`, of as many dimensions, has the highest cosines with a direction."""
+    length = direction.shape[0]
+    rows = [(row.id, as_floats(row.embedding)) for row in known]
+    ids = [row_id for row_id, vector in rows if vector.shape[0] == length]
+    if not ids:
+        return []
+    cosines = np.stack([vector for _, vector in rows if vector.shape[0] == length]) @ direction
+    return [ids[place] for place in np.argsort(-cosines)[:most]]
 
 
 async def episode_text(session: AsyncSession, episode_id: str) -> EpisodeText:

@@ -1,4 +1,4 @@
-"""The commands `episodes pack`, `unpack`, `anchor` and `tune`."""
+"""The commands `episodes pack`, `unpack`, `anchor`, `feedback` and `tune`."""
 
 from typing import Annotated
 
@@ -6,7 +6,7 @@ import typer
 
 from bus_schema.episodes import AnchorReason, Layer
 from bus_schema.lsm import SetAnchor, UnpackEpisode
-from bus_schema.lsm_search import TuneSearch
+from bus_schema.lsm_search import Feedback, TuneSearch
 from bus_schema.packer import PackEpisode, PackRun, RunPacking
 from mindbus.cli.console import show_result
 from mindbus.cli.errors import UsageError, valid_options
@@ -88,6 +88,28 @@ def pack(
         f"{done.put_back} facts were put back, {done.struck_out} struck out, {done.refused} packs refused"
     )
     show_result(done, text, as_json=as_json)
+
+
+def feedback(
+    search_id: Annotated[str, typer.Argument(metavar="SEARCH", help="The search, as `search --explain` names it.")],
+    used: Annotated[
+        list[str] | None, typer.Argument(metavar="[TURN]…", help="Turns that were of use; none: nothing was.")
+    ] = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Say which turns of your own search were of use; `tune` learns from it.
+
+    [bold]Examples[/bold]
+
+    mindbus episodes feedback srch_0192… raw_0193…
+
+    mindbus episodes feedback srch_0192…
+    """
+    fields = {"search_id": search_id, "used": used or (), "touch": True}
+    answer_to(lambda: Feedback.model_validate(fields), acting)
+    report = {"search_id": search_id, "used": used or []}
+    show_result(report, f"{len(used or [])} turns of {search_id} were of use", as_json=as_json)
 
 
 def tune(

@@ -103,6 +103,11 @@ def show_search_result(found: FoundEpisodes, *, is_explained: bool) -> None:
         if episode.text is not None:
             say_data(escape_controls(episode.text))
         show_turns(episode.turns)
+        if is_explained and episode.turns:
+            say(f"turns: {', '.join(turn.raw_log_id for turn in episode.turns)}")
+    if is_explained and found.search_id is not None:
+        say("")
+        say(f"search: {found.search_id}")
 
 
 def show_stats(found: EpisodeStats) -> None:

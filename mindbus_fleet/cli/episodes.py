@@ -10,7 +10,7 @@ from bus_schema.lsm_statistics import GetEpisodeStats
 from mindbus.cli.console import show_result
 from mindbus.cli.options import LOCAL_USER, As, Json, SearchWords
 from mindbus.cli.session import answer_to, items_of
-from mindbus_fleet.cli.episode_edit import anchor, pack, tune, unpack
+from mindbus_fleet.cli.episode_edit import anchor, feedback, pack, tune, unpack
 from mindbus_fleet.cli.episode_import import import_
 from mindbus_fleet.cli.episode_view import (
     AnyChat,
@@ -117,5 +117,5 @@ app = typer.Typer(no_args_is_help=True, help="What was said long ago: import, li
 
 app.command("import")(import_)
 app.command("ls")(list_)
-for command in (show, search, unpack, anchor, pack, stats, tune):
+for command in (show, search, feedback, unpack, anchor, pack, stats, tune):
     app.command()(command)

@@ -5,13 +5,15 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
+from sqlalchemy import select
 
 from bus_schema.episodes import Layer
 from bus_schema.lsm_events import EpisodeOpened, EpisodeRecorded
 from config.settings import FleetSettings
-from memory.lsm.tables import TurnRow
+from memory.lsm.tables import TurnRow, TurnVectorRow
 from mindbus.sql.database import Database
 from tests.clocks import NOON
+from tests.hashing_embedder import HashingModel
 from tests.lsm_kit import ANNA, Archive, talk
 from tests.postgres import DatabaseOf
 
@@ -119,3 +121,31 @@ async def test_what_is_packed_is_linked_but_never_split(roomy: Archive) -> None:
     (row,) = await roomy.episodes()
     assert (row.layer, row.turns, row.is_settled) == (Layer.WARM, 12, True)
     assert await roomy.count(TurnRow) == 12
+
+
+async def test_an_ended_episode_has_tags_before_it_is_packed(archive: Archive) -> None:
+    await archive.record(*talk(*GARDEN))
+
+    await settled(archive)
+
+    (row,) = await archive.episodes()
+    assert row.layer == Layer.HOT
+    assert {"tomatoes", "garden"} <= set(row.tags)
+
+
+async def test_an_episode_is_linked_to_one_that_many_others_followed(archive: Archive) -> None:
+    await archive.record(*talk(*GARDEN))
+    for days in range(1, 31):
+        await archive.record(*talk(*(f"{text} {days}" for text in DATABASE[:2]), begins=NOON + days * LATER))
+    again = ("The tomatoes in the garden have yellow leaves once more.", "Less water for the tomatoes, then.")
+    await archive.record(*talk(*again, begins=NOON + 40 * LATER))
+    model = HashingModel()
+    async with archive.database.transaction() as session:
+        for turn in await session.scalars(select(TurnRow)):
+            session.add(TurnVectorRow(raw_log_id=turn.id, model="hashing", data=model.query(turn.content).tobytes()))
+
+    for hours in range(40):
+        await archive.work(partial(archive.memory.segmentation.step, NOON + 500 * LATER + timedelta(hours=hours)))
+
+    episodes = await archive.episodes()
+    assert episodes[-1].continues_from == episodes[0].id
