@@ -62,6 +62,7 @@ class SqlInbox:
         self._recording = PreparedStatement(insert(inbox))
         self.outbox = OutboxRelay(database, tables)
         self.prune_every_s = _PRUNE_EVERY_S
+        self._prunes_at = 0.0
         self.damage = ""
         self._looks = Supervised(f"look at {database.schema}", self._look, _LOOK_EVERY_S)
         self._watches: list[asyncio.Task[None]] = []
@@ -120,7 +121,8 @@ class SqlInbox:
         await asyncio.to_thread(self.database.require_sound, QUICKLY_CHECKED_BYTES)
         await self.outbox.count_set_aside()
         self.outbox.start(transport)
-        pruning = Supervised(f"pruning of the inbox of {self.database.schema}", self._forget_old, self.prune_every_s)
+        within_s = min(_MEASURE_EVERY_S, self.prune_every_s)
+        pruning = Supervised(f"pruning of the inbox of {self.database.schema}", self._prune, within_s)
         measure = partial(measure_lag, self.database, self._tables)
         measuring = Supervised(f"outbox lag of {self.database.schema}", measure, _MEASURE_EVERY_S)
         watched = [asyncio.create_task(each.run(), name=each.name) for each in (self._looks, measuring)]
@@ -144,6 +146,12 @@ class SqlInbox:
             self.damage = str(damage)
         await self.outbox.count_set_aside()
         self._looks.interval_s = max(_LOOK_EVERY_S, (monotonic() - began) / _SHARE_OF_LOOKS)
+
+    async def _prune(self) -> None:
+        """Forget what is old, once a day; what fails is tried again soon."""
+        if monotonic() >= self._prunes_at:
+            await self._forget_old()
+            self._prunes_at = monotonic() + self.prune_every_s
 
     async def _forget_old(self) -> None:
         """Delete what no message can ask for any more, a batch to a transaction. Raises DatabaseAway."""

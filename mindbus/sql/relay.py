@@ -11,19 +11,7 @@ from time import monotonic
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import (
-    Connection,
-    RowMapping,
-    Select,
-    Text,
-    bindparam,
-    cast,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import Connection, RowMapping, Select, Text, bindparam, cast, delete, func, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from bus_schema.envelope import Kind
@@ -53,6 +41,31 @@ class _Sent:
     failure: Exception | None = None
 
 
+@dataclass(frozen=True)
+class _Sending:
+    """A round of sending; for a place that was full or leaderless, by exchange and key, no more is tried in it."""
+
+    transport: Transport
+    full: dict[tuple[str, str], QueueUnavailable] = field(default_factory=dict)
+
+    async def send(self, message: Outgoing) -> bool:
+        """Whether somebody takes it, or nobody needs it. Raises BusUnavailable."""
+        place = (message.exchange, message.routing_key)
+        if place in self.full:
+            raise self.full[place]
+        try:
+            await self.transport.publish(message)
+        except QueueUnavailable as error:
+            self.full[place] = error
+            raise
+        except Unroutable as unroutable:
+            # Nobody waits for this reply any more; a command waits until its service has a queue.
+            is_reply = message.envelope.mbkind is Kind.REPLY
+            logger().info("nobody takes it", type=message.envelope.type, reason=str(unroutable), dropped=is_reply)
+            return is_reply
+        return True
+
+
 class OutboxRelay:
     """Publishes, again and again, the unmarked outcomes of the inbox and the rows of the outbox.
 
@@ -71,14 +84,14 @@ class OutboxRelay:
         self._left_before: datetime | None = None
         self._looked_at = monotonic()
         self._holds_forgotten = False
+        self._held_up: QueueUnavailable | None = None
         self.poll_s, self.look_again_s = _POLL_S, _LOOK_AGAIN_S
-        # Rows of `quarantine`, as of the last count, with those set aside since.
         self.set_aside = 0
 
     @property
     def is_failing(self) -> bool:
-        """Whether it has failed again and again."""
-        return self._running is not None and self._running.is_failing
+        """Whether it has failed again and again, or has outcomes that a queue does not take."""
+        return self._held_up is not None or (self._running is not None and self._running.is_failing)
 
     def start(self, transport: Transport) -> None:
         """Publish what an earlier process has left, then what comes."""
@@ -136,35 +149,32 @@ class OutboxRelay:
     async def relay(self, transport: Transport) -> None:
         """Publish once whatever is not published yet, by whichever process. Raises BusUnavailable, DatabaseAway."""
         await self.write_marks()
-        held_up = await self._republish(transport, datetime.now(UTC))
-        await self._relay_outbox(transport)
-        if held_up is not None:
-            raise held_up
+        sending = _Sending(transport)
+        held_up = await self._republish(sending, datetime.now(UTC))
+        await self._relay_outbox(sending, held_up)
 
     async def _round(self, transport: Transport) -> None:
         self._wake.clear()
         await self.write_marks()
-        held_up: QueueUnavailable | None = None
+        sending, held_up = _Sending(transport), None
         if self._left_before is not None:
-            held_up = await self._republish(transport, self._left_before)
+            held_up = self._held_up = await self._republish(sending, self._left_before)
             await self.database.truncate_log()
             self._left_before, self._looked_at = None, monotonic()
         if self._holds_forgotten:
             self._holds_forgotten = not await self.database.truncate_log()
-        await self._relay_outbox(transport)
-        if held_up is not None:
-            raise held_up
+        await self._relay_outbox(sending, held_up)
         with suppress(TimeoutError):
             async with asyncio.timeout(self.poll_s):
                 await self._wake.wait()
         if monotonic() - self._looked_at > self.look_again_s:
             self._left_before = datetime.now(UTC) - timedelta(seconds=self.look_again_s)
 
-    async def _republish(self, transport: Transport, before: datetime) -> QueueUnavailable | None:
+    async def _republish(self, sending: _Sending, before: datetime) -> QueueUnavailable | None:
         """Publish, under their ids, the outcomes that nobody has marked as published since before that time.
 
-        Their messages may have been dead-lettered or dropped after the commit, so that they never come again. One whose
-        queue is full does not delay the others: the reason is returned. Raises BusUnavailable, DatabaseAway.
+        Their messages may have been dead-lettered or dropped after the commit, so that they never come again. Returns
+        why a queue took some of them not, which does not delay the others. Raises BusUnavailable, DatabaseAway.
         """
         inbox = self._tables.inbox
         # As text: one that is not JSON would make all of them unreadable.
@@ -184,7 +194,7 @@ class OutboxRelay:
                     await self._set_outcome_aside(consumer, message_id, outcome, _reason(error))
                     continue
                 try:
-                    sent = await asyncio.gather(*(_try_send(transport, message) for message in messages))
+                    sent = await asyncio.gather(*map(sending.send, messages))
                 except QueueUnavailable as error:
                     left.append(error)
                     continue
@@ -207,17 +217,17 @@ class OutboxRelay:
 
         await self.database.write(write)
 
-    async def _relay_outbox(self, transport: Transport) -> None:
+    async def _relay_outbox(self, sending: _Sending, failure: Exception | None) -> None:
         """Send every row of the outbox once.
 
         A command without a queue, or with a full one, does not delay those behind it. Raises BusUnavailable,
-        DatabaseAway, and at the end whatever else kept one from being sent.
+        DatabaseAway, and at the end this failure or whatever else kept one from being sent.
         """
-        last, failure = 0, None
+        last = 0
         sends = self._send_unlocked if self.database.is_sqlite else self._send_locked
         while True:
-            rows, sent = await sends(transport, last)
-            failure = failure or sent.failure
+            rows, sent = await sends(sending, last)
+            failure = _worse(failure, sent.failure)
             if isinstance(failure, BusUnavailable) and not isinstance(failure, QueueUnavailable):
                 raise failure
             if len(rows) < _BATCH:
@@ -226,20 +236,20 @@ class OutboxRelay:
         if failure is not None:
             raise failure
 
-    async def _send_locked(self, transport: Transport, last: int) -> tuple[Sequence[RowMapping], _Sent]:
+    async def _send_locked(self, sending: _Sending, last: int) -> tuple[Sequence[RowMapping], _Sent]:
         """On PostgreSQL several relays share the rows by locks."""
         async with self.database.transaction() as session:
             locked = self._rows_after(last).with_for_update(skip_locked=True)
             rows: Sequence[RowMapping] = (await session.execute(locked)).mappings().all()
-            sent = await _send(transport, rows)
+            sent = await _send(sending, rows)
             await (await session.connection()).run_sync(partial(self._settle, sent))
         return rows, sent
 
-    async def _send_unlocked(self, transport: Transport, last: int) -> tuple[Sequence[RowMapping], _Sent]:
+    async def _send_unlocked(self, sending: _Sending, last: int) -> tuple[Sequence[RowMapping], _Sent]:
         """On SQLite a lock would hold up every handler."""
         query = self._rows_after(last)
         rows = await self.database.read(lambda connection: connection.execute(query).mappings().all())
-        sent = await _send(transport, rows)
+        sent = await _send(sending, rows)
         if sent.done or sent.unreadable:
             await self.database.write(partial(self._settle, sent))
         return rows, sent
@@ -262,18 +272,17 @@ class OutboxRelay:
         return select(outbox).where(outbox.c.seq > last).order_by(outbox.c.seq).limit(_BATCH)
 
 
-async def _send(transport: Transport, rows: Sequence[RowMapping]) -> _Sent:
+async def _send(sending: _Sending, rows: Sequence[RowMapping]) -> _Sent:
     sent, messages = _Sent(), dict[int, Outgoing]()
     for row in rows:
         try:
             messages[row["seq"]] = load(row)
         except _UNREADABLE as error:
             sent.unreadable.append((row, _reason(error)))
-    results = await asyncio.gather(*(_try_send(transport, each) for each in messages.values()), return_exceptions=True)
+    results = await asyncio.gather(*map(sending.send, messages.values()), return_exceptions=True)
     for seq, result in zip(messages, results, strict=True):
         if isinstance(result, Exception):
-            is_worse = sent.failure is None or isinstance(sent.failure, QueueUnavailable)
-            sent.failure = result if is_worse else sent.failure
+            sent.failure = _worse(sent.failure, result)
         elif isinstance(result, BaseException):
             raise result
         elif result:
@@ -281,15 +290,9 @@ async def _send(transport: Transport, rows: Sequence[RowMapping]) -> _Sent:
     return sent
 
 
-async def _try_send(transport: Transport, message: Outgoing) -> bool:
-    try:
-        await transport.publish(message)
-    except Unroutable as unroutable:
-        # Nobody waits for this reply any more; a command waits until its service has a queue.
-        is_reply = message.envelope.mbkind is Kind.REPLY
-        logger().info("nobody takes it", type=message.envelope.type, reason=str(unroutable), dropped=is_reply)
-        return is_reply
-    return True
+def _worse(one: Exception | None, other: Exception | None) -> Exception | None:
+    """The one that says more: a full queue says nothing of the bus."""
+    return other if one is None or (isinstance(one, QueueUnavailable) and other is not None) else one
 
 
 def _reason(error: Exception) -> str:

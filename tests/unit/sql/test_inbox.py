@@ -505,20 +505,30 @@ def test_what_an_earlier_release_has_handled_counts_as_published(empty_database_
 
 async def test_a_full_queue_holds_up_no_other(open_inbox: OpenInbox) -> None:
     post, instance = Post(), open_inbox()
-    full = {"msg_0001", "msg_0003"}
-    post.fails = lambda message: QueueUnavailable("full") if message.envelope.id in full else None
-    await handle(instance, "msg_a", said(1))
-    await handle(instance, "msg_b", said(2))
-    await handle(instance, None, *(said(number) for number in range(3, 3 + 150)))
+    is_full, tried = True, list[str]()
+
+    def fails(message: Outgoing) -> Exception | None:
+        if not (is_full and message.exchange == "mb.cmd.slow"):
+            return None
+        tried.append(message.envelope.id)
+        return QueueUnavailable("full")
+
+    post.fails = fails
+    for number in (1, 2):
+        await handle(instance, f"msg_{number}", replace(said(number), exchange="mb.cmd.slow"))
+    await handle(instance, "msg_3", said(3))
+    later = [said(4), *(said(number) for number in range(5, 155)), replace(said(155), exchange="mb.cmd.slow")]
+    await handle(instance, None, *later)
 
     with pytest.raises(QueueUnavailable):
         await instance.relay(post)  # type: ignore[arg-type]  # it only publishes
 
-    assert len(post.published) == 150
-    assert await waiting(instance) == 2
-    full.clear()
+    # One attempt shows that it is full.
+    assert (len(post.published), tried) == (152, ["msg_0001"])
+    assert await waiting(instance) == 3
+    is_full = False
     await instance.relay(post)  # type: ignore[arg-type]
-    assert set(post.published[150:]) == {"msg_0001", "msg_0003"}
+    assert sorted(post.published[152:]) == ["msg_0001", "msg_0002", "msg_0155"]
     assert await waiting(instance) == 0
 
 
