@@ -31,7 +31,7 @@ def config_folder() -> Path | None:
 
 def _folder_at(variable: str) -> Path | None:
     """A folder that the environment names, in either case as other settings."""
-    return next((Path(named) for name, named in os.environ.items() if name.upper() == variable), None)
+    return next((Path(named) for name, named in os.environ.items() if named and name.upper() == variable), None)
 
 
 def _own_folders(folder: str) -> Iterator[Path]:

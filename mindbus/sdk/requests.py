@@ -124,7 +124,9 @@ class RequestGroup(Generic[PartT, ResultT]):
                 self._answer(answered, reply)
         except Exception as error:  # noqa: BLE001  # whoever waits hears it
             if len(parts) > 1 and not isinstance(error, TemporaryFailure):
-                await asyncio.gather(*(self._send([each]) for each in parts))
+                for each in parts:
+                    if not each[1].done():
+                        await self._send([each])
                 return
             for _part, answered in parts:
                 if not answered.done():
