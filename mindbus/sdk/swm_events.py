@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Self
 
+from cachetools import LRUCache
 from pydantic import ValidationError
 
 from bus_schema.envelope import Envelope, explain
@@ -21,6 +22,7 @@ from mindbus.sdk.local_memory import LocalAgentMemory, dropping_stale
 from mindbus.sdk.memory_link import MemoryLink, SdkPart
 from mindbus.tasks import end
 
+_REMEMBERED = 10_000
 EventType = Literal["KEM_PUBLISHED", "KEM_UPDATED", "KEM_EVICTED", "KEM_DELETED"]
 _KINDS: dict[str, tuple[EventType, type[Event]]] = {
     KemPublished.wire.type: ("KEM_PUBLISHED", KemPublished),
@@ -41,7 +43,7 @@ class SwmEvent:
 
 
 class SwmEvents(AsyncIterator[SwmEvent]):
-    """Events of one subscription, in order: `async with` it, then iterate.
+    """Events of one subscription, in order, each once: `async with` it, then iterate.
 
     Local memory is up to date with an event when it is yielded. An event is acknowledged when the next one is
     requested, so an unfinished one comes again. A subscription with a name outlives its listener: the next listener of
@@ -53,6 +55,8 @@ class SwmEvents(AsyncIterator[SwmEvent]):
         self._open = AsyncExitStack()
         self._envelopes: AsyncIterator[Envelope] | None = None
         self._next: asyncio.Task[Envelope] | None = None
+        # Ids of the last events: after a crash, one may be published twice.
+        self._seen: LRUCache[str, None] = LRUCache(_REMEMBERED)
         self.subscription_id = ""
 
     async def __aenter__(self) -> Self:
@@ -81,7 +85,8 @@ class SwmEvents(AsyncIterator[SwmEvent]):
             self._next = self._next or asyncio.create_task(_next(self._envelopes), name="next event of memory")
             envelope = await asyncio.shield(self._next)
             self._next = None
-            event = _event(envelope)
+            event = None if envelope.id in self._seen else _event(envelope)
+            self._seen[envelope.id] = None
             if event is not None:
                 self._refresh(event)
                 return event

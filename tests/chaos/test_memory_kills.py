@@ -4,17 +4,21 @@ import asyncio
 import random
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from bus_schema.glm import BatchStoreKems, CheckMemory, RetrieveKems
 from bus_schema.ids import mint
+from bus_schema.kem import KemRights
 from bus_schema.kem_query import KemQuery
+from config.settings import FleetSettings
 from memory.glm.index_sync import VectorRelay
 from memory.glm.tables import PRAGMAS
 from memory.vectors.embedded import EmbeddedIndex
-from mindbus import Client, connect
+from mindbus import AgentSDK, Client, connect
+from mindbus.sdk.swm_events import SwmEvent
 from mindbus.sql.database import Database
 from mindbus.tasks import end
 from mindbus.testing.wait import until
@@ -103,3 +107,53 @@ async def test_what_the_worker_has_answered_survives_its_kills(vhost_url: str, t
             report = await bus.request(CheckMemory(), timeout_s=ANSWERED_WITHIN_S)
             assert report.kems >= len(acknowledged)
             assert await missing_of(bus, acknowledged) == []
+
+
+def a_document(number: int) -> str:
+    """Sections that are a unit each."""
+    sections = (
+        f"## Section {number}.{section}\n\n" + f"Fact {number}-{section} is true. " * 60 for section in range(12)
+    )
+    return f"# Report {number}\n\n" + "\n\n".join(sections)
+
+
+@pytest.mark.chaos
+@pytest.mark.slow
+async def test_every_unit_of_an_import_is_heard_once_though_memory_is_killed(vhost_url: str, tmp_path: Path) -> None:
+    # As shipped: as long as global memory is away, working memory tries again.
+    settings = settings_for(vhost_url, tmp_path, retry_rungs=FleetSettings().retry_rungs)
+    heard: list[str] = []
+
+    async def hear(events: AsyncIterator[SwmEvent]) -> None:
+        async for event in events:
+            heard.append(event.kem_id)
+
+    with forked_workers_of(settings) as workers:
+        for name in ("glm", "swm", "kps"):
+            await workers.start(name)
+        async with (
+            AgentSDK("agent.alice", settings=settings) as alice,
+            AgentSDK("agent.bob", settings=settings) as bob,
+            bob.handle_swm_events("event_type=KEM_PUBLISHED AND metadata.project_id=alpha", name="news") as events,
+        ):
+            listening = asyncio.create_task(hear(aiter(events)))
+            importing = [
+                asyncio.create_task(
+                    alice.process_raw_data(
+                        a_document(number),
+                        content_type="text/markdown",
+                        initial_metadata={"project_id": "alpha" if number else "beta"},
+                        rights=KemRights(visibility="public"),
+                    )
+                )
+                for number in range(5)
+            ]
+            await until(lambda: len(heard) >= 3, ANSWERED_WITHIN_S)
+            await workers.kill("glm")
+            imported = await asyncio.gather(*importing)
+            wanted = sorted(kem_id for report in imported[1:] for kem_id in report.kem_ids)
+            await until(lambda: set(heard) >= set(wanted), ANSWERED_WITHIN_S)
+            await end(listening)
+
+    assert len(wanted) > 20
+    assert sorted(heard) == wanted
