@@ -51,7 +51,9 @@ def time_in(question: str, at: datetime) -> NamedTime | None:
     for first, second in pairwise(in_order):
         between = _BETWEEN.fullmatch(question[first.stop : second.start])
         if between and (led := _FROM.search(question[: first.start])):
-            return NamedTime(_joined(first.interval, second.interval), led.start(), second.stop)
+            has_year = [re.search(_YEAR, question[each.start : each.stop]) is not None for each in (first, second)]
+            joined = _joined(first.interval, second.interval, is_second_without=has_year == [True, False])
+            return NamedTime(joined, led.start(), second.stop)
     return _led(question, named[0], today)
 
 
@@ -75,9 +77,11 @@ def _named(question: str, today: datetime) -> list[NamedTime]:
     return found
 
 
-def _joined(first: Interval, second: Interval) -> Interval:
+def _joined(first: Interval, second: Interval, *, is_second_without: bool = False) -> Interval:
     """From the begin of the first to the end of the second; a year that one leaves out is that of the other."""
     begin, end = first.begin, second.end
+    while is_second_without and end - relativedelta(years=1) > begin:
+        end -= relativedelta(years=1)
     while begin >= end:
         begin -= relativedelta(years=1)
     return Interval(begin, end)
@@ -86,11 +90,17 @@ def _joined(first: Interval, second: Interval) -> Interval:
 def _led(question: str, named: NamedTime, today: datetime) -> NamedTime:
     """The time with the words that lead to it."""
     begin, end, _ = named.interval
-    if offset := _SHORTLY_BEFORE.search(question[: named.start]):
+    offset = _OFFSET.search(question[: named.start])
+    if offset and not _HOW_MANY.search(question[: offset.start()]):
         count, length = (offset["count"] or "1").lower(), _UNITS.get(offset["unit"].lower(), _LENGTHS["week"])
-        earlier = (int(count) if count.isdigit() else COUNTS[count]) * length
-        return NamedTime(Interval(begin - earlier - _DAY, begin), offset.start(), named.stop)
+        away = (int(count) if count.isdigit() else COUNTS[count]) * length
+        is_after = offset["way"].lower() in ("after", "после")
+        near = Interval(end, end + away) if is_after else Interval(begin - away - _DAY, begin)
+        return NamedTime(near, offset.start(), named.stop)
     long_ago = datetime(1, 1, 2, tzinfo=today.tzinfo)
+    if begin.year < today.year and not re.search(_YEAR, question[named.start : named.stop]):
+        # «By September», said in July, is a time to come.
+        end = begin = max(begin, today + _DAY)
     for pattern, interval in (
         (_AS_OF, Interval(long_ago, end, is_bound=True)),
         (_BEFORE, Interval(long_ago, begin, is_bound=True)),
@@ -110,9 +120,10 @@ _BETWEEN = re.compile(
 _AS_OF = re.compile(rf"\b(?:as of|by|up to|по состоянию на){_THE}", re.IGNORECASE)
 _BEFORE = re.compile(rf"\b(?:before|until|till|prior to|до){_THE}", re.IGNORECASE)
 _SINCE = re.compile(rf"\b(?:since|starting (?:in|from|on)|с|со|начиная с){_THE}", re.IGNORECASE)
-_SHORTLY_BEFORE = re.compile(
+_HOW_MANY = re.compile(r"\b(?:how many|сколько)\s+$", re.IGNORECASE)
+_OFFSET = re.compile(
     rf"\b(?:(?P<count>\d{{1,3}}|{either(COUNTS)})\s+)?(?P<unit>{either(_UNITS)}|weekend|night|{either(EN_WEEKDAYS)})"
-    rf"\s+(?:before|prior to|до){_THE}",
+    rf"\s+(?P<way>before|prior to|after|до|после){_THE}",
     re.IGNORECASE,
 )
 _AFTER = re.compile(rf"\b(?:after|после){_THE}", re.IGNORECASE)

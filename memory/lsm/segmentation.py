@@ -26,7 +26,7 @@ _MIN_TERMS = 8
 # Least similarity of the episode that one continues, and of those it is related to.
 _CONTINUES_FROM, _RELATED = 0.3, 0.2
 # Earlier episodes whose topics are compared: so many of the latest, and of the nearest of so many in meaning.
-_EARLIER_EPISODES, _COMPARED, _MAX_RELATED = 20, 10_000, 3
+_EARLIER_EPISODES, _COMPARED, _MAX_RELATED = 20, 2_000, 3
 _CACHED_TOPICS = 500
 _WAIT_FOR_VECTORS = timedelta(seconds=60)
 _BATCH = 50

@@ -83,17 +83,11 @@ def _candidates(warm: WarmContent) -> Iterator[tuple[str, float]]:
 
     A question in the summary is the subject; among the points it only led to something.
     """
-    # What was decided otherwise since is no headline.
-    outdated = " ".join(decision.text for decision in warm.decisions if decision.superseded_by)
     for text in split_sentences(warm.summary):
-        if text not in outdated:
-            yield text, _SUMMARY * (_CLIPPED_SUMMARY if text.endswith("…") else 1.0)
+        yield text, _SUMMARY * (_CLIPPED_SUMMARY if text.endswith("…") else 1.0)
     for text in warm.key_points:
-        if text not in outdated:
-            yield text, (_QUESTION if is_question(text) else 1.0)
+        yield text, (_QUESTION if is_question(text) else 1.0)
     for decision in warm.decisions:
-        if decision.superseded_by:
-            continue
         for text in split_sentences(decision.text):
             yield text, (_DECISION if is_decision(text) else _QUESTION if is_question(text) else 1.0)
 
@@ -129,8 +123,29 @@ _MIN_TOPIC_CHARS = 4
 def cold_of(warm: WarmContent, raw: int) -> ColdContent:
     """Cold content within the budget of spec 002 NF4 for an episode of so many raw words."""
     budget = cold_budget(content_words(warm), raw)
-    headline = _headline(warm, budget)
+    headline = _headline(standing(warm), budget) or _headline(warm, budget)
     return ColdContent(headline=headline, tags=tuple(_tags(warm, headline, budget)))
+
+
+def standing(warm: WarmContent) -> WarmContent:
+    """The content without decisions that were superseded, nor sentences that state them, nor beginnings of these."""
+    sentences = (text for each in warm.decisions if each.superseded_by for text in split_sentences(each.text))
+    outdated = [
+        f"{key} " for text in sentences if is_decision(text) and len((key := stem_key(text)).split()) >= _MIN_WORDS
+    ]
+
+    def stands(text: str) -> bool:
+        key = f"{stem_key(_SPEAKER.sub('', text))} "
+        is_stated = any(key == each or (text.endswith("…") and each.startswith(key)) for each in outdated)
+        return not is_stated
+
+    return warm.model_copy(
+        update={
+            "summary": " ".join(filter(stands, split_sentences(warm.summary))),
+            "key_points": tuple(filter(stands, warm.key_points)),
+            "decisions": tuple(each for each in warm.decisions if not each.superseded_by),
+        }
+    )
 
 
 def topics_of(texts: Sequence[str], min_count: int = 1) -> list[str]:

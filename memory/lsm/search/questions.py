@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from language.dates.intervals import Interval, time_in
+from language.dates.intervals import Interval, NamedTime, time_in
 from language.word_lists import SEARCH_STOP_WORDS
 from language.words import query_stems
 
@@ -25,6 +25,22 @@ _OVERVIEW = re.compile(
 _IN_ORDER = re.compile(
     r"\b(?:(?:in )?(?:what|which) (?:order|sequence)|(?:the )?order in which|chronological(?:ly)?|timeline of"
     r"|в как(?:ом порядке|ой последовательности)|хронологи\w+|по порядку)\b",
+    re.IGNORECASE,
+)
+_SURELY_TIME = re.compile(
+    r"\d|\b(?:ago|last|past|previous|yesterday|today|morning|between|since|after|before|назад|прошл\w+|последн\w+"
+    r"|вчера|позавчера|сегодня|между|после)\b",
+    re.IGNORECASE,
+)
+_LEADS_TO_TIME = re.compile(r"\b(?:in|during|of|throughout|over|в|во|за|на)\s+$", re.IGNORECASE)
+_WAS = re.compile(
+    r"\b(?:did|was|were|have|has|had|happened|occurred|went|discussed|talked|said|told|mentioned|new"
+    r"|был[аои]?|[а-яё]+(?:л|ла|ло|ли|лся|лась|лось|лись)|нового)\b",
+    re.IGNORECASE,
+)
+_WILL_BE = re.compile(
+    r"\b(?:will|shall|should|must|(?:have|has|need|going|want|able) to|to do|am|is|are|can|may|planned"
+    r"|буд\w+|надо|нужно|можно|следует|должн\w*|делать|план\w*)\b",
     re.IGNORECASE,
 )
 # What a question about a time alone has besides the time.
@@ -61,13 +77,26 @@ def parse_question(question: str, speakers: Sequence[str], at: datetime) -> Pars
     name_stems = {stem for name in named for stem in stems_of[name]}
     stems = query_stems(question)
     without_names = {stem: word for stem, word in stems.items() if stem not in name_stems}
-    clauses, time = _clauses(question, name_stems), time_in(question, at)
+    time = time_in(question, at)
     if time is None:
-        return ParsedQuestion(without_names or stems, named, clauses, None)
-    rest = query_stems(f"{question[: time.start]} {question[time.stop :]}").items()
-    known = _OF_EVENTS | name_stems
-    is_of_time = all(stem in known or word.lower() in SEARCH_STOP_WORDS for stem, word in rest)
+        return ParsedQuestion(without_names or stems, named, _clauses(question, name_stems), None)
+    rest = f"{question[: time.start]} {question[time.stop :]}"
+    is_of_time = _is_of_past(question, time, at) and all(
+        stem in _OF_EVENTS or stem in name_stems or word.lower() in SEARCH_STOP_WORDS
+        for stem, word in query_stems(rest).items()
+    )
+    clauses = _clauses(rest, name_stems)
     return ParsedQuestion(without_names or stems, named, clauses, time.interval, is_of_time)
+
+
+def _is_of_past(question: str, time: NamedTime, at: datetime) -> bool:
+    """Whether a question asks what was at a time that is over, or goes on; June may be a name, «to do» a plan."""
+    named, before = question[time.start : time.stop], question[: time.start]
+    is_time = _SURELY_TIME.search(named) is not None or _LEADS_TO_TIME.search(before) is not None
+    is_past = time.interval.begin <= at and not time.interval.is_bound
+    # Without the time itself: «may» stands in May.
+    rest = f"{before} {question[time.stop :]}"
+    return is_time and is_past and _WAS.search(rest) is not None and _WILL_BE.search(rest) is None
 
 
 def is_overview(question: str) -> bool:

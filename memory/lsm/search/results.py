@@ -14,7 +14,7 @@ from memory.lsm.rows import as_turn
 from memory.lsm.search.excerpts import EXCERPT_WORDS, LONGEST_WHOLE_WORDS, excerpt
 from memory.lsm.search.ranking import fit_budget
 from memory.lsm.search.turn_search import TurnHit
-from memory.packing.sentences import split_sentences
+from memory.packing.cold import standing
 
 # Turns that choose the episodes of a summary.
 _TURNS_FOR_SUMMARY = 40
@@ -165,20 +165,14 @@ def _layer_text(shown: ShownTurn, query: SearchEpisodes) -> str | None:
 
 def _lines(content: Content) -> Iterator[str]:
     if isinstance(content, WarmContent):
-        outdated = [each.text for each in content.decisions if each.superseded_by]
-        if summary := " ".join(each for each in split_sentences(content.summary) if _stands(each, outdated)):
-            yield summary
-        yield from (f"- {point}" for point in content.key_points if _stands(point, outdated))
+        content = standing(content)
+        if content.summary:
+            yield content.summary
+        yield from (f"- {point}" for point in content.key_points)
         known = {content.summary, *content.key_points}
-        yield from (f"- {each.text}" for each in content.decisions if each.text not in known and not each.superseded_by)
+        yield from (f"- {each.text}" for each in content.decisions if each.text not in known)
     elif isinstance(content, ColdContent):
         yield content.headline
-
-
-def _stands(sentence: str, outdated: Sequence[str]) -> bool:
-    """Whether a sentence is no part of a decision that was superseded; nor is that part of it."""
-    bare = sentence.rstrip("…")
-    return not any(bare in text or text in sentence for text in outdated)
 
 
 def words_of(episode: FoundEpisode) -> int:

@@ -1,14 +1,15 @@
 """Search for the turns of one chat index that answer a question."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bus_schema.lsm_search import SearchEpisodes
+from language.dates.intervals import Interval
 from memory.lsm.search.chat_index import ChatIndex
 from memory.lsm.search.excerpts import shown_words
 from memory.lsm.search.questions import ParsedQuestion, parse_question
@@ -28,6 +29,7 @@ from memory.lsm.search.ranking import (
 )
 
 _MAX_EXACT = 5
+_DAY = timedelta(days=1)
 # More turns are ranked than the budget has words: a long one may not fit where a shorter one behind it does.
 _EXTRA_CANDIDATES = 500
 # A turn that has the only word of a question is no exact match.
@@ -69,8 +71,13 @@ def match_query(index: ChatIndex, query: SearchEpisodes, at: datetime, ids: set[
         return None
     question, allowed = parse_question(query.query, index.speakers(), at), _mask(index, query, ids)
     if question.is_of_time and question.interval is not None:
-        then = within(index, told_until(question.interval)) & (True if allowed is None else allowed)
-        allowed = then if then.any() else allowed
+        among = np.ones(len(index), dtype=np.bool_) if allowed is None else allowed
+        if (within(index, question.interval) & among).any():
+            begin, end, _ = told_until(question.interval)
+            # Whoever asks may live in another time zone.
+            allowed = within(index, Interval(begin - _DAY, end)) & among
+        else:
+            question = replace(question, is_of_time=False)
     return match_words(index, question, allowed)
 
 

@@ -23,6 +23,8 @@ TOMORROW = "2026-03-19"
         ("What changed after the 5th of May 2025?", "2025-05-06", TOMORROW),
         ("Что изменилось после мая 2025 года?", "2025-06-01", TOMORROW),
         ("What did John do the week before August 3, 2025?", "2025-07-26", "2025-08-03"),
+        ("What happened the day after May 5, 2025?", "2025-05-06", "2025-05-07"),
+        ("What did we discuss from March 2024 to May?", "2024-03-01", "2024-06-01"),
         ("The puppy that she got two weeks before August 11, 2025?", "2025-07-27", "2025-08-11"),
     ],
 )
@@ -42,6 +44,10 @@ def test_a_range_is_understood(question: str, begin: str, end: str) -> None:
         ("How many has Nate won by July 10, 2025?", "2025-07-11"),
         ("What did I think before June 2025?", "2025-06-01"),
         ("Что было до 1 февраля 2026?", "2026-02-01"),
+        ("How many days before May 5, 2025 did I call?", "2025-05-05"),
+        # A time to come is no bound of what was said.
+        ("What must I send by September?", TOMORROW),
+        ("Что надо сделать до сентября?", TOMORROW),
     ],
 )
 def test_as_of_and_before_are_upper_bounds(question: str, end: str) -> None:

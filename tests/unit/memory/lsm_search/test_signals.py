@@ -17,6 +17,7 @@ from memory.lsm.search.ranking import (
     top_k,
 )
 from memory.lsm.search.tuning import TrainingExample, fit_weights, mean_recall
+from tests.clocks import NOON
 
 NOW = datetime(2026, 3, 18, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -124,3 +125,37 @@ def test_a_search_for_nothing_or_of_no_size_is_none() -> None:
     for wrong in ({"query": " "}, {"budget_words": -1}, {"budget_words": 0}, {"at": NOW.replace(tzinfo=None)}):
         with pytest.raises(ValueError, match=r".+"):
             SearchEpisodes.model_validate({"query": "dog", "chat_id": "anna"} | wrong)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What happened in February 2025?",
+        "Что мы обсуждали в январе?",
+        "What did we talk about last week?",
+        "What did Anna say on March 3?",
+        "Расскажи, что было вчера",
+        "What was going on between March and May 2025?",
+        "What happened in May?",
+    ],
+)
+def test_a_question_about_a_time_alone_is_known(question: str) -> None:
+    assert parse_question(question, ["Anna", "Boris"], NOON).is_of_time
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What did I say about the cat in May?",
+        "What do I have to do before December?",
+        "Where will I be in August?",
+        "What am I doing today?",
+        "Что мне делать сегодня?",
+        "Что будет 20 августа?",
+        "What did June say?",
+        "What was I going to do yesterday?",
+        "today",
+    ],
+)
+def test_topics_plans_and_names_are_no_question_about_a_time_alone(question: str) -> None:
+    assert not parse_question(question, ["Anna", "Boris"], NOON).is_of_time
