@@ -56,7 +56,7 @@ LIMITS = {
     "fleet, up": 1_400_000,
     "fleet, down": 700_000,
     "fleet, a command": 60_000,
-    "fleet, a screen": 200_000,
+    "fleet, the slowest screen": 200_000,
 }
 
 
@@ -161,7 +161,7 @@ async def searches() -> tuple[float, ...]:
 
 
 async def fleet(folder: Path) -> tuple[float, ...]:
-    """`up`, `down`, a command, a screen of middling speed."""
+    """`up`, `down`, a command, the slowest screen."""
     settings = FleetSettings(data_dir=Path(tempfile.mkdtemp(dir=folder)) / "data", gateway_port=0, log_level="ERROR")
     await screen_data.fill(settings, screen_data.QUICK)
     shell = Shell(settings.data_dir)
@@ -171,7 +171,7 @@ async def fleet(folder: Path) -> tuple[float, ...]:
         screens = await asyncio.to_thread(measure_screens, shell.gateway_url(), rounds=1)
     finally:
         down_s = await asyncio.to_thread(shell.time_s, "down")
-    return up_s, down_s, command_s, median(screens.values())
+    return up_s, down_s, command_s, max(screens.values())
 
 
 async def measure() -> Floors:
@@ -185,7 +185,7 @@ async def measure() -> Floors:
             await floors.add("runs, a step", measure=here.steps)
         await floors.add("embedding, a word", measure=embedded_words)
         await floors.add("long-term memory, a search", measure=searches)
-        names = ("fleet, up", "fleet, down", "fleet, a command", "fleet, a screen")
+        names = ("fleet, up", "fleet, down", "fleet, a command", "fleet, the slowest screen")
         await floors.add(*names, measure=lambda: fleet(folder))
     return floors
 
