@@ -24,8 +24,7 @@ from mindbus.sql.statements import PreparedStatement
 from mindbus.sql.tables import NOT_PUBLISHED, InboxTables, dump, load
 from mindbus.tasks import Supervised, end
 
-_BATCH = 100
-_POLL_S = 1.0
+_BATCH, _POLL_S = 100, 1.0
 # How long a process may take to publish what it has committed before others do so, too.
 _LOOK_AGAIN_S = 60.0
 # Pydantic's ValidationError and JSONDecodeError are ValueErrors.
@@ -34,7 +33,7 @@ _UNREADABLE = (ValueError, TypeError, KeyError)
 
 @dataclass
 class _Sent:
-    """Result of a batch of rows of the outbox: the numbers of those to delete, those set aside with the reason."""
+    """Of a batch of the outbox: numbers of the rows to delete, those set aside with the reason."""
 
     done: list[int] = field(default_factory=list)
     unreadable: list[tuple[RowMapping, str]] = field(default_factory=list)
@@ -46,17 +45,17 @@ class _Sending:
     """A round of sending; for a place that was full or leaderless, by exchange and key, no more is tried in it."""
 
     transport: Transport
-    full: dict[tuple[str, str], QueueUnavailable] = field(default_factory=dict)
+    full: dict[tuple[str, str], str] = field(default_factory=dict)
 
     async def send(self, message: Outgoing) -> bool:
         """Whether somebody takes it, or nobody needs it. Raises BusUnavailable."""
         place = (message.exchange, message.routing_key)
         if place in self.full:
-            raise self.full[place]
+            raise QueueUnavailable(self.full[place])
         try:
             await self.transport.publish(message)
         except QueueUnavailable as error:
-            self.full[place] = error
+            self.full[place] = str(error)
             raise
         except Unroutable as unroutable:
             # Nobody waits for this reply any more; a command waits until its service has a queue.
@@ -83,15 +82,14 @@ class OutboxRelay:
         self._task: asyncio.Task[None] | None = None
         self._left_before: datetime | None = None
         self._looked_at = monotonic()
-        self._holds_forgotten = False
-        self._held_up: QueueUnavailable | None = None
+        self._holds_forgotten = self._is_held_up = False
         self.poll_s, self.look_again_s = _POLL_S, _LOOK_AGAIN_S
         self.set_aside = 0
 
     @property
     def is_failing(self) -> bool:
         """Whether it has failed again and again, or has outcomes that a queue does not take."""
-        return self._held_up is not None or (self._running is not None and self._running.is_failing)
+        return self._is_held_up or (self._running is not None and self._running.is_failing)
 
     def start(self, transport: Transport) -> None:
         """Publish what an earlier process has left, then what comes."""
@@ -150,25 +148,24 @@ class OutboxRelay:
         """Publish once whatever is not published yet, by whichever process. Raises BusUnavailable, DatabaseAway."""
         await self.write_marks()
         sending = _Sending(transport)
-        held_up = await self._republish(sending, datetime.now(UTC))
-        await self._relay_outbox(sending, held_up)
+        await self._relay_outbox(sending, await self._republish(sending, datetime.now(UTC)))
 
     async def _round(self, transport: Transport) -> None:
         self._wake.clear()
+        if self._left_before is None and monotonic() - self._looked_at > self.look_again_s:
+            self._left_before = datetime.now(UTC) - timedelta(seconds=self.look_again_s)
         await self.write_marks()
         sending, held_up = _Sending(transport), None
         if self._left_before is not None:
-            held_up = self._held_up = await self._republish(sending, self._left_before)
+            held_up = await self._republish(sending, self._left_before)
+            self._is_held_up = held_up is not None
             await self.database.truncate_log()
             self._left_before, self._looked_at = None, monotonic()
-        if self._holds_forgotten:
-            self._holds_forgotten = not await self.database.truncate_log()
+        self._holds_forgotten = self._holds_forgotten and not await self.database.truncate_log()
         await self._relay_outbox(sending, held_up)
         with suppress(TimeoutError):
             async with asyncio.timeout(self.poll_s):
                 await self._wake.wait()
-        if monotonic() - self._looked_at > self.look_again_s:
-            self._left_before = datetime.now(UTC) - timedelta(seconds=self.look_again_s)
 
     async def _republish(self, sending: _Sending, before: datetime) -> QueueUnavailable | None:
         """Publish, under their ids, the outcomes that nobody has marked as published since before that time.
@@ -184,9 +181,13 @@ class OutboxRelay:
             .order_by(inbox.c.handled_at, inbox.c.consumer, inbox.c.message_id)
             .limit(_BATCH)
         )
-        left: list[QueueUnavailable] = []
+        left, held_up = 0, None
+
+        def read(connection: Connection) -> Sequence[Any]:
+            return connection.execute(query.offset(left)).all()
+
         # Those that are left are the oldest of what is still not marked.
-        while rows := await self.database.read(lambda connection: connection.execute(query.offset(len(left))).all()):
+        while rows := await self.database.read(read):
             for consumer, message_id, outcome in rows:
                 try:
                     messages = [load(row) for row in json.loads(outcome)]
@@ -196,7 +197,7 @@ class OutboxRelay:
                 try:
                     sent = await asyncio.gather(*map(sending.send, messages))
                 except QueueUnavailable as error:
-                    left.append(error)
+                    left, held_up = left + 1, held_up or error
                     continue
                 unsent = [message for message, was_sent in zip(messages, sent, strict=True) if not was_sent]
                 if unsent:
@@ -204,7 +205,7 @@ class OutboxRelay:
                 else:
                     self.mark(consumer, message_id)
             await self.write_marks()
-        return left[0] if left else None
+        return held_up
 
     async def _set_outcome_aside(self, consumer: str, message_id: str, outcome: str, reason: str) -> None:
         inbox, mark = self._tables.inbox, {"of": consumer, "id": message_id}
@@ -264,7 +265,7 @@ class OutboxRelay:
     def _set_aside(self, connection: Connection, source: str, content: str, reason: str) -> None:
         logger().error("unreadable message set aside", source=source, reason=reason, table="quarantine")
         row = {"source": source, "content": content, "reason": reason, "at": datetime.now(UTC)}
-        connection.execute(insert(self._tables.quarantine).values(row))
+        connection.execute(insert(self._tables.quarantine), row)
         self.set_aside += 1
 
     def _rows_after(self, last: int) -> Select[Any]:
@@ -291,7 +292,6 @@ async def _send(sending: _Sending, rows: Sequence[RowMapping]) -> _Sent:
 
 
 def _worse(one: Exception | None, other: Exception | None) -> Exception | None:
-    """The one that says more: a full queue says nothing of the bus."""
     return other if one is None or (isinstance(one, QueueUnavailable) and other is not None) else one
 
 
