@@ -70,6 +70,9 @@ async def items_of(bus: Client, query: Query[Page[ItemT]], **where: Any) -> Asyn
         query = query.model_copy(update={"cursor": page.next_cursor})
 
 
+_Parts = Sequence[tuple[PartT, "asyncio.Future[ResultT]"]]
+
+
 class RequestGroup(Generic[PartT, ResultT]):
     """Requests of many callers to one service: what comes while one is under way goes in one message after it.
 
@@ -116,21 +119,27 @@ class RequestGroup(Generic[PartT, ResultT]):
         finally:
             self._go_on()
 
-    async def _send(self, parts: "Sequence[tuple[PartT, asyncio.Future[ResultT]]]") -> None:
-        """Send parts in one message; where it is refused, each alone, since one of them may be at fault."""
+    async def _send(self, parts: "_Parts[PartT, ResultT]") -> Exception | None:
+        """Send parts in one message; where it is refused, each alone, since one may be at fault; what failed."""
         try:
             replies = await request(self._bus, self._message_of([part for part, _answered in parts]))
             for (_part, answered), reply in zip(parts, replies.items, strict=True):
                 self._answer(answered, reply)
         except Exception as error:  # noqa: BLE001  # whoever waits hears it
-            if len(parts) > 1 and not isinstance(error, TemporaryFailure):
-                for each in parts:
-                    if not each[1].done():
-                        await self._send([each])
-                return
+            if len(parts) == 1 or isinstance(error, TemporaryFailure):
+                for _part, answered in parts:
+                    if not answered.done():
+                        answered.set_exception(error)
+                return error
+            # In their order. Where the service is away, the rest needs no attempts of its own.
+            failure: Exception | None = None
+            while parts and not isinstance(failure, TemporaryFailure):
+                failure = None if parts[0][1].done() else await self._send(parts[:1])
+                parts = parts[1:]
             for _part, answered in parts:
                 if not answered.done():
-                    answered.set_exception(error)
+                    answered.set_exception(failure or error)
+        return None
 
     def _answer(self, answered: "asyncio.Future[ResultT]", reply: Reply) -> None:
         if answered.done():

@@ -61,6 +61,7 @@ class SwmEvents(AsyncIterator[SwmEvent]):
 
     async def __aenter__(self) -> Self:
         """Listen from here on. Raises MemoryAway, ReplyError: `invalid`, with the position in a malformed filter."""
+        self._seen.clear()
         async with AsyncExitStack() as opening:
             await opening.enter_async_context(dropping_stale(self._link.bus, self._local_memory))
             self.subscription_id = (await self._link.ask(self._command)).subscription_id
