@@ -51,8 +51,9 @@ def time_in(question: str, at: datetime) -> NamedTime | None:
     for first, second in pairwise(in_order):
         between = _BETWEEN.fullmatch(question[first.stop : second.start])
         if between and (led := _FROM.search(question[: first.start])):
-            has_year = [re.search(_YEAR, question[each.start : each.stop]) is not None for each in (first, second)]
-            joined = _joined(first.interval, second.interval, is_second_without=has_year == [True, False])
+            one, other = (question[each.start : each.stop] for each in (first, second))
+            shares_year = re.search(_YEAR, one) is not None and _is_month_alone(other)
+            joined = _joined(first.interval, second.interval, is_second_without=shares_year)
             return NamedTime(joined, led.start(), second.stop)
     return _led(question, named[0], today)
 
@@ -98,14 +99,15 @@ def _led(question: str, named: NamedTime, today: datetime) -> NamedTime:
         near = Interval(end, end + away) if is_after else Interval(begin - away - _DAY, begin)
         return NamedTime(near, offset.start(), named.stop)
     long_ago = datetime(1, 1, 2, tzinfo=today.tzinfo)
-    if begin.year < today.year and not re.search(_YEAR, question[named.start : named.stop]):
-        # «By September», said in July, is a time to come.
-        end = begin = max(begin, today + _DAY)
+    tomorrow = today + _DAY
+    # «By September», said in July, is a time to come, unless it was.
+    is_to_come = begin.year < today.year and _is_month_alone(question[named.start : named.stop])
+    by, before = (tomorrow, tomorrow) if is_to_come and not _WAS.search(question) else (end, begin)
     for pattern, interval in (
-        (_AS_OF, Interval(long_ago, end, is_bound=True)),
-        (_BEFORE, Interval(long_ago, begin, is_bound=True)),
-        (_SINCE, Interval(begin, max(end, today + _DAY))),
-        (_AFTER, Interval(end, max(end, today + _DAY))),
+        (_AS_OF, Interval(long_ago, by, is_bound=True)),
+        (_BEFORE, Interval(long_ago, before, is_bound=True)),
+        (_SINCE, Interval(begin, max(end, tomorrow))),
+        (_AFTER, Interval(end, max(end, tomorrow))),
     ):
         if led := pattern.search(question[: named.start]):
             return NamedTime(interval, led.start(), named.stop)
@@ -120,7 +122,16 @@ _BETWEEN = re.compile(
 _AS_OF = re.compile(rf"\b(?:as of|by|up to|по состоянию на){_THE}", re.IGNORECASE)
 _BEFORE = re.compile(rf"\b(?:before|until|till|prior to|до){_THE}", re.IGNORECASE)
 _SINCE = re.compile(rf"\b(?:since|starting (?:in|from|on)|с|со|начиная с){_THE}", re.IGNORECASE)
-_HOW_MANY = re.compile(r"\b(?:how many|сколько)\s+$", re.IGNORECASE)
+_HOW_MANY = re.compile(r"\b(?:how many|сколько|every|each|кажд\w+)\b", re.IGNORECASE)
+_MONTH = re.compile(rf"\b(?:{either(EN_MONTHS)}|{RU_MONTH})\b", re.IGNORECASE)
+_WAS = re.compile(r"\b(?:did|was|were|had|been|[а-яё]+(?:л|ла|ло|ли|лся|лись))\b", re.IGNORECASE)
+
+
+def _is_month_alone(named: str) -> bool:
+    """Whether a time is named by a month, perhaps with a day, without a year."""
+    return _MONTH.search(named) is not None and re.search(_YEAR, named) is None
+
+
 _OFFSET = re.compile(
     rf"\b(?:(?P<count>\d{{1,3}}|{either(COUNTS)})\s+)?(?P<unit>{either(_UNITS)}|weekend|night|{either(EN_WEEKDAYS)})"
     rf"\s+(?P<way>before|prior to|after|до|после){_THE}",

@@ -28,19 +28,21 @@ _IN_ORDER = re.compile(
     re.IGNORECASE,
 )
 _SURELY_TIME = re.compile(
-    r"\d|\b(?:ago|last|past|previous|yesterday|today|morning|between|since|after|before|назад|прошл\w+|последн\w+"
-    r"|вчера|позавчера|сегодня|между|после)\b",
+    r"\d|\b(?:ago|last|past|previous|yesterday|today|morning|between|from|since|starting|after|before|назад|прошл\w+"
+    r"|последн\w+|вчера|позавчера|сегодня|между|с|со|от|после)\b",
     re.IGNORECASE,
 )
 _LEADS_TO_TIME = re.compile(r"\b(?:in|during|of|throughout|over|в|во|за|на)\s+$", re.IGNORECASE)
 _WAS = re.compile(
     r"\b(?:did|was|were|have|has|had|happened|occurred|went|discussed|talked|said|told|mentioned|new"
+    r"|tell me about|расскажи\w*"
     r"|был[аои]?|[а-яё]+(?:л|ла|ло|ли|лся|лась|лось|лись)|нового)\b",
     re.IGNORECASE,
 )
 _WILL_BE = re.compile(
-    r"\b(?:will|shall|should|must|(?:have|has|need|going|want|able) to|to do|am|is|are|can|may|planned"
-    r"|буд\w+|надо|нужно|можно|следует|должн\w*|делать|план\w*)\b",
+    r"\b(?:will|shall|should|must|(?:have|has|need|going|want|able) to|to do|am"
+    r"|(?:can|may|is|are) (?:i|we|he|she|they|it)|planned"
+    r"|буд\w+|надо|нужно|что можно|следует|должн\w*|делать|план\w*)\b",
     re.IGNORECASE,
 )
 # What a question about a time alone has besides the time.

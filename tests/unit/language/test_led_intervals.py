@@ -19,6 +19,8 @@ TOMORROW = "2026-03-19"
         ("What did I read from 2023 to 2024?", "2023-01-01", "2025-01-01"),
         ("Where was I between August 11 and August 15 2025?", "2025-08-11", "2025-08-16"),
         ("Who joined since 2024?", "2024-01-01", TOMORROW),
+        ("What changed since December?", "2025-12-01", TOMORROW),
+        ("What happened from March 2024 to today?", "2024-03-01", TOMORROW),
         ("Что делали с 2024 года?", "2024-01-01", TOMORROW),
         ("What changed after the 5th of May 2025?", "2025-05-06", TOMORROW),
         ("Что изменилось после мая 2025 года?", "2025-06-01", TOMORROW),
@@ -45,6 +47,7 @@ def test_a_range_is_understood(question: str, begin: str, end: str) -> None:
         ("What did I think before June 2025?", "2025-06-01"),
         ("Что было до 1 февраля 2026?", "2026-02-01"),
         ("How many days before May 5, 2025 did I call?", "2025-05-05"),
+        ("What did we decide before December?", "2025-12-01"),
         # A time to come is no bound of what was said.
         ("What must I send by September?", TOMORROW),
         ("Что надо сделать до сентября?", TOMORROW),

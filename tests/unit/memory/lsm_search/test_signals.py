@@ -137,6 +137,9 @@ def test_a_search_for_nothing_or_of_no_size_is_none() -> None:
         "Расскажи, что было вчера",
         "What was going on between March and May 2025?",
         "What happened in May?",
+        "What happened from January to March?",
+        "Can you tell me what happened yesterday?",
+        "Расскажи про вчера",
     ],
 )
 def test_a_question_about_a_time_alone_is_known(question: str) -> None:
