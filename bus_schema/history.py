@@ -71,6 +71,11 @@ def subagent_of(key: str) -> str | None:
     return between[0] if kind == "subagent" else None
 
 
+def sanitise_text(text: str) -> str:
+    """A text of a model or a tool without NUL and lone surrogates, which no database stores."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
 class FunctionCall(Value):
     """Tool name and arguments: the JSON text exactly as the model wrote it."""
 

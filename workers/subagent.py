@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from agents.configuration.model_roles import model_of
 from agents.configuration.prompts import Guide
 from agents.context.preferences import open_preferences
-from agents.models.conversation import TALK, history_calls, model_messages, sanitise_text
+from agents.models.conversation import TALK, history_calls, model_messages
 from agents.models.language_model import LanguageModel, ModelMessage, ToolCall
 from agents.models.prompt import Material, PresentModel
 from agents.present import Present
 from agents.subagents.loop import BoundTool, Toolbox, ToolLoop
+from bus_schema.history import sanitise_text
 from config.settings import FleetSettings
 from language.words import Language, language_of
 from mindbus.bus.context import sent_at

@@ -4,9 +4,9 @@ import json
 import re
 from collections.abc import Collection
 
-from agents.models.conversation import sanitise_text
 from agents.models.explicit_delegation import content_for
 from agents.models.language_model import Tool, ToolCall
+from bus_schema.history import sanitise_text
 from bus_schema.subagent import MAX_TASK_CHARS
 from language.words import Language
 

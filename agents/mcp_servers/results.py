@@ -3,7 +3,8 @@
 import json
 from typing import TYPE_CHECKING
 
-from agents.models.conversation import sanitise_text, without_tags
+from agents.models.conversation import without_tags
+from bus_schema.history import sanitise_text
 from mindbus.redaction import without_secrets
 
 if TYPE_CHECKING:

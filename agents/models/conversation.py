@@ -23,7 +23,7 @@ from agents.models import prompt
 from agents.models.language_model import ModelMessage, ToolCall
 from agents.models.prompt import Material
 from agents.present import Present, parse_present
-from bus_schema.history import ChatMessage, FunctionCall, HistoryToolCall
+from bus_schema.history import ChatMessage, FunctionCall, HistoryToolCall, sanitise_text
 from language.words import MESSAGE_TOKENS, estimated_tokens, without_gaps
 
 TASK = "reply"
@@ -203,11 +203,6 @@ def _message_tokens(message: ModelMessage) -> int:
     for call in message.tool_calls:
         tokens += estimated_tokens(call.arguments)
     return tokens
-
-
-def sanitise_text(text: str) -> str:
-    """A model's text without NUL and lone surrogates, which no database stores."""
-    return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
 def is_written_call(text: str) -> bool:

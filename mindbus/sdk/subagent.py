@@ -10,7 +10,7 @@ from cachetools import TTLCache
 
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.dialogue import conversation_trace
-from bus_schema.history import ChatId, ChatMessage, HistoryToolCall
+from bus_schema.history import ChatId, ChatMessage, HistoryToolCall, sanitise_text
 from bus_schema.ids import derived
 from bus_schema.messages import Event, Nothing
 from bus_schema.replies import Code
@@ -87,7 +87,7 @@ class Delegated:
 
     async def report_calls(self, calls: Sequence[HistoryToolCall], content: str = "") -> None:
         """Report tool calls before they run; report each result with `report_result`, in the same order."""
-        content = _storable(content)
+        content = sanitise_text(content)
         self.steps.append(TaskStep(role="assistant", content=content or None, tool_calls=tuple(calls)))
         message = SubagentAssistantWithTools(
             **self._place(), content=content[:MAX_SHOWN_CHARS], tool_calls=tuple(calls)
@@ -103,7 +103,7 @@ class Delegated:
 
         Raises BufferFull; OSError where the disk fails.
         """
-        name, ref, content = call.function.name, None, _storable(content)
+        name, ref, content = call.function.name, None, sanitise_text(content)
         if len(content) > MAX_SHOWN_CHARS:
             ref = await self._put(call.id, "tool_result", content)
             note = f"\n[… {len(content)} characters in all: artifact {ref.artifact_id}]"
@@ -244,8 +244,3 @@ class SubAgent(Worker, ABC):
         done = self._done[order.chat_id, order.delegation_id] = TaskDone(response=response, steps=tuple(work.steps))
         logger().info("delegation done", worker=self.name, chat=order.chat_id, tool_calls=done.tool_calls_made)
         return done
-
-
-def _storable(text: str) -> str:
-    """A text without NUL and lone surrogates, which no database keeps."""
-    return text.replace("\0", "").encode("utf-8", "replace").decode()

@@ -26,13 +26,13 @@ from agents.dialogue.delegation import (
 )
 from agents.dialogue.task_tools import TASK_TOOLS
 from agents.mcp_servers.tools import McpTools
-from agents.models.conversation import last_complete, sanitise_text
+from agents.models.conversation import last_complete
 from agents.models.language_model import ModelMessage, Tool, ToolCall
 from agents.models.recorded import subject_of_calls
 from agents.present import Present
 from agents.subagents.files import open_subagent
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, conversation_trace
-from bus_schema.history import ChatMessage, HistoryMessage, SubagentName, subagent_key
+from bus_schema.history import ChatMessage, HistoryMessage, SubagentName, sanitise_text, subagent_key
 from bus_schema.ids import derived
 from bus_schema.replies import Code
 from bus_schema.subagent import (

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from agents.dialogue.generation import cut_off_mark, unavailable_message
-from agents.models.conversation import sanitise_text
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueMessage
+from bus_schema.history import sanitise_text
 from bus_schema.replies import Code, restarts
 from mindbus.bus.context import current_message
 from mindbus.errors import Expired, Rejected
