@@ -58,12 +58,6 @@ def time_in(question: str, at: datetime) -> NamedTime | None:
     return _led(question, named[0], today)
 
 
-def interval_in(question: str, at: datetime) -> Interval | None:
-    """The time that a question names, as `time_in` finds it."""
-    named = time_in(question, at)
-    return named and named.interval
-
-
 def _named(question: str, today: datetime) -> list[NamedTime]:
     """Times that do not overlap, the clearest first."""
     found: list[NamedTime] = []
@@ -191,11 +185,8 @@ _PAST: tuple[tuple[re.Pattern[str], Callable[[Match, datetime], Interval | None]
             lambda match, today: _joined(_calendar(today, match[1]), _calendar(today, match[2])),
         ),
         (
-            rf"\b(?:in|of|during|since|before|after|until|till|by|year|в|за|до|после|с|год[ау]?)\s+(?P<when>{_YEAR})\b",
-            lambda match, today: _calendar(today, match["when"]),
-        ),
-        (
-            rf"\b(?P<when>{_YEAR})\s+год",
+            rf"(?:\b(?:in|of|during|since|before|after|until|till|by|year|в|за|до|после|с|год[ау]?)\s+"
+            rf"|\b(?={_YEAR}\s+год))(?P<when>{_YEAR})\b",
             lambda match, today: _calendar(today, match["when"]),
         ),
     )

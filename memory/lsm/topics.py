@@ -104,13 +104,9 @@ class EpisodeText:
 
 def nearest(direction: Vector, known: Sequence[Any], most: int) -> list[str]:
     """Ids of the rows whose `embedding`, of as many dimensions, has the highest cosines with a direction."""
-    length = direction.shape[0]
-    rows = [(row.id, as_floats(row.embedding)) for row in known]
-    ids = [row_id for row_id, vector in rows if vector.shape[0] == length]
-    if not ids:
-        return []
-    cosines = np.stack([vector for _, vector in rows if vector.shape[0] == length]) @ direction
-    return [ids[place] for place in np.argsort(-cosines)[:most]]
+    vectors = {row.id: as_floats(row.embedding) for row in known}
+    cosines = {each: float(vector @ direction) for each, vector in vectors.items() if vector.shape == direction.shape}
+    return sorted(cosines, key=cosines.__getitem__, reverse=True)[:most]
 
 
 async def episode_text(session: AsyncSession, episode_id: str) -> EpisodeText:

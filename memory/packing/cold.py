@@ -139,10 +139,12 @@ def standing(warm: WarmContent) -> WarmContent:
         is_stated = any(key == each or (text.endswith("…") and each.startswith(key)) for each in outdated)
         return not is_stated
 
+    points = [pair for pair in zip(warm.key_points, warm.key_point_sources, strict=True) if stands(pair[0])]
     return warm.model_copy(
         update={
             "summary": " ".join(filter(stands, split_sentences(warm.summary))),
-            "key_points": tuple(filter(stands, warm.key_points)),
+            "key_points": tuple(point for point, _sources in points),
+            "key_point_sources": tuple(sources for _point, sources in points),
             "decisions": tuple(each for each in warm.decisions if not each.superseded_by),
         }
     )

@@ -83,7 +83,7 @@ def parse_question(question: str, speakers: Sequence[str], at: datetime) -> Pars
     if time is None:
         return ParsedQuestion(without_names or stems, named, _clauses(question, name_stems), None)
     rest = f"{question[: time.start]} {question[time.stop :]}"
-    is_of_time = _is_of_past(question, time, at) and all(
+    is_of_time = _is_of_past(question, time, rest, at) and all(
         stem in _OF_EVENTS or stem in name_stems or word.lower() in SEARCH_STOP_WORDS
         for stem, word in query_stems(rest).items()
     )
@@ -91,13 +91,14 @@ def parse_question(question: str, speakers: Sequence[str], at: datetime) -> Pars
     return ParsedQuestion(without_names or stems, named, clauses, time.interval, is_of_time)
 
 
-def _is_of_past(question: str, time: NamedTime, at: datetime) -> bool:
-    """Whether a question asks what was at a time that is over, or goes on; June may be a name, «to do» a plan."""
+def _is_of_past(question: str, time: NamedTime, rest: str, at: datetime) -> bool:
+    """Whether a question asks what was at a time that is over, or goes on; June may be a name, «to do» a plan.
+
+    `rest` is the question without the time: «may» stands in May.
+    """
     named, before = question[time.start : time.stop], question[: time.start]
     is_time = _SURELY_TIME.search(named) is not None or _LEADS_TO_TIME.search(before) is not None
     is_past = time.interval.begin <= at and not time.interval.is_bound
-    # Without the time itself: «may» stands in May.
-    rest = f"{before} {question[time.stop :]}"
     return is_time and is_past and _WAS.search(rest) is not None and _WILL_BE.search(rest) is None
 
 

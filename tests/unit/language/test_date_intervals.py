@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from language.dates.intervals import interval_in
+from language.dates.intervals import time_in
 
 NOW = datetime(2026, 3, 18, 12, tzinfo=UTC)
 
@@ -25,12 +25,12 @@ NOW = datetime(2026, 3, 18, 12, tzinfo=UTC)
     ],
 )
 def test_the_time_that_a_question_names_is_understood(question: str, begin: str, end: str) -> None:
-    found = interval_in(question, NOW)
+    found = time_in(question, NOW)
 
     assert found is not None
-    assert (found.begin.date().isoformat(), found.end.date().isoformat()) == (begin, end)
+    assert (found.interval.begin.date().isoformat(), found.interval.end.date().isoformat()) == (begin, end)
 
 
 @pytest.mark.parametrize("question", ["May I ask something?", "What may happen?", "on 2023-13-40", "кто такая Марта"])
 def test_what_is_no_time_is_none(question: str) -> None:
-    assert interval_in(question, NOW) is None
+    assert time_in(question, NOW) is None
