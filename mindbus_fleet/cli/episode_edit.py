@@ -93,7 +93,7 @@ def pack(
 def feedback(
     search_id: Annotated[str, typer.Argument(metavar="SEARCH", help="The search, as `search --explain` names it.")],
     used: Annotated[
-        list[str] | None, typer.Argument(metavar="[TURN]…", help="Turns that were of use; none: nothing was.")
+        list[str] | None, typer.Argument(metavar="TURN", help="Turns that were of use; none: nothing was.")
     ] = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
@@ -109,7 +109,7 @@ def feedback(
     fields = {"search_id": search_id, "used": used or (), "touch": True}
     answer_to(lambda: Feedback.model_validate(fields), acting)
     report = {"search_id": search_id, "used": used or []}
-    show_result(report, f"{len(used or [])} turns of {search_id} were of use", as_json=as_json)
+    show_result(report, f"useful turns of {search_id}: {len(used or [])}", as_json=as_json)
 
 
 def tune(

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from sqlalchemy import MetaData, func, select
 
@@ -12,6 +12,7 @@ from bus_schema.envelope import Envelope, Kind
 from bus_schema.messages import Command, Event, Message, Nothing
 from mindbus import TemporaryFailure, Worker, on_command
 from mindbus.bus.claims import Claims
+from mindbus.bus.decode import Decoded
 from mindbus.bus.memory import MemoryBroker, MemoryTransport
 from mindbus.bus.sender import Sender
 from mindbus.bus.topology import REQUEUE, commands_exchange, commands_queue, of_service, rungs_of
@@ -178,3 +179,32 @@ async def test_what_nobody_takes_yet_waits_in_the_outbox_while_its_message_is_do
     assert len(broker.queues[commands_queue("archive")].waiting) == 1
     await inbox.stop()
     await database.dispose()
+
+
+class BrokenOff(FolderFiles):
+    """A file store that fails once."""
+
+    reads = 0
+
+    def open_read(self, key: str) -> IO[bytes]:
+        self.reads += 1
+        if self.reads == 1:
+            raise OSError("away")
+        return super().open_read(key)
+
+
+async def test_where_order_matters_a_store_that_is_back_is_asked_soon(tmp_path: Path) -> None:
+    files, transport = BrokenOff(tmp_path, tmp_path.as_uri()), MemoryTransport(MemoryBroker())
+    sender = Sender("toiler", "1", "svc.toiler", "reply.toiler.1", Claims(files))
+    # The ladder would have all others wait for an hour.
+    processor = Processor(Toiler(), sender, transport, rungs_of("1h"), commands_queue("toiler"), {}, in_place=True)
+    asker = Sender("test", "1", "user.local", "reply.test.1", sender.claims, max_body_bytes=1)
+    command = await asker.command(Toil())
+    assert command.envelope.dataref
+    incoming = Delivered(command.body, command.exchange, command.routing_key, properties_of(command.envelope))
+
+    async with asyncio.timeout(20):
+        decoded = await processor.decode(incoming)
+
+    assert isinstance(decoded, Decoded)
+    assert files.reads == 2
