@@ -15,10 +15,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import median, quantiles
+from typing import Any
 
 from agents.dialogue.agent import DialogueAgent
 from agents.models.language_model import ModelMessage
 from agents.models.offline.model import OfflineModel
+from benchmarks.rounds import in_turn, middle, shown_span, span
 from benchmarks.servers.cpu_time import cpu_s
 from benchmarks.servers.workers import workers_of
 from bus_schema.conversations import GetMessages
@@ -85,8 +87,11 @@ class Report:
     broker_cpu_ms_per_answer: list[float] = field(default_factory=list)
     later_cpu_ms_per_answer: list[float] = field(default_factory=list)
 
-    def medians(self) -> dict[str, float]:
-        return {name: round(median(values), 2) for name, values in asdict(self).items() if values}
+    def as_json(self) -> dict[str, Any]:
+        """Medians over the rounds; `spans` has the lowest and the highest of each."""
+        measured = {name: values for name, values in asdict(self).items() if values}
+        medians = {name: middle(values, 2) for name, values in measured.items()}
+        return medians | {"spans": {name: span(values, 2) for name, values in measured.items()}}
 
 
 async def measure(extent: Extent, *, is_fleet: bool) -> Report:
@@ -103,16 +108,32 @@ async def measure(extent: Extent, *, is_fleet: bool) -> Report:
 
 
 async def _round(stage: Stage, extent: Extent, number: int, report: Report, idle: float) -> None:
-    bus, each = stage.bus, extent.messages // extent.users
+    """The model alone, one user, all of them; the other way round in every odd round."""
     if stage.is_fleet:
         await _until_idle(stage.workers, idle)
-    report.model_p50_ms.append(median(await _model_alone(each)))
-    p50, p99 = _percentiles(await talk(bus, f"alone-{number}", each))
-    report.alone_p50_ms.append(p50)
-    report.alone_p99_ms.append(p99)
+    each = extent.messages // extent.users
+
+    async def by_the_model() -> None:
+        report.model_p50_ms.append(median(await _model_alone(each)))
+
+    async def by_one_user() -> None:
+        p50, p99 = _percentiles(await talk(stage.bus, f"alone-{number}", each))
+        report.alone_p50_ms.append(p50)
+        report.alone_p99_ms.append(p99)
+
+    async def by_all() -> None:
+        await _together(stage, extent, number, report, idle)
+
+    for measured in in_turn((by_the_model, by_one_user, by_all), number):
+        await measured()
+
+
+async def _together(stage: Stage, extent: Extent, number: int, report: Report, idle: float) -> None:
+    """All users at once, and what their answers cost; with a fleet, until it is idle again."""
+    each = extent.messages // extent.users
     in_workers, in_broker = cpu_s(stage.workers), cpu_s([stage.broker])
     began = time.perf_counter()
-    took = await asyncio.gather(*(talk(bus, f"u{number}-{user}", each) for user in range(extent.users)))
+    took = await asyncio.gather(*(talk(stage.bus, f"u{number}-{user}", each) for user in range(extent.users)))
     report.together_per_second.append(extent.users * each / (time.perf_counter() - began))
     answers, answered = extent.users * each, cpu_s(stage.workers)
     report.cpu_ms_per_answer.append(1000 * (answered - in_workers) / answers)
@@ -212,14 +233,16 @@ async def world(stack: AsyncExitStack, folder: Path) -> tuple[FleetSettings, Pri
 
 
 def _as_text(report: Report, extent: Extent) -> str:
-    found = report.medians()
+    found = report.as_json()
+    rate = f"{found['together_per_second']:.1f} {shown_span(found['spans']['together_per_second'])} answers/s"
     alone = f"p50 {found['alone_p50_ms']:8.2f} ms   p99 {found['alone_p99_ms']:8.2f} ms"
     together = f"p50 {found['together_p50_ms']:8.2f} ms   p99 {found['together_p99_ms']:8.2f} ms"
     lines = (
-        f"{extent.users} users, {extent.messages} messages, offline model, medians of {extent.rounds} rounds",
+        f"{extent.users} users, {extent.messages} messages, offline model",
+        f"  medians of {extent.rounds} rounds (lowest-highest)",
         f"  the model alone            p50 {found['model_p50_ms']:8.2f} ms",
         f"  invoke, one user           {alone}",
-        f"  invoke, {extent.users:3} users at once  {together}   {found['together_per_second']:.1f} answers/s",
+        f"  invoke, {extent.users:3} users at once  {together}   {rate}",
         f"  CPU an answer              workers {found['cpu_ms_per_answer']:.1f} ms   broker"
         f" {found['broker_cpu_ms_per_answer']:.1f} ms   workers later {found.get('later_cpu_ms_per_answer', 0):.1f} ms",
         "  nothing lost, doubled or out of order",
@@ -232,14 +255,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a few messages, to see that it works")
     parser.add_argument("--fleet", action="store_true", help="the whole fleet, 20 users with ten messages each")
     parser.add_argument("--bar", action="store_true", help="one round at full size")
+    parser.add_argument("--rounds", type=int, help=f"instead of {FULL.rounds}")
     parser.add_argument("--json", action="store_true", help="numbers for programs")
     options = parser.parse_args()
     configure_logs("ERROR", "console")
     extent = QUICK if options.quick else FLEET if options.fleet else FULL
-    if options.bar:
-        extent = replace(extent, rounds=1)
+    extent = replace(extent, rounds=options.rounds or (1 if options.bar else extent.rounds))
     report = asyncio.run(measure(extent, is_fleet=options.fleet))
-    print(json.dumps(report.medians()) if options.json else _as_text(report, extent))
+    print(json.dumps(report.as_json()) if options.json else _as_text(report, extent))
 
 
 if __name__ == "__main__":

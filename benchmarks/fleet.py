@@ -14,12 +14,12 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from benchmarks import screen_data
+from benchmarks.rounds import in_turn, middle, shown_span, span
 from benchmarks.screens import full_fleet, measure_screens
 from benchmarks.servers.cpu_time import cpu_s, descent, pss_mb
 from mindbus.logs import configure_logs
@@ -45,7 +45,7 @@ class Extent:
     shown: screen_data.Extent
 
 
-FULL = Extent(rounds=5, calls=5, screen_rounds=3, shown=screen_data.FULL)
+FULL = Extent(rounds=3, calls=5, screen_rounds=3, shown=screen_data.FULL)
 BAR = Extent(rounds=1, calls=5, screen_rounds=1, shown=screen_data.FULL)
 QUICK = Extent(rounds=1, calls=1, screen_rounds=1, shown=screen_data.QUICK)
 
@@ -92,18 +92,24 @@ class Report:
     commands_s: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     screens_s: dict[str, float] = field(default_factory=dict)
 
-    def medians(self) -> dict[str, Any]:
-        """Medians over the rounds; `cli_s` is that of the slowest command."""
-        commands = {name: round(median(took), 3) for name, took in self.commands_s.items()}
+    def as_json(self) -> dict[str, Any]:
+        """Medians over the rounds; `cli_s` is that of the slowest command; `spans` has the lowest and the highest."""
+        commands = {name: middle(took, 3) for name, took in self.commands_s.items()}
         names = {name: None for memory in self.memory for name in memory}
+        whole = {"idle_pss_mb": [sum(memory.values()) for memory in self.memory], "up_s": self.up_s}
+        whole["down_s"] = self.down_s
+        slowest = max(commands, key=lambda name: commands[name])
         return {
-            "idle_pss_mb": round(median(sum(memory.values()) for memory in self.memory), 1),
-            "up_s": round(median(self.up_s), 2),
-            "down_s": round(median(self.down_s), 2),
-            "cli_s": max(commands.values()),
+            **{name: middle(values, 2) for name, values in whole.items()},
+            "cli_s": commands[slowest],
             "screens_s": self.screens_s,
-            "pss_mb": {name: round(median(each.get(name, 0.0) for each in self.memory), 1) for name in names},
+            "pss_mb": {name: middle((each.get(name, 0.0) for each in self.memory), 1) for name in names},
             "commands_s": commands,
+            "spans": {
+                **{name: span(values, 2) for name, values in whole.items()},
+                "cli_s": span(self.commands_s[slowest], 3),
+            },
+            "rounds": len(self.up_s),
         }
 
 
@@ -114,20 +120,20 @@ def measure(extent: Extent) -> Report:
         _say(f"first start: {shell.time_s('up', '-d'):.1f} s")
         shell.time_s("down")
         for number in range(extent.rounds):
-            _round(shell, extent, report)
+            _round(shell, extent, number, report)
             _say(f"round {number + 1} of {extent.rounds} done")
     with tempfile.TemporaryDirectory(prefix="mindbus-bench-") as folder, full_fleet(Path(folder), extent.shown) as url:
         report.screens_s = measure_screens(url, rounds=extent.screen_rounds)
     return report
 
 
-def _round(shell: Shell, extent: Extent, report: Report) -> None:
+def _round(shell: Shell, extent: Extent, number: int, report: Report) -> None:
     report.up_s.append(shell.time_s("up", "-d"))
     supervisor = shell.supervisor()
     _wait_idle(supervisor)
     report.memory.append(memory_of(supervisor))
-    for _ in range(extent.calls):
-        for name, arguments in COMMANDS.items():
+    for call in range(extent.calls):
+        for name, arguments in in_turn(COMMANDS.items(), number + call):
             report.commands_s[name].append(shell.time_s(*arguments))
     report.down_s.append(shell.time_s("down"))
 
@@ -179,10 +185,12 @@ def as_text(report: dict[str, Any]) -> str:
         "".join(f"\n    {name:24}{took:8.3f}" for name, took in report[kind].items())
         for kind in ("commands_s", "screens_s")
     )
+    idle, up, down = (
+        f"{report[name]:.2f} {shown_span(report['spans'][name])}" for name in ("idle_pss_mb", "up_s", "down_s")
+    )
     return (
-        f"memory of an idle fleet, MB {report['idle_pss_mb']:8.1f}{parts}\n"
-        f"mindbus up -d, s {report['up_s']:.2f}\nmindbus down, s {report['down_s']:.2f}\ncommands, s{commands}\n"
-        f"screens, s{screens}"
+        f"medians of {report['rounds']} rounds (lowest-highest)\nmemory of an idle fleet, MB {idle}{parts}\n"
+        f"mindbus up -d, s {up}\nmindbus down, s {down}\ncommands, s{commands}\nscreens, s{screens}"
     )
 
 
@@ -191,10 +199,12 @@ def main() -> None:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="every command once: shows that it works")
     size.add_argument("--bar", action="store_true", help="one round")
+    parser.add_argument("--rounds", type=int, help=f"instead of {FULL.rounds}")
     parser.add_argument("--json", action="store_true", help="numbers for programs")
     given = parser.parse_args()
     configure_logs("ERROR", "console")
-    found = measure(QUICK if given.quick else BAR if given.bar else FULL).medians()
+    extent = QUICK if given.quick else BAR if given.bar else FULL
+    found = measure(replace(extent, rounds=given.rounds or extent.rounds)).as_json()
     print(json.dumps(found, indent=2) if given.json else as_text(found))
 
 

@@ -4,18 +4,18 @@ import argparse
 import asyncio
 import json
 import os
-import random
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.echo_role import PRODUCES, ROLE
+from benchmarks.rounds import in_turn, middle, shown_span, span
 from benchmarks.runs_peers import PEERS, STEPS, TEXT, Found, many, measure_runs
 from benchmarks.servers.workers import workers_of
 from bus_schema.artifacts import ArtifactRef
@@ -32,11 +32,11 @@ from mindbus.sdk.artifacts import Artifacts, open_artifacts
 from mindbus_fleet.cli.fleet import groups_of
 from mindbus_fleet.node.private import PrivateNode
 
+T = TypeVar("T")
 ECHO = "benchmarks.echo_role:EchoWorker"
 # What a run needs besides its role.
 _SERVICES = ("storage", "orchestrator", "tracker")
 _WITHIN_S = 300.0
-_SEED = 20261123
 
 
 class Unsound(Exception):
@@ -51,8 +51,8 @@ class Extent:
     runs: dict[int, int]
 
 
-FULL = Extent(rounds=5, runs={1: 10, 20: 60, 100: 100})
-BAR = Extent(rounds=1, runs={1: 10, 20: 60, 100: 100})
+FULL = Extent(rounds=3, runs={1: 10, 20: 60, 100: 100})
+BAR = replace(FULL, rounds=1)
 QUICK = Extent(rounds=1, runs={1: 2, 20: 4, 100: 4})
 
 
@@ -164,15 +164,14 @@ async def peer_round(name: str, folder: Path, extent: Extent) -> Found:
 
 
 async def measure(extent: Extent, *, whole: bool, where: Path | None) -> dict[str, Any]:
-    """Everybody once a round, in another order each, so that noise falls on all alike."""
+    """Everybody once a round, in the opposite order each, so that noise falls on all alike."""
     found: dict[str, list[Found]] = {name: [] for name in ("mindbus", *PEERS)}
     spent: list[dict[str, float]] = []
-    order = random.Random(_SEED)
     with tempfile.TemporaryDirectory(prefix="mindbus-bench-", dir=where) as name:
         async with fleet(Path(name), whole=whole) as (runs, pids):
             await many(runs.one, 4, 2)
             for number in range(extent.rounds):
-                for contestant in order.sample([*found], len(found)):
+                for contestant in in_turn(found, number):
                     if contestant == "mindbus":
                         round_, cpu_ms = await mindbus_round(runs, pids, extent)
                         spent.append(cpu_ms)
@@ -181,29 +180,36 @@ async def measure(extent: Extent, *, whole: bool, where: Path | None) -> dict[st
                     found[contestant].append(round_)
                 print(f"round {number + 1} of {extent.rounds} done", file=sys.stderr)
     peers = {name: _medians(found[name]) for name in PEERS}
-    return _medians(found["mindbus"]) | peers | {"cpu_ms_per_step": _by_name(spent)}
+    return _medians(found["mindbus"]) | peers | {"cpu_ms_per_step": _by_name(middle, spent), "rounds": extent.rounds}
 
 
 def _medians(rounds: Sequence[Found]) -> dict[str, Any]:
-    """Medians over the rounds; a run alone is the median of its round."""
-    one_run_s = median(median(each.alone_s) for each in rounds)
-    return {"one_run_s": round(one_run_s, 3), "steps_per_s": _by_name([each.steps_per_s for each in rounds])}
+    """Medians over the rounds, with the lowest and the highest; a run alone is the median of its round."""
+    alone_s, rates = [median(each.alone_s) for each in rounds], [each.steps_per_s for each in rounds]
+    return {
+        "one_run_s": middle(alone_s, 3),
+        "one_run_s_span": span(alone_s, 3),
+        "steps_per_s": _by_name(middle, rates),
+        "steps_per_s_span": _by_name(span, rates),
+    }
 
 
-def _by_name(found: Sequence[dict[str, float]]) -> dict[str, float]:
-    return {name: round(median(each[name] for each in found), 1) for name in found[0]}
+def _by_name(of_rounds: Callable[[Iterable[float], int], T], found: Sequence[dict[str, float]]) -> dict[str, T]:
+    return {name: of_rounds([each[name] for each in found], 1) for name in found[0]}
 
 
 def as_text(report: dict[str, Any]) -> str:
     """A table for people."""
-    lines = [f"{'':22}{'one run, s':>12}" + "".join(f"{at_once + ' at once':>14}" for at_once in report["steps_per_s"])]
+    lines = [f"{'':12}{'one run, s':>22}" + "".join(f"{at_once + ' at once':>24}" for at_once in report["steps_per_s"])]
     for name in ("mindbus", *PEERS):
         of = report if name == "mindbus" else report[name]
-        lines.append(
-            f"{name:22}{of['one_run_s']:>12.3f}" + "".join(f"{rate:>14.1f}" for rate in of["steps_per_s"].values())
-        )
+        one_run = f"{of['one_run_s']:.3f} {shown_span(of['one_run_s_span'])}"
+        rates = (f"{rate:.1f} {shown_span(of['steps_per_s_span'][key])}" for key, rate in of["steps_per_s"].items())
+        lines.append(f"{name:12}{one_run:>22}" + "".join(f"{rate:>24}" for rate in rates))
     spent = ", ".join(f"{name} {ms:.1f}" for name, ms in report["cpu_ms_per_step"].items())
-    return "\n".join([*lines, "steps per second, of runs of six steps, by runs at once", f"CPU, ms a step: {spent}"])
+    rounds = f"medians of {report['rounds']} rounds (lowest-highest)"
+    explained = f"steps per second, of runs of six steps, by runs at once; {rounds}"
+    return "\n".join([*lines, explained, f"CPU, ms a step: {spent}"])
 
 
 def main() -> None:
@@ -213,10 +219,12 @@ def main() -> None:
     size.add_argument("--bar", action="store_true", help="one round")
     parser.add_argument("--json", action="store_true", help="numbers for programs")
     parser.add_argument("--fleet", action="store_true", help="every shipped worker, not only those that a run needs")
+    parser.add_argument("--rounds", type=int, help=f"instead of {FULL.rounds}")
     parser.add_argument("--folder", type=Path, help="where to work; default: the folder for temporary files")
     given = parser.parse_args()
     configure_logs("ERROR", "console")
     extent = QUICK if given.quick else BAR if given.bar else FULL
+    extent = replace(extent, rounds=given.rounds or extent.rounds)
     report = asyncio.run(measure(extent, whole=given.fleet, where=given.folder))
     print(json.dumps(report, indent=2) if given.json else as_text(report))
 

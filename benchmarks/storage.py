@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from benchmarks.rounds import in_turn
 from benchmarks.servers.cpu_time import cpu_s
 from benchmarks.servers.postgres import PrivatePostgres, create_database
 from benchmarks.servers.seaweed import BUCKET, PrivateSeaweed
-from benchmarks.storage_children import Child, child
+from benchmarks.storage_children import IN_OWN_ENVIRONMENT, Child, child
 from benchmarks.storage_peers import CopyAndHash, CopyAndSum
 from benchmarks.storage_report import Rates, StorageReport, StoreReport, as_text
 from benchmarks.storage_tasks import DATABASES, STORES, Database, Large, Small, Store, Took, TookEach
@@ -26,14 +27,10 @@ from mindbus.health import HealthFolder, WorkerUnhealthy
 from mindbus.logs import configure_logs
 from mindbus_fleet.node.private import PrivateNode
 
-_SEED = 20261121
 _MIB = 1024 * 1024
 _LOOKS = 600
-_SMALL_ROUNDS = 3
 _FEWER = 5
-_REQUIREMENTS = str(Path(__file__).with_name("mlflow-requirements.txt"))
-_UV = str(Path(sys.executable).with_name("uv"))
-_MLFLOW = (_UV, "run", "-q", "--no-project", "--isolated", "--with-requirements", _REQUIREMENTS, "python")
+_MLFLOW = (*IN_OWN_ENVIRONMENT, str(Path(__file__).with_name("mlflow-requirements.txt")), "python")
 
 Carry = Callable[[Large], Awaitable[Took]]
 # What the settings say of a store, with whom MindBus is measured beside there.
@@ -55,7 +52,7 @@ class Extent:
     at_once: int
 
 
-FULL = Extent(rounds=5, size_mib=1024, artifacts=2000, agents=20, at_once=100)
+FULL = Extent(rounds=3, size_mib=1024, artifacts=2000, agents=20, at_once=100)
 BAR = replace(FULL, rounds=1, size_mib=256)
 QUICK = Extent(rounds=1, size_mib=16, artifacts=40, agents=4, at_once=10)
 
@@ -71,27 +68,22 @@ class Bench:
     peers: dict[str, Carry]
     mlflow: Child | None
 
-    async def measure(self, extent: Extent, order: random.Random) -> StoreReport:
-        """Everybody in another order each round, so that noise falls on all alike."""
+    async def measure(self, extent: Extent) -> StoreReport:
+        """Everybody in the opposite order each round, so that noise falls on all alike."""
         report = StoreReport()
         await self._warm_up()
-        for number in range(1, extent.rounds + 1):
+        for number in range(extent.rounds):
             source, digest = self._source(extent.size_mib, number)
             rates: dict[str, Rates] = {"put": {}, "get": {}}
-            carriers = list(self._carriers().items())
-            order.shuffle(carriers)
-            for name, carry in carriers:
-                for way, rate in (await self._there_and_back(carry, f"{name}_{number}", source, digest)).items():
-                    rates[way][name] = extent.size_mib / rate
+            for name, carry in in_turn(self._carriers().items(), number):
+                for way, took_s in (await self._there_and_back(carry, f"{name}_{number}", source, digest)).items():
+                    rates[way][name] = extent.size_mib / took_s
             report.rounds.append(rates)
             self._weigh(report)
-            print(f"round {number} of {extent.rounds} done", file=sys.stderr)
-        for _ in range(min(extent.rounds, _SMALL_ROUNDS)):
-            report.small.append(await self._small(Small(artifacts=extent.artifacts, agents=extent.agents)))
-            order_of_many = Small(artifacts=extent.artifacts, agents=extent.agents, at_once=extent.at_once)
-            report.batched.append(await self._small(order_of_many))
-            if self.mlflow is not None:
-                await self._log_with_mlflow(self.mlflow, extent, report)
+            print(f"round {number + 1} of {extent.rounds} done", file=sys.stderr)
+        for number in range(extent.rounds):
+            for measured in in_turn((self._small_round, self._mlflow_round), number):
+                await measured(extent, report)
             print("small artifacts done", file=sys.stderr)
         return report
 
@@ -108,12 +100,19 @@ class Bench:
         took.cpu_s = {name: cpu_s([process.pid]) - before[name] for name, process in processes.items()}
         return took
 
-    async def _log_with_mlflow(self, mlflow: Child, extent: Extent, report: StoreReport) -> None:
+    async def _small_round(self, extent: Extent, report: StoreReport) -> None:
+        report.small.append(await self._small(Small(artifacts=extent.artifacts, agents=extent.agents)))
+        batched = Small(artifacts=extent.artifacts, agents=extent.agents, at_once=extent.at_once)
+        report.batched.append(await self._small(batched))
+
+    async def _mlflow_round(self, extent: Extent, report: StoreReport) -> None:
         """Fewer: the rate is what is compared."""
+        if self.mlflow is None:
+            return
         for name, a_run_each in (("mlflow", False), ("mlflow_run_each", True)):
             artifacts = max(extent.agents, extent.artifacts // _FEWER)
             order = Small(artifacts=artifacts, agents=extent.agents, a_run_each=a_run_each)
-            report.others.setdefault(name, []).append(TookEach.model_validate_json(await mlflow.ask(order)))
+            report.others.setdefault(name, []).append(TookEach.model_validate_json(await self.mlflow.ask(order)))
 
     async def _warm_up(self) -> None:
         """Whatever the first ones set up is none of the growth."""
@@ -233,12 +232,12 @@ async def _until_ready(settings: FleetSettings) -> None:
 
 
 async def measure(extent: Extent, stores: tuple[Store, ...], where: Path | None, database: Database) -> StorageReport:
-    report, order = StorageReport(), random.Random(_SEED)
+    report = StorageReport()
     with tempfile.TemporaryDirectory(prefix="mindbus-bench-", dir=where) as name:
         async with PrivateNode(Path(name) / "rabbitmq") as node:
             for store in stores:
                 async with _bench(store, node.amqp_url, Path(name) / store, database) as bench:
-                    report.stores[store] = await bench.measure(extent, order)
+                    report.stores[store] = await bench.measure(extent)
     return report
 
 

@@ -9,6 +9,9 @@ from pathlib import Path
 from pydantic import BaseModel
 
 READY = "ready"
+_UV = str(Path(sys.executable).with_name("uv"))
+# Python of an environment of its own: the file of its requirements comes next, then the program.
+IN_OWN_ENVIRONMENT = (_UV, "run", "-q", "--no-project", "--isolated", "--with-requirements")
 _PATIENCE_S = 600.0
 _ROOT = Path(__file__).parents[1]
 
@@ -28,7 +31,11 @@ class Child:
 
     async def ask(self, order: BaseModel) -> str:
         """The answer to an order, as JSON."""
-        await self.tell(order.model_dump_json())
+        return await self.answer(order.model_dump_json())
+
+    async def answer(self, line: str) -> str:
+        """The line that it answers to this one."""
+        await self.tell(line)
         if not (line := await self._line()):
             raise await self._failed()
         return line
