@@ -1,6 +1,7 @@
 """What months of use leave behind, for screens to show: events, dialogues, tasks, runs, shared and long-term memory."""
 
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -27,7 +28,9 @@ from memory.lsm.recorder import Utterance
 from memory.lsm.service import LongTermMemory
 from memory.lsm.tables import MIGRATIONS as LSM_MIGRATIONS
 from memory.lsm.tables import TurnVectorRow
+from mindbus.bus.connection import connect
 from mindbus.bus.worker import utc_now
+from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
 from retrieval.embedding.e5 import MODEL
@@ -45,6 +48,9 @@ _AT_ONCE = 500
 _STEPS = 6
 _DIM = 384
 _SHA256 = "0" * 64
+# A run whose steps have artifacts, which `put_artifacts` puts into the store of the running fleet.
+SHOWN_RUN, SHOWN_ARTIFACT = "run_0", "art_shown_5"
+_REPORT = b"# Report\n\n" + b"".join(b"The hall is **booked** for %d May.\n\n" % day for day in range(1, 31))
 # Of the last minutes: all of them are in the range that the timeline shows at first.
 _SPAN = timedelta(minutes=10)
 _TEXT = "Марат пришлёт новую смету до пятницы; the second contractor wants an answer by Monday, and the hall is booked."
@@ -71,6 +77,21 @@ async def fill(settings: FleetSettings, extent: Extent) -> None:
     await _fill_runs(settings, extent.runs)
     await _fill_units(settings, extent.units)
     await _fill_turns(settings, extent.messages)
+
+
+async def put_artifacts(settings: FleetSettings) -> None:
+    """Register the artifacts of the run to show with a fleet that is running."""
+    async with connect("user.local", settings=settings) as bus, open_artifacts(bus, settings) as artifacts:
+        for ref in _shown_refs():
+            put = await artifacts.put(
+                _REPORT,
+                artifact_type="notes",
+                trace=SHOWN_RUN,
+                content_type=ref.content_type,
+                artifact_id=ref.artifact_id,
+            )
+            if put.is_pending or put.ref != ref:
+                raise RuntimeError(f"{ref.artifact_id} was not registered as the run has it: {put}")
 
 
 async def _fill_storage(settings: FleetSettings, extent: Extent) -> None:
@@ -199,16 +220,28 @@ def _run(number: int, names: list[str]) -> Run:
         artifact_id=f"art_{number}", version=1, sha256=_SHA256, content_type="text/markdown", size_bytes=1
     )
     of_step = {"status": StepStatus.COMPLETED, "attempt": 1, "started_at": began, "finished_at": ended}
+    run_id = f"run_{number}"
+    made: Sequence[ArtifactRef | None] = _shown_refs() if run_id == SHOWN_RUN else [None] * len(names)
     return Run(
-        run_id=f"run_{number}",
+        run_id=run_id,
         card_name="article",
         status=RunStatus.COMPLETED,
         started_by="user.local",
         started_at=began,
         finished_at=ended,
         inputs=(brief,),
-        steps=tuple(Step(step_id=name, role="researcher", **of_step) for name in names),
+        steps=tuple(
+            Step(step_id=name, role="researcher", artifact=ref, **of_step)
+            for name, ref in zip(names, made, strict=True)
+        ),
+        result=made[-1],
     )
+
+
+def _shown_refs() -> list[ArtifactRef]:
+    of_all = {"version": 1, "sha256": hashlib.sha256(_REPORT).hexdigest(), "size_bytes": len(_REPORT)}
+    ids = (f"art_shown_{step}" for step in range(_STEPS))
+    return [ArtifactRef(artifact_id=each, content_type="text/markdown", **of_all) for each in ids]
 
 
 async def _fill_units(settings: FleetSettings, count: int) -> None:

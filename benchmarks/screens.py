@@ -15,7 +15,7 @@ from typing import Any
 
 from playwright.async_api import Browser, async_playwright
 
-from benchmarks.screen_data import FULL, QUICK, USER, Extent, fill
+from benchmarks.screen_data import FULL, QUICK, SHOWN_ARTIFACT, SHOWN_RUN, USER, Extent, fill, put_artifacts
 from benchmarks.servers.browser import ARGUMENTS, find_browser
 from config.settings import FleetSettings
 from mindbus.logs import configure_logs
@@ -30,6 +30,11 @@ SCREENS = {
     "chat": (f"/chat?with={USER}", "document.querySelector('.mb-answer') && document.querySelector('[data-composer]')"),
     "tasks": ("/tasks", "document.querySelector('.mb-task')"),
     "runs": ("/runs", "document.querySelector('.mb-run-row')"),
+    "run": (
+        f"/runs/{SHOWN_RUN}",
+        "document.querySelector('.mb-step .mb-artifact-chip') && document.querySelector('.mb-lineage svg')",
+    ),
+    "artifact": (f"/artifacts/{SHOWN_ARTIFACT}?trace={SHOWN_RUN}", "document.querySelector('.mb-document')"),
     "fleet": ("/fleet", "document.querySelector('.mb-fleet-workers tr[data-row]')"),
     "memory": ("/memory", "document.querySelector('.mb-hit[data-row]')"),
     "episodes": ("/episodes", "document.querySelector('.mb-ep-row')"),
@@ -106,6 +111,7 @@ def full_fleet(folder: Path, extent: Extent) -> Iterator[str]:
 
     state = json.loads(mindbus("up", "-d", "--json"))
     try:
+        asyncio.run(put_artifacts(settings))
         yield str(state["gateway_url"])
     finally:
         mindbus("down")
