@@ -234,7 +234,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="numbers for programs")
     options = parser.parse_args()
     configure_logs("ERROR", "console")
-    report = asyncio.run(measure(MILLION if options.million else QUICK if options.quick else FULL))
+    report = asyncio.run(measure(QUICK if options.quick else MILLION if options.million else FULL))
     print(json.dumps(asdict(report)) if options.json else as_text(report))
 
 

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import json
-import os
 import sys
 import tempfile
 import time
@@ -15,7 +14,6 @@ from pathlib import Path
 from statistics import quantiles
 
 from qdrant_client import AsyncQdrantClient
-from sqlalchemy import select
 
 from benchmarks.memory_units import BATCH, SPACE, Question, asked_vectors, batches, questions
 from benchmarks.servers.cpu_time import peak_mib
@@ -26,7 +24,6 @@ from bus_schema.identities import Principal
 from config.settings import FleetSettings
 from memory.glm.index_sync import VectorRelay
 from memory.glm.service import GlobalMemory, database_of, open_memory
-from memory.glm.tables import KemRow
 from memory.vectors.index import VectorIndex
 from memory.vectors.qdrant import QdrantIndex
 from mindbus.bus.client import Client
@@ -61,8 +58,7 @@ class Extent:
 
 FULL = Extent(units=100_000, times=200, peer_times=15)
 QUICK = Extent(units=1000, times=3, peer_times=2)
-# Inside the worker alone: over the bus, and in Qdrant's client, they would take hours.
-MILLION = Extent(units=1_000_000, times=50, peer_times=0)
+BAR = Extent(units=20_000, times=50, peer_times=5)
 
 
 @dataclass
@@ -88,46 +84,24 @@ async def measure(extent: Extent) -> Report:
         folder = Path(name)
         settings = FleetSettings(data_dir=folder / "data", log_level="ERROR")
         asked = await _over_the_bus(folder, settings, extent, report)
-        _weigh(settings, report)
-        _say(f"stored over the bus: {report.stored_per_s['bus']:.0f} a second, {report.worker_peak_mib:.0f} MiB; asked")
-        report.stored_per_s["worker"] = await _stored_inside(folder, extent.units // 5)
-        _say(f"stored inside the worker: {report.stored_per_s['worker']:.0f} a second")
-        async with _memory(settings, report) as memory:
-            await _inside(memory, asked, extent.times, report)
-            _say("asked inside the worker")
+        weigh(settings, report)
+        say(f"stored over the bus: {report.stored_per_s['bus']:.0f} a second, {report.worker_peak_mib:.0f} MiB; asked")
+        report.stored_per_s["worker"] = await store_inside(folder, extent.units // 5)
+        say(f"stored inside the worker: {report.stored_per_s['worker']:.0f} a second")
+        async with opened(settings, report) as memory:
+            await ask_inside(memory, asked, extent.times, report)
+            say("asked inside the worker")
             report.points_per_s["embedded"] = await _filled_per_s(memory, memory.index)
             client = AsyncQdrantClient(path=str(folder / "qdrant"))
             peer = QdrantIndex(client, memory.index.space, is_server=False)
             report.points_per_s["qdrant"] = await _filled_per_s(memory, peer)
-            _say("Qdrant's client filled")
+            say("Qdrant's client filled")
             await _ask_index(peer, "qdrant", asked, extent.peer_times, report)
             await peer.close()
     return report
 
 
-async def measure_inside(extent: Extent) -> Report:
-    """Stored, opened and asked within this process."""
-    report = Report()
-    with tempfile.TemporaryDirectory(prefix="mindbus-bench-") as name:
-        folder = Path(name)
-        report.stored_per_s["worker"] = await _stored_inside(folder, extent.units)
-        _say(f"stored inside the worker: {report.stored_per_s['worker']:.0f} a second")
-        settings = FleetSettings(data_dir=folder / "inside", log_level="ERROR")
-        _weigh(settings, report)
-        async with _memory(settings, report) as memory:
-            await _inside(memory, questions(await _middle(memory, extent.units)), extent.times, report)
-        report.worker_peak_mib = peak_mib(os.getpid())
-    return report
-
-
-async def _middle(memory: GlobalMemory, units: int) -> datetime:
-    """When half of the units were there."""
-    async with memory.database.reading() as session:
-        query = select(KemRow.created_at).order_by(KemRow.created_at).offset(units // 2).limit(1)
-        return (await session.scalars(query)).one()
-
-
-def _weigh(settings: FleetSettings, report: Report) -> None:
+def weigh(settings: FleetSettings, report: Report) -> None:
     def mib(files: Iterable[Path]) -> float:
         return round(sum(file.stat().st_size for file in files) / 2**20, 1)
 
@@ -179,11 +153,11 @@ def _require_sound(found: MemoryReport, units: int) -> None:
         raise Unsound(f"{Unsound.__doc__} ({found})")
 
 
-async def _stored_inside(folder: Path, units: int) -> float:
+async def store_inside(folder: Path, units: int) -> float:
     """As the worker stores them, into a memory of their own; vectors are on the clock, messages are not."""
     settings = FleetSettings(data_dir=folder / "inside", log_level="ERROR")
     took = 0.0
-    async with _memory(settings, Report()) as memory:
+    async with opened(settings, Report()) as memory:
         for owner, drafts in batches(units):
             began = time.perf_counter()
             async with memory.database.at_hand():
@@ -194,7 +168,7 @@ async def _stored_inside(folder: Path, units: int) -> float:
     return units / took
 
 
-async def _inside(memory: GlobalMemory, asked: Sequence[Question], times: int, report: Report) -> None:
+async def ask_inside(memory: GlobalMemory, asked: Sequence[Question], times: int, report: Report) -> None:
     async def ask(question: Question, vector: Embedding) -> int:
         query = RetrieveKems(query=question.asked(vector), page_size=HITS)
         return len((await memory.search.page(query, ASKER)).items)
@@ -247,7 +221,7 @@ async def _worker(folder: Path, settings: FleetSettings) -> AsyncIterator[tuple[
 
 
 @asynccontextmanager
-async def _memory(settings: FleetSettings, report: Report) -> AsyncIterator[GlobalMemory]:
+async def opened(settings: FleetSettings, report: Report) -> AsyncIterator[GlobalMemory]:
     """The same memory in this process, since nobody else has it any more."""
     database = database_of(settings)
     began = time.perf_counter()
@@ -258,7 +232,7 @@ async def _memory(settings: FleetSettings, report: Report) -> AsyncIterator[Glob
     await database.dispose()
 
 
-def _say(what: str) -> None:
+def say(what: str) -> None:
     print(what, file=sys.stderr)
 
 
@@ -285,14 +259,14 @@ def as_text(report: Report, extent: Extent) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a few units: shows that it runs, measures nothing")
-    parser.add_argument("--million", action="store_true", help="a million units, without the bus: some twenty minutes")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="a few units: shows that it runs, measures nothing")
+    size.add_argument("--bar", action="store_true", help="20,000 units")
     parser.add_argument("--json", action="store_true", help="numbers for programs")
     options = parser.parse_args()
     configure_logs("ERROR", "console")
-    extent = MILLION if options.million else FULL
-    extent = QUICK if options.quick else extent
-    report = asyncio.run((measure_inside if options.million else measure)(extent))
+    extent = QUICK if options.quick else BAR if options.bar else FULL
+    report = asyncio.run(measure(extent))
     print(json.dumps(asdict(report)) if options.json else as_text(report, extent))
 
 

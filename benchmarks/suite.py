@@ -7,6 +7,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,27 +25,51 @@ _WITH_BAR = {
     "fleet_dialogue": ("dialogue", "--fleet"),
     "embedding": ("embedding",),
     "fleet": ("fleet",),
+    "memory": ("memory",),
+    "memory_recall": ("memory_recall",),
+    "working_memory": ("working_memory",),
 }
-_OTHERS = {name: (name,) for name in ("search", "episodes", "memory", "first_token")}
+_OTHERS = {
+    "search": ("search",),
+    "episodes": ("episodes",),
+    "first_token": ("first_token",),
+    "episodes_million": ("episodes", "--million"),
+    "units_million": ("million_units",),
+}
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A panel of the chart: its benchmark, and where its report has each number; keys and places parted by `/`."""
+    """A panel of the chart: its benchmark, and where its report has each number; keys and places parted by `/`.
+
+    `may_lack` are peers that cannot be had on every machine.
+    """
 
     benchmark: str
     title: str
     unit: str
     paths: dict[str, str]
     is_less_better: bool = False
+    may_lack: frozenset[str] = frozenset()
 
     def panel(self, report: dict[str, Any]) -> Panel:
         """Raises KeyError where the report has not all of it."""
-        numbers = {name: _at(report, path) for name, path in self.paths.items()}
+        numbers = {}
+        for name, path in self.paths.items():
+            with suppress(KeyError) if name in self.may_lack else nullcontext():
+                numbers[name] = _at(report, path)
         return Panel(self.title, self.unit, numbers, self.is_less_better)
 
 
 _BUS = {"mindbus": "mindbus", "FastStream": "faststream", "aio-pika": "aio_pika"}
+_MEMORIES = {
+    "mindbus glm": "memories/mindbus glm",
+    "mindbus lsm": "memories/mindbus lsm",
+    "Qdrant, local": "memories/qdrant local",
+    "LangGraph, in memory": "memories/langgraph in memory",
+    "Mem0": "memories/mem0",
+}
+_LACKED = frozenset({"Mem0"})
 _RUNS = {"mindbus": "", "DBOS": "dbos/", "LangGraph": "langgraph/"}
 MEASURES = (
     Measure("bus", "Bus, end to end", "messages/s", {name: f"end_to_end/{key}" for name, key in _BUS.items()}),
@@ -85,6 +110,26 @@ MEASURES = (
         {"mindbus, index": "asked_ms/kind (20 %)/index/0", "Qdrant, local": "asked_ms/kind (20 %)/qdrant/0"},
         True,
     ),
+    *(
+        Measure(
+            "memory_recall", title, unit, {name: f"{path}/{key}" for name, path in _MEMORIES.items()}, is_less, _LACKED
+        )
+        for title, unit, key, is_less in (
+            ("Evidence in the first ten turns", "%", "recall/10", False),
+            ("Ten turns of a talk, p50", "ms", "p50_ms", True),
+        )
+    ),
+    Measure(
+        "working_memory",
+        "Working memory, a page of 50 of 3,000 units, p50",
+        "ms",
+        {
+            "mindbus": "query_swm/default/kind (20 %)/p50_ms",
+            "mindbus, Redis": "query_swm/redis/kind (20 %)/p50_ms",
+        },
+        True,
+        frozenset({"mindbus, Redis"}),
+    ),
     Measure("fleet", "Idle fleet with RabbitMQ", "MB", {"mindbus": "idle_pss_mb"}, True),
     Measure(
         "fleet", "Command line", "s", {"mindbus up -d": "up_s", "mindbus down": "down_s", "mindbus, any": "cli_s"}, True
@@ -93,7 +138,10 @@ MEASURES = (
         "fleet",
         "Screens, 100,000 events",
         "s",
-        {f"mindbus, {name}": f"screens_s/{name}" for name in ("timeline", "chat", "runs", "memory", "episodes")},
+        {
+            f"mindbus, {name}": f"screens_s/{name}"
+            for name in ("timeline", "chat", "runs", "run", "artifact", "memory", "episodes")
+        },
         True,
     ),
 )

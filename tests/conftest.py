@@ -14,6 +14,7 @@ import pytest
 from redis import Redis
 
 from benchmarks.servers.postgres import PostgresMissing, PrivatePostgres
+from benchmarks.servers.redis import PrivateRedis
 from benchmarks.servers.seaweed import PrivateSeaweed, SeaweedMissing
 from mindbus.cli.main import bypass_proxy_for_loopback
 from mindbus.logs import configure_logs
@@ -25,7 +26,6 @@ from tests.canaries import CANARY, GUARDED, require_none_in_files
 from tests.management import Management
 from tests.migrated import add_databases, migrate, migrated_databases, sqlite_in
 from tests.postgres import DatabaseOf, Postgres, some_pgvector, some_postgres
-from tests.redis_server import PrivateRedis
 from tests.redises import private_redis, some_redis
 from tests.seaweed import ObjectServer, Place, some_object_server
 

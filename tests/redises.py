@@ -5,8 +5,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from benchmarks.servers.redis import PrivateRedis, RedisMissing
 from tests.brokers import do_without
-from tests.redis_server import PrivateRedis, RedisMissing
 
 ADVICE = "For the tests alone, MINDBUS_TEST_REDIS_URL=redis://… names another, which they empty again and again."
 

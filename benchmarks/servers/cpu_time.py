@@ -49,3 +49,10 @@ def peak_mib(pid: int) -> float:
     """The most resident memory that a process has ever had, in MiB."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
+
+
+def memory_mib() -> dict[str, float]:
+    """This process in MiB: resident now, of it not mapped from files, the most that was ever resident."""
+    names = {"VmRSS:": "resident", "RssAnon:": "private", "VmHWM:": "peak"}
+    lines = (line.split() for line in Path("/proc/self/status").read_text().splitlines())
+    return {names[fields[0]]: round(int(fields[1]) / 1024, 1) for fields in lines if fields and fields[0] in names}

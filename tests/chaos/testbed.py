@@ -16,6 +16,7 @@ import pytest
 from yarl import URL
 
 from benchmarks.servers.postgres import PostgresMissing, PrivatePostgres, create_database
+from benchmarks.servers.redis import PrivateRedis, RedisMissing
 from benchmarks.servers.seaweed import BUCKET, PrivateSeaweed, SeaweedMissing
 from bus_schema.artifacts import ArtifactRef
 from config.settings import FleetSettings
@@ -31,7 +32,6 @@ from tests.chaos.skewed_clock import CLOCK
 from tests.chaos.traffic import MIX, Traffic, Wave, put_storm
 from tests.management import Management
 from tests.postgres_proxy import CommitCutter, Fate, cutting
-from tests.redis_server import PrivateRedis, RedisMissing
 from tests.small_disks import SmallDisk, failing_disk_at, small_disk_at
 from tests.third_party import install
 

@@ -14,11 +14,11 @@ import psycopg
 import pytest
 
 from benchmarks.servers.postgres import PrivatePostgres, libpq_url
+from benchmarks.servers.redis import PrivateRedis
 from config.recorded_runs import RecordedRun
 from mindbus.testing.wait import eventually
 from tests.brokers import do_without
 from tests.command_line import Shell, require_rabbitmq
-from tests.redis_server import PrivateRedis
 from tests.seaweed import ObjectServer
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.timeout(600)]

@@ -11,8 +11,10 @@ import pytest
 from benchmarks.floors import LIMITS
 from benchmarks.jobs import CALLERS, NAMES
 from benchmarks.memory import PLACES
+from benchmarks.memory_peers import CONTESTANTS
 from benchmarks.memory_units import questions
 from benchmarks.screens import SCREENS
+from benchmarks.working_memory import DEEP, QUERIES, WHOLE
 from config.settings import FleetSettings
 from tests.clocks import NOON
 
@@ -85,8 +87,12 @@ async def test_a_gibibyte_keeps_pace_with_plain_tools_in_little_memory(tmp_path:
 
 async def test_a_quick_run_of_the_dialogue_has_every_number() -> None:
     report = await _report_of("benchmarks.dialogue", "--quick")
-    assert report
+    spans = report.pop("spans")
+    assert report.keys() == spans.keys()
     assert all(value > 0 for value in report.values())
+    assert all(
+        lowest == value == highest for value, (lowest, highest) in zip(report.values(), spans.values(), strict=True)
+    )
 
 
 async def test_a_quick_run_of_the_first_token_has_medians_and_readings_for_both_endpoints() -> None:
@@ -109,6 +115,41 @@ async def test_a_quick_run_of_memory_has_a_time_for_every_question_in_every_plac
     for name, by_place in report["asked_ms"].items():
         assert set(by_place) == (set(PLACES) if measured[name] else {"bus", "worker"})
         assert all(0 < p50 <= p99 for p50, p99 in by_place.values())
+
+
+async def test_a_million_units_are_opened_twice_by_processes_of_their_own() -> None:
+    report = await _report_of("benchmarks.million_units", "--quick")
+
+    assert all(report[name] > 0 for name in ("units", "stored_per_s", "database_mib", "index_mib"))
+    assert len(report["openings"]) == 2
+    for opening in report["openings"]:
+        assert opening["start_s"] > 0
+        assert _are_numbers(opening["memory_mib"], {"resident", "private", "peak"})
+        assert set(opening["asked_ms"]) == {question.name for question in questions(NOON)}
+
+
+async def test_memories_are_asked_the_same_questions_with_the_same_vectors(tmp_path: Path) -> None:
+    report = await _report_of("benchmarks.memory_recall", "--quick", "--data", str(tmp_path / "none.json"))
+
+    assert "synthetic" in report["data"]
+    found = report["memories"]
+    assert set(found) | set(report["left_out"]) == set(CONTESTANTS)
+    assert set(report["left_out"]) <= {"langgraph sqlite", "mem0"}
+    for name, row in found.items():
+        assert all(row[key] > 0 for key in ("p50_ms", "p99_ms", "stored_per_s")), name
+        assert row["recall"]["10"] == 100, name
+        assert row["durability"]
+
+
+async def test_working_memory_has_a_time_for_every_query_in_every_store() -> None:
+    report = await _report_of("benchmarks.working_memory", "--quick")
+
+    assert set(report["query_swm"]) | set(report["left_out"]) == {"default", "redis"}
+    for by_query in report["query_swm"].values():
+        assert set(by_query) == {*QUERIES, DEEP, WHOLE}
+        for row in by_query.values():
+            assert 0 < row["p50_ms"] <= row["p99_ms"]
+            assert row["cpu_ms"] >= 0
 
 
 async def test_an_import_is_measured_beside_the_engine(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ import pytest
 from redis import Redis
 
 from benchmarks.servers.postgres import PrivatePostgres, libpq_url
+from benchmarks.servers.redis import PrivateRedis
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.testing.wait import eventually, until
 from tests.command_line import Shell, require_rabbitmq
 from tests.raw_amqp import an_envelope, raw_publisher
-from tests.redis_server import PrivateRedis
 from tests.redises import private_redis
 from tests.seaweed import Place
 

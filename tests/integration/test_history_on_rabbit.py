@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from benchmarks.servers.redis import PrivateRedis
 from bus_schema.data import ClearData, DeleteUser
 from bus_schema.dialogue import MessageKind, MessageReceived
 from bus_schema.history import (
@@ -35,7 +36,6 @@ from tests.command_line import Ended, Shell
 from tests.fleets import fleet_of, settings_for
 from tests.history_kit import KEY, exchange, said
 from tests.installed import FLEET
-from tests.redis_server import PrivateRedis
 
 pytestmark = pytest.mark.slow
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
+from benchmarks.servers.redis import PrivateRedis
 from bus_schema.ids import mint
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
@@ -19,7 +20,6 @@ from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
 from tests.installed import FLEET
 from tests.memory_kit import SPACE, a_draft
-from tests.redis_server import PrivateRedis
 from tests.redises import private_redis
 
 pytestmark = pytest.mark.proof

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.servers.redis import PrivateRedis
 from bus_schema.envelope import Envelope
 from bus_schema.glm import BatchStoreKems, DeleteKem, KemChanges, RetrieveKems, StoreKem, UpdateKem
 from bus_schema.ids import mint
@@ -35,7 +36,6 @@ from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.installed import FLEET
 from tests.memory_kit import SPACE, a_draft
-from tests.redis_server import PrivateRedis
 from tests.redises import private_redis
 from workers.swm.worker import SwmWorker
 

@@ -31,6 +31,15 @@ def test_a_measure_finds_its_numbers_in_a_report() -> None:
         measure.panel({"asked_ms": {}})
 
 
+def test_a_peer_that_cannot_be_had_here_has_no_bar() -> None:
+    measure = Measure("memory", "Search", "ms", {"mindbus": "ours", "peer": "peers/p50"}, may_lack=frozenset({"peer"}))
+
+    assert measure.panel({"ours": 1, "peers": {}}).numbers == {"mindbus": 1}
+    assert measure.panel({"ours": 1, "peers": {"p50": 2}}).numbers == {"mindbus": 1, "peer": 2}
+    with pytest.raises(KeyError):
+        measure.panel({"peers": {"p50": 2}})
+
+
 def test_what_was_not_measured_has_no_panel() -> None:
     assert panels_of({}) == []
     [alone] = panels_of({"fleet_dialogue": {"together_per_second": 45.0}})

@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 from redis.asyncio import Redis
 
+from benchmarks.servers.redis import PrivateRedis
 from bus_schema.swm import Lock
 from memory.errors import CoordinationAway, CounterFull, LockNotFree, LockNotHeld, WrongRedis
 from memory.swm.coordination import MAX_VALUE, CoordinationStore, LockQueue, LockRequest
@@ -17,7 +18,6 @@ from memory.swm.sql_coordination import SqlCoordination
 from mindbus.sql.database import Database
 from mindbus.testing.wait import until
 from tests.clocks import Clock
-from tests.redis_server import PrivateRedis
 
 LEASE = timedelta(seconds=30)
 

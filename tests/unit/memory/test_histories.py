@@ -10,6 +10,7 @@ import pytest
 from redis.asyncio import Redis
 from sqlalchemy import text
 
+from benchmarks.servers.redis import PrivateRedis
 from bus_schema.history import HistoryMessage, chat_key, subagent_key
 from memory.errors import WrongRedis
 from memory.history.histories import HistoryLimits, HistoryRepository, as_shown
@@ -20,7 +21,6 @@ from mindbus.sql.database import Database
 from mindbus.testing.wait import until
 from tests.clocks import Clock
 from tests.history_kit import KEY, exchange, said
-from tests.redis_server import PrivateRedis
 
 LIMITS = HistoryLimits(max_history=100)
 _TWIN = "SELECT messages FROM histories WHERE key = :key"
