@@ -7,18 +7,32 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from time import monotonic
 
-from sqlalchemy import Connection, MetaData, Text, bindparam, cast, delete, insert, or_, select, true, tuple_, update
+from sqlalchemy import (
+    Connection,
+    MetaData,
+    Text,
+    bindparam,
+    cast,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    true,
+    tuple_,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from mindbus.bus.inbox import Outcomes
+from mindbus.bus.telemetry import Metric, series
 from mindbus.bus.transport import Outgoing, Transport
 from mindbus.errors import TemporaryFailure
 from mindbus.sql.database import QUICKLY_CHECKED_BYTES, AmbientTransaction, Database
 from mindbus.sql.errors import DatabaseDamaged
-from mindbus.sql.outbox_lag import measure_lag
 from mindbus.sql.relay import OutboxRelay
 from mindbus.sql.statements import PreparedStatement
-from mindbus.sql.tables import InboxTables, add_inbox_tables, dump, load
+from mindbus.sql.tables import NOT_PUBLISHED, InboxTables, add_inbox_tables, dump, load
 from mindbus.tasks import Supervised, end
 
 # Longer than any retry, dead letter or claim check lives (storage spec: 30 days).
@@ -27,6 +41,8 @@ _AT_ONCE = 5_000
 _PRUNE_EVERY_S = 86_400.0
 _MEASURE_EVERY_S = 10.0
 _LOOK_EVERY_S, _SHARE_OF_LOOKS = 20.0, 0.005
+OUTBOX_ROWS = Metric("Gauge", "mindbus_outbox_rows", "Outcomes and messages still to be published", ("schema",))
+OUTBOX_LAG = Metric("Gauge", "mindbus_outbox_lag_seconds", "Age of the oldest unpublished outcome", ("schema",))
 
 
 class SqlInbox:
@@ -123,7 +139,7 @@ class SqlInbox:
         self.outbox.start(transport)
         within_s = min(_MEASURE_EVERY_S, self.prune_every_s)
         pruning = Supervised(f"pruning of the inbox of {self.database.schema}", self._prune, within_s)
-        measure = partial(measure_lag, self.database, self._tables)
+        measure = partial(_measure_lag, self.database, self._tables)
         measuring = Supervised(f"outbox lag of {self.database.schema}", measure, _MEASURE_EVERY_S)
         watched = [asyncio.create_task(each.run(), name=each.name) for each in (self._looks, measuring)]
         self._watches = [pruning.start(), *watched]
@@ -199,3 +215,23 @@ class _SqlUnit:
             rows = [dump(message) for message in outgoing]
             await self._transaction.run(lambda connection: connection.execute(insert(self._tables.outbox), rows))
             self.has_left = True
+
+
+async def _measure_lag(database: Database, tables: InboxTables) -> None:
+    """Measure the unmarked outcomes of the inbox and the rows of the outbox. Raises DatabaseAway."""
+    inbox = tables.inbox
+    unmarked = select(func.count(), func.min(inbox.c.handled_at)).where(NOT_PUBLISHED)
+    left = select(func.count()).select_from(tables.outbox)
+
+    def count(connection: Connection) -> tuple[int, datetime | None]:
+        outcomes, since = connection.execute(unmarked).one()
+        return outcomes + (connection.scalar(left) or 0), since
+
+    rows, since = await database.read(count)
+    series(OUTBOX_ROWS, database.schema).set(rows)
+    series(OUTBOX_LAG, database.schema).set(_age_s(since) if since else 0.0)
+
+
+def _age_s(moment: datetime) -> float:
+    # SQLite knows no time zones: it keeps UTC.
+    return max((datetime.now(UTC) - moment.replace(tzinfo=moment.tzinfo or UTC)).total_seconds(), 0.0)

@@ -4,21 +4,19 @@ import asyncio
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from time import monotonic
 from typing import Any
 
-from pydantic import ValidationError
 from sqlalchemy import Connection, RowMapping, Select, Text, bindparam, cast, delete, func, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from bus_schema.envelope import Kind
 from mindbus.bus.transport import Outgoing, Transport
-from mindbus.errors import BusUnavailable, QueueUnavailable, Unroutable
+from mindbus.errors import BusUnavailable, QueueUnavailable
 from mindbus.logs import logger
 from mindbus.sql.database import Database
+from mindbus.sql.dispatch import UNREADABLE, Sending, Sent, reason_of, worse
 from mindbus.sql.errors import DatabaseAway
 from mindbus.sql.statements import PreparedStatement
 from mindbus.sql.tables import NOT_PUBLISHED, InboxTables, dump, load
@@ -27,42 +25,6 @@ from mindbus.tasks import Supervised, end
 _BATCH, _POLL_S = 100, 1.0
 # How long a process may take to publish what it has committed before others do so, too.
 _LOOK_AGAIN_S = 60.0
-# Pydantic's ValidationError and JSONDecodeError are ValueErrors.
-_UNREADABLE = (ValueError, TypeError, KeyError)
-
-
-@dataclass
-class _Sent:
-    """Of a batch of the outbox: numbers of the rows to delete, those set aside with the reason."""
-
-    done: list[int] = field(default_factory=list)
-    unreadable: list[tuple[RowMapping, str]] = field(default_factory=list)
-    failure: Exception | None = None
-
-
-@dataclass(frozen=True)
-class _Sending:
-    """A round of sending; for a place that was full or leaderless, by exchange and key, no more is tried in it."""
-
-    transport: Transport
-    full: dict[tuple[str, str], str] = field(default_factory=dict)
-
-    async def send(self, message: Outgoing) -> bool:
-        """Whether somebody takes it, or nobody needs it. Raises BusUnavailable."""
-        place = (message.exchange, message.routing_key)
-        if place in self.full:
-            raise QueueUnavailable(self.full[place])
-        try:
-            await self.transport.publish(message)
-        except QueueUnavailable as error:
-            self.full[place] = str(error)
-            raise
-        except Unroutable as unroutable:
-            # Nobody waits for this reply any more; a command waits until its service has a queue.
-            is_reply = message.envelope.mbkind is Kind.REPLY
-            logger().info("nobody takes it", type=message.envelope.type, reason=str(unroutable), dropped=is_reply)
-            return is_reply
-        return True
 
 
 class OutboxRelay:
@@ -147,7 +109,7 @@ class OutboxRelay:
     async def relay(self, transport: Transport) -> None:
         """Publish once whatever is not published yet, by whichever process. Raises BusUnavailable, DatabaseAway."""
         await self.write_marks()
-        sending = _Sending(transport)
+        sending = Sending(transport)
         await self._relay_outbox(sending, await self._republish(sending, datetime.now(UTC)))
 
     async def _round(self, transport: Transport) -> None:
@@ -155,7 +117,7 @@ class OutboxRelay:
         if self._left_before is None and monotonic() - self._looked_at > self.look_again_s:
             self._left_before = datetime.now(UTC) - timedelta(seconds=self.look_again_s)
         await self.write_marks()
-        sending, held_up = _Sending(transport), None
+        sending, held_up = Sending(transport), None
         if self._left_before is not None:
             held_up = await self._republish(sending, self._left_before)
             self._is_held_up = held_up is not None
@@ -167,7 +129,7 @@ class OutboxRelay:
             async with asyncio.timeout(self.poll_s):
                 await self._wake.wait()
 
-    async def _republish(self, sending: _Sending, before: datetime) -> QueueUnavailable | None:
+    async def _republish(self, sending: Sending, before: datetime) -> QueueUnavailable | None:
         """Publish, under their ids, the outcomes that nobody has marked as published since before that time.
 
         Their messages may have been dead-lettered or dropped after the commit, so that they never come again. Returns
@@ -191,8 +153,8 @@ class OutboxRelay:
             for consumer, message_id, outcome in rows:
                 try:
                     messages = [load(row) for row in json.loads(outcome)]
-                except _UNREADABLE as error:
-                    await self._set_outcome_aside(consumer, message_id, outcome, _reason(error))
+                except UNREADABLE as error:
+                    await self._set_outcome_aside(consumer, message_id, outcome, reason_of(error))
                     continue
                 try:
                     sent = await asyncio.gather(*map(sending.send, messages))
@@ -218,7 +180,7 @@ class OutboxRelay:
 
         await self.database.write(write)
 
-    async def _relay_outbox(self, sending: _Sending, failure: Exception | None) -> None:
+    async def _relay_outbox(self, sending: Sending, failure: Exception | None) -> None:
         """Send every row of the outbox once.
 
         A command without a queue, or with a full one, does not delay those behind it. Raises BusUnavailable,
@@ -228,7 +190,7 @@ class OutboxRelay:
         sends = self._send_unlocked if self.database.is_sqlite else self._send_locked
         while True:
             rows, sent = await sends(sending, last)
-            failure = _worse(failure, sent.failure)
+            failure = worse(failure, sent.failure)
             if isinstance(failure, BusUnavailable) and not isinstance(failure, QueueUnavailable):
                 raise failure
             if len(rows) < _BATCH:
@@ -237,25 +199,25 @@ class OutboxRelay:
         if failure is not None:
             raise failure
 
-    async def _send_locked(self, sending: _Sending, last: int) -> tuple[Sequence[RowMapping], _Sent]:
+    async def _send_locked(self, sending: Sending, last: int) -> tuple[Sequence[RowMapping], Sent]:
         """On PostgreSQL several relays share the rows by locks."""
         async with self.database.transaction() as session:
             locked = self._rows_after(last).with_for_update(skip_locked=True)
             rows: Sequence[RowMapping] = (await session.execute(locked)).mappings().all()
-            sent = await _send(sending, rows)
+            sent = await sending.send_rows(rows)
             await (await session.connection()).run_sync(partial(self._settle, sent))
         return rows, sent
 
-    async def _send_unlocked(self, sending: _Sending, last: int) -> tuple[Sequence[RowMapping], _Sent]:
+    async def _send_unlocked(self, sending: Sending, last: int) -> tuple[Sequence[RowMapping], Sent]:
         """On SQLite a lock would hold up every handler."""
         query = self._rows_after(last)
         rows = await self.database.read(lambda connection: connection.execute(query).mappings().all())
-        sent = await _send(sending, rows)
+        sent = await sending.send_rows(rows)
         if sent.done or sent.unreadable:
             await self.database.write(partial(self._settle, sent))
         return rows, sent
 
-    def _settle(self, sent: _Sent, connection: Connection) -> None:
+    def _settle(self, sent: Sent, connection: Connection) -> None:
         for row, reason in sent.unreadable:
             content = json.dumps(dict(row), ensure_ascii=False, default=str)
             self._set_aside(connection, f"outbox {row['seq']}", content, reason)
@@ -271,30 +233,3 @@ class OutboxRelay:
     def _rows_after(self, last: int) -> Select[Any]:
         outbox = self._tables.outbox
         return select(outbox).where(outbox.c.seq > last).order_by(outbox.c.seq).limit(_BATCH)
-
-
-async def _send(sending: _Sending, rows: Sequence[RowMapping]) -> _Sent:
-    sent, messages = _Sent(), dict[int, Outgoing]()
-    for row in rows:
-        try:
-            messages[row["seq"]] = load(row)
-        except _UNREADABLE as error:
-            sent.unreadable.append((row, _reason(error)))
-    results = await asyncio.gather(*map(sending.send, messages.values()), return_exceptions=True)
-    for seq, result in zip(messages, results, strict=True):
-        if isinstance(result, Exception):
-            sent.failure = _worse(sent.failure, result)
-        elif isinstance(result, BaseException):
-            raise result
-        elif result:
-            sent.done.append(seq)
-    return sent
-
-
-def _worse(one: Exception | None, other: Exception | None) -> Exception | None:
-    return other if one is None or (isinstance(one, QueueUnavailable) and other is not None) else one
-
-
-def _reason(error: Exception) -> str:
-    # Pydantic's own words would quote the message, which may be anybody's.
-    return "not an envelope" if isinstance(error, ValidationError) else f"{type(error).__name__}: not an outcome"
