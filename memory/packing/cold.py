@@ -5,7 +5,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from bus_schema.episodes import ColdContent, Entity, WarmContent
+from bus_schema.episodes import ColdContent, Decision, Entity, WarmContent
 from language.word_lists import SMALL_TALK
 from language.words import small_talk_stems, stem_key
 from memory.packing.budget import WordBudget, cold_budget, content_words, count_words
@@ -129,10 +129,11 @@ def cold_of(warm: WarmContent, raw: int) -> ColdContent:
 
 def standing(warm: WarmContent) -> WarmContent:
     """The content without decisions that were superseded, nor sentences that state them, nor beginnings of these."""
-    sentences = (text for each in warm.decisions if each.superseded_by for text in split_sentences(each.text))
-    outdated = [
-        f"{key} " for text in sentences if is_decision(text) and len((key := stem_key(text)).split()) >= _MIN_WORDS
-    ]
+    superseded = [each for each in warm.decisions if each.superseded_by]
+    decided = tuple(each for each in warm.decisions if not each.superseded_by)
+    # Few words, such as "Let's take Friday.", may have been said of another decision as well.
+    still_stated = {stem_key(text) for each in decided for text in split_sentences(each.text)}
+    outdated = {f"{key} " for key in map(stem_key, _statements(superseded)) if key and key not in still_stated}
 
     def stands(text: str) -> bool:
         key = f"{stem_key(_SPEAKER.sub('', text))} "
@@ -145,9 +146,16 @@ def standing(warm: WarmContent) -> WarmContent:
             "summary": " ".join(filter(stands, split_sentences(warm.summary))),
             "key_points": tuple(point for point, _sources in points),
             "key_point_sources": tuple(sources for _point, sources in points),
-            "decisions": tuple(each for each in warm.decisions if not each.superseded_by),
+            "decisions": decided,
         }
     )
+
+
+def _statements(decisions: Sequence[Decision]) -> Iterator[str]:
+    """Sentences that state them, as opposed to their context; one that is all of a decision states it."""
+    for each in decisions:
+        sentences = list(split_sentences(each.text))
+        yield from (text for text in sentences if len(sentences) == 1 or is_decision(text))
 
 
 def topics_of(texts: Sequence[str], min_count: int = 1) -> list[str]:
