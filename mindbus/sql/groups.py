@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.util import await_only
 
 from mindbus.sql.errors import DatabaseAway
-from mindbus.sql.spans import statement_span
+from mindbus.sql.spans import namespace_of, statement_span
 from mindbus.sql.statements import BUSY_TIMEOUT_S, begin_at_once, driver_of, execute
 
 T = TypeVar("T")
@@ -122,7 +122,7 @@ class GroupedConnections:
                 failure = error
         finally:
             self._lock.release()
-        await _end_of(group, failure)
+        await _end_of(group, failure, namespace_of(self.engine))
 
     async def read(self, job: Callable[[Connection], T]) -> T:
         """The result of a short read."""
@@ -262,10 +262,10 @@ class GroupedConnections:
             raise
 
 
-async def _end_of(group: _Group, failure: Exception | None) -> None:
+async def _end_of(group: _Group, failure: Exception | None, namespace: str) -> None:
     """Wait for the commit. Raises the failure of this transaction, unless the group has failed by another's."""
     try:
-        with statement_span("COMMIT"):
+        with statement_span("COMMIT", namespace=namespace):
             await asyncio.shield(group.committed)
     except DatabaseAway as away:
         if group.culprit is None or group.culprit is not failure:

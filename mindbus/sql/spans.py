@@ -3,14 +3,14 @@
 from contextlib import AbstractContextManager
 from typing import Any
 
-from sqlalchemy import Engine, event
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine.interfaces import ExecutionContext
 
 from mindbus.spans import NO_SPAN, is_tracing, span
 
 _SPAN = "mindbus_span"
+_NAMESPACE = "mindbus_namespace"
 _MAX_CHARS = 1000
-_SYSTEMS = {"psycopg": "postgresql"}
 
 
 def statement_span(text: str, system: str = "sqlite", namespace: str = "") -> AbstractContextManager[Any]:
@@ -28,11 +28,17 @@ def statement_span(text: str, system: str = "sqlite", namespace: str = "") -> Ab
     )
 
 
+def namespace_of(of: Connection | Engine) -> str:
+    """The name of the database, which is known where tracing was set up before it was opened."""
+    return str(of.get_execution_options().get(_NAMESPACE, ""))
+
+
 def trace_statements(engine: Engine, namespace: str) -> None:
     """Make a span of each statement that SQLAlchemy executes, where tracing is set up by now."""
     if not is_tracing():
         return
     system = engine.dialect.name
+    engine.update_execution_options(**{_NAMESPACE: namespace})
 
     def begin(_connection: Any, _cursor: Any, text: str, _values: Any, context: ExecutionContext, _many: bool) -> None:
         began = statement_span(text, system, namespace)

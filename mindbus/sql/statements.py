@@ -15,7 +15,7 @@ from sqlalchemy.util import await_only
 from sqlalchemy.util.concurrency import in_greenlet
 
 from mindbus.sql.errors import DatabaseAway
-from mindbus.sql.spans import statement_span
+from mindbus.sql.spans import namespace_of, statement_span
 
 Values = Mapping[str, Any]
 BUSY_TIMEOUT_S = 30
@@ -51,7 +51,7 @@ class PreparedStatement:
             values: Any = each[0] if len(each) == 1 else each
             return connection.execute(self._statement(connection), values).all()
         compiled = self._sqlite(connection, each[0])
-        found = [_execute(raw, compiled.text, compiled.arguments(values)).fetchall() for values in each]
+        found = [_execute(connection, raw, compiled.text, compiled.arguments(values)).fetchall() for values in each]
         return compiled.rows(chain.from_iterable(found))
 
     def first(self, connection: Connection, values: Values) -> Any:
@@ -65,7 +65,7 @@ class PreparedStatement:
         if raw is None:
             return connection.execute(self._statement(connection), values).rowcount
         compiled = self._sqlite(connection, values)
-        return _execute(raw, compiled.text, compiled.arguments(values)).rowcount
+        return _execute(connection, raw, compiled.text, compiled.arguments(values)).rowcount
 
     def run(self, connection: Connection, rows: Sequence[Values]) -> None:
         """Execute it for each of the rows, which name the same values."""
@@ -77,7 +77,7 @@ class PreparedStatement:
             return
         compiled = self._sqlite(connection, rows[0])
         for row in rows:
-            _execute(raw, compiled.text, compiled.arguments(row))
+            _execute(connection, raw, compiled.text, compiled.arguments(row))
 
     def _statement(self, connection: Connection) -> Any:
         dialect = connection.dialect.name
@@ -146,9 +146,9 @@ def _driver_in_place(connection: Connection) -> sqlite3.Connection | None:
     return raw if isinstance(raw, sqlite3.Connection) else None
 
 
-def _execute(raw: sqlite3.Connection, text: str, arguments: list[Any]) -> sqlite3.Cursor:
+def _execute(connection: Connection, raw: sqlite3.Connection, text: str, arguments: list[Any]) -> sqlite3.Cursor:
     try:
-        with statement_span(text):
+        with statement_span(text, namespace=namespace_of(connection)):
             return raw.execute(text, arguments)
     except sqlite3.Error as error:
         raise DBAPIError.instance(text, arguments, error, sqlite3.Error, hide_parameters=True) from error

@@ -3,16 +3,20 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from sqlalchemy import literal, select
 
 from bus_schema.envelope import Envelope
 from mindbus.errors import TemporaryFailure
 from mindbus.spans import current_parent, handling_span, note_outcome, past_span, sending_span, span
+from mindbus.sql.database import Database
+from mindbus.sql.statements import PreparedStatement
 from tests.otlp_collector import collecting
 from tests.raw_amqp import an_envelope
 
@@ -113,6 +117,23 @@ def test_a_past_span_lies_within_the_one_at_hand(exporter: InMemorySpanExporter)
     assert call.end_time is not None
     assert call.end_time - call.start_time == pytest.approx(500_000_000)
     assert not call.status.is_ok
+
+
+async def test_spans_of_statements_name_their_database_however_they_are_run(
+    exporter: InMemorySpanExporter, tmp_path: Path
+) -> None:
+    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'notes.db'}", "notes")
+    prepared = PreparedStatement(select(literal(1)))
+
+    await database.write(lambda connection: prepared.all(connection, {}))
+    await database.read(lambda connection: connection.execute(select(literal(2))).all())
+    async with database.transaction() as session:
+        await session.execute(select(literal(3)))
+    await database.dispose()
+
+    told = {(each.name, (each.attributes or {}).get("db.namespace")) for each in exporter.get_finished_spans()}
+    assert {("SELECT", "notes"), ("COMMIT", "notes")} <= told
+    assert {namespace for _name, namespace in told} == {"notes"}
 
 
 _PROGRAM = """
