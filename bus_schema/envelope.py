@@ -1,6 +1,7 @@
 """The envelope of every message: a structured CloudEvents 1.0 JSON body."""
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,14 @@ CONTENT_TYPE = "application/cloudevents+json"
 MAX_HOPS = 16
 # How Python writes a member of an enumeration: on the wire it is its value alone.
 _MEMBER, _VALUE = re.compile(r"<\w+\.\w+: ('[^']*')>"), r"\1"
+# Ids of things by their pattern; the commands that list those that a person may name.
+_ID = re.compile(r"\^([a-z]+)_\[A-Za-z0-9_-\]\{1,64\}\$")
+_LISTED = {
+    "art": ("an artifact", "artifacts ls"),
+    "ep": ("an episode", "episodes ls"),
+    "run": ("a run", "process ls"),
+    "task": ("a task", "tasks ls"),
+}
 
 WireType = Annotated[str, StringConstraints(pattern=r"^mb\.(?:cmd|evt|rpl)\.[a-z0-9_]+\.[a-z0-9_]+\.v[1-9][0-9]*$")]
 ReplyKey = Annotated[str, StringConstraints(pattern=rf"^reply\.{SERVICE_NAME}\.[A-Za-z0-9_-]{{1,64}}$")]
@@ -97,12 +106,19 @@ def from_wire(body: bytes) -> Envelope:
 def explain(invalid: ValidationError) -> str:
     """One line that names each invalid field without echoing its value."""
     return "; ".join(
-        f"{'.'.join(map(str, error['loc'])) or 'message'}: {_plain(error['msg'])}"
+        f"{'.'.join(map(str, error['loc'])) or 'message'}: {complaint(error)}"
         for error in invalid.errors(include_url=False, include_input=False)
         # It only says that another field, named already, is at fault.
         if error["type"] != "default_factory_not_called"
     )
 
 
-def _plain(message: str) -> str:
-    return _MEMBER.sub(_VALUE, message).removeprefix("Value error, ")
+def complaint(error: Mapping[str, Any]) -> str:
+    """Pydantic's error about a field, without its value; of an id, how one looks and which command lists them."""
+    if found := _ID.fullmatch(str(error.get("ctx", {}).get("pattern", ""))):
+        prefix = found[1]
+        if prefix not in _LISTED:
+            return f"not an id like {prefix}_0192…"
+        noun, command = _LISTED[prefix]
+        return f"not {noun} id like {prefix}_0192…; `mindbus {command}` lists them"
+    return _MEMBER.sub(_VALUE, str(error["msg"])).removeprefix("Value error, ")

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from starlette.responses import JSONResponse, Response
 
-from bus_schema.envelope import explain
+from bus_schema.envelope import complaint, explain
 from bus_schema.replies import Code
 from mindbus.errors import MindBusError, ReplyError
 from mindbus.redaction import without_secrets
@@ -71,9 +71,7 @@ def problem_for(code: Code, detail: str, status: int | None = None, errors: list
 
 def field_errors(errors: Iterable[Mapping[str, Any]]) -> list[FieldError]:
     """Place and message of pydantic's errors, without the input."""
-    return [
-        FieldError(where=_place(error), message=str(error["msg"]).removeprefix("Value error, ")) for error in errors
-    ]
+    return [FieldError(where=_place(error), message=complaint(error)) for error in errors]
 
 
 def respond(problem: Problem, headers: dict[str, str] | None = None) -> Response:

@@ -62,7 +62,11 @@ def test_what_cannot_be_run_is_refused(mindbus: Invoke, tmp_path: Path, card: st
         ("storage.get_artifact", "unknown-field.json", "force"),
         ("storage.get_artifact", "broken.json", "broken.json"),
         ("storage.get_artifact", "twice.json", "key given twice: artifact_id"),
-        ("storage.get_artifact", "bulky.json", "artifact_id: "),
+        (
+            "storage.get_artifact",
+            "bulky.json",
+            "artifact_id: not an artifact id like art_0192…; `mindbus artifacts ls` lists them",
+        ),
         ("storage.get_artifact", "nowhere.json", "nowhere.json"),
     ],
 )

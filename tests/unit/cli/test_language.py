@@ -122,6 +122,10 @@ def test_json_is_the_same_in_every_language(tmp_path: Path) -> None:
         ("Stopped.", "Остановлено."),
         ("MindBus is up: 22 workers in 2 processes.", "MindBus работает: 22 исполнителя, 2 процесса."),
         ("there is no command 'x'; did you mean up?", "нет команды 'x'; может быть, up?"),
+        (
+            "task_id: not a task id like task_0192…; `mindbus tasks ls` lists them",
+            "task_id: не ID задачи вида task_0192…; список: `mindbus tasks ls`",
+        ),
         ("Something that nobody has translated", "Something that nobody has translated"),
     ],
 )
