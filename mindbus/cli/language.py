@@ -8,7 +8,7 @@ English text stands for what is filled in; the translation takes it by number: `
 import os
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from functools import cache
 from importlib import resources
 from typing import Any, Literal, cast
@@ -92,7 +92,7 @@ class _Catalogue:
     def __init__(self, messages: dict[str, str]) -> None:
         self._exact = {text: translation for text, translation in messages.items() if "{}" not in text}
         with_holes = sorted((text for text in messages if "{}" in text), key=lambda text: -len(text.replace("{}", "")))
-        self._patterns = [(pattern_of(text), messages[text]) for text in with_holes]
+        self._patterns = [(pattern_of(text, _counted(messages[text])), messages[text]) for text in with_holes]
 
     @staticmethod
     @cache
@@ -122,9 +122,15 @@ def messages_of(name: str) -> dict[str, str]:
     }
 
 
-def pattern_of(text: str) -> re.Pattern[str]:
-    """Pattern of a message whose `{}` are filled in."""
-    return re.compile("(.*?)".join(map(re.escape, text.split("{}"))), re.DOTALL)
+def pattern_of(text: str, counted: Set[int] = frozenset()) -> re.Pattern[str]:
+    """Pattern of a message whose `{}` are filled in, those with a noun's form by a number."""
+    first, *others = map(re.escape, text.split("{}"))
+    holes = (r"(\d+)" if place in counted else "(.*?)" for place in range(1, len(others) + 1))
+    return re.compile(first + "".join(map("".join, zip(holes, others, strict=True))), re.DOTALL)
+
+
+def _counted(translation: str) -> frozenset[int]:
+    return frozenset(int(hole[1]) for hole in _HOLE.finditer(translation) if hole[3])
 
 
 def russian_form(number: int, forms: list[str]) -> str:

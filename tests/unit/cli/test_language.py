@@ -1,8 +1,11 @@
 """The command line speaks Russian where its reader does; one catalogue has all of it."""
 
 import ast
+import importlib
+import pkgutil
 import re
 from collections.abc import Iterator
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +13,12 @@ import pytest
 from typer.main import get_group
 from typer.testing import CliRunner, Result
 
+import mindbus.bus
+import mindbus_fleet
+from mindbus.cli.errors import UsageError
 from mindbus.cli.language import choose_language, help_messages, messages_of, russian_form, translate
 from mindbus.cli.main import COMMANDS, _app, app
+from mindbus.errors import MindBusError
 
 ROOT = Path(__file__).parents[3]
 CATALOGUE = messages_of("ru")
@@ -25,6 +32,17 @@ NOT_OURS = {
     "Install completion for the current shell.",
     "Show completion for the current shell, to copy it or customize the installation.",
 }
+
+# By the function: which of its arguments are texts that it translates.
+SAID = {
+    **dict.fromkeys(("say", "note", "translate", "CommandError", "UsageError", "BadParameter", "CheckResult"), (0,)),
+    "PlannedStep": (0,),
+    "show_result": (1,),
+    "show_table": (0, 2),
+    "table": (0, 2),
+}
+RAISED_IN = ("mindbus.errors", "mindbus.bus.", "mindbus.accounts", "mindbus.management", "mindbus_fleet")
+NAMES = {"Python", "RabbitMQ", "sha"}
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +81,53 @@ def texts_in_code() -> str:
             elif isinstance(node, ast.JoinedStr):
                 found.append("".join(str(p.value) if isinstance(p, ast.Constant) else "{}" for p in node.values))
     return "\n".join(found)
+
+
+def texts_of_node(node: ast.AST) -> Iterator[str]:
+    """The literals that an argument may be, with 7 for what is filled in."""
+    match node:
+        case ast.Constant(value=str(text)):
+            yield text
+        case ast.JoinedStr(values=parts):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "7" for part in parts)
+        case ast.IfExp(body=one, orelse=other):
+            yield from (*texts_of_node(one), *texts_of_node(other))
+        case ast.Tuple(elts=parts):
+            yield from (text for part in parts for text in texts_of_node(part))
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            rights = tuple(texts_of_node(right)) or ("7",)
+            yield from (one + other for one in texts_of_node(left) for other in rights)
+
+
+def texts_said() -> Iterator[str]:
+    """What commands print in words of their own, and what the errors say that commands meet."""
+    for path in (*(ROOT / "mindbus" / "cli").rglob("*.py"), *(ROOT / "mindbus_fleet").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                title = (keyword.value for keyword in node.keywords if keyword.arg == "title")
+                for said in (*(node.args[place] for place in SAID.get(name, ()) if place < len(node.args)), *title):
+                    yield from texts_of_node(said)
+    for package in (mindbus.bus, mindbus_fleet):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.endswith("hatch_build"):
+                importlib.import_module(module.name)
+    kinds = [MindBusError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+        if kind.__module__.startswith(RAISED_IN) and "__init__" not in vars(kind) and kind is not UsageError:
+            yield cleandoc(kind.__doc__ or "")
+
+
+def test_whatever_commands_say_is_in_russian() -> None:
+    choose_language("ru")
+    words = re.compile(r"[A-Za-z]{3,}")
+
+    said = {text for text in texts_said() if not NAMES.issuperset(words.findall(text))}
+    missing = sorted(text for text in said if translate(text) == text)
+
+    assert len(said) > 300
+    assert missing == []
 
 
 def test_help_is_in_russian_but_for_what_came_just_now() -> None:
@@ -125,6 +190,11 @@ def test_json_is_the_same_in_every_language(tmp_path: Path) -> None:
         (
             "task_id: not a task id like task_0192…; `mindbus tasks ls` lists them",
             "task_id: не ID задачи вида task_0192…; список: `mindbus tasks ls`",
+        ),
+        # "{} files in {}" is a number of files.
+        (
+            "Storage keeps files in a folder that no gateway serves",
+            "Storage keeps files in a folder that no gateway serves",
         ),
         ("Something that nobody has translated", "Something that nobody has translated"),
     ],
