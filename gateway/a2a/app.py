@@ -1,6 +1,7 @@
 """A2A as an application: JSON-RPC, HTTP with JSON, the agent card; and the sender of push notifications."""
 
 import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -26,6 +27,13 @@ from gateway.webhooks.delivery import Deliveries, open_sender
 from gateway.webhooks.store import webhooks_of
 from mindbus.tasks import kept_running
 
+# Errors to the library, with a traceback; that it has refused the request, and why, it logs as a warning besides.
+_MISTAKES_OF_CLIENTS = ("Failed to validate base JSON-RPC request", "Failed to parse request params")
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    return record.msg not in _MISTAKES_OF_CLIENTS
+
 
 @asynccontextmanager
 async def open_a2a(backend: Backend) -> AsyncIterator[ASGIApp]:
@@ -34,6 +42,7 @@ async def open_a2a(backend: Backend) -> AsyncIterator[ASGIApp]:
     async with open_sender(backend.settings.gateway_webhook_hosts) as sender:
         push = PushConfigs(backend, store, sender)
         handler, contexts = A2AHandler(push), _Contexts(backend)
+        logging.getLogger("a2a.server.routes.jsonrpc_dispatcher").addFilter(_is_ours)
 
         async def card(request: Request) -> Response:
             return JSONResponse(agent_card_to_dict(await public_card(backend, _url_of(backend, request))))

@@ -154,13 +154,23 @@ async def test_a_private_card(settings: FleetSettings) -> None:
         assert (await served.http.get(path, headers={"Authorization": f"Bearer {anna}"})).status_code == 200
 
 
-async def test_bodies_that_nobody_can_read_are_refused(settings: FleetSettings) -> None:
+async def test_bodies_that_nobody_can_read_are_refused_and_are_no_errors_here(
+    settings: FleetSettings, caplog: pytest.LogCaptureFixture
+) -> None:
     anna = accounts_of(settings).add("anna", AccessRole.USER)
+    request = {"jsonrpc": "2.0", "id": 1}
+    nowhere = {"method": "SubscribeToTask", "params": {"id": "run_nowhere"}}
     async with agent(settings) as served:
         for body in (b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "GetTask"}', b'{"\xff": 1}', b"[" * 100_000):
             signed = {"Authorization": f"Bearer {anna}"}
             refused = await served.http.post(f"{served.worker.url}/a2a", content=body, headers=signed)
             assert (refused.status_code, refused.json()["code"]) == (400, "invalid")
+        signed |= {"A2A-Version": "1.0"}
+        for wrong in ([1], request | {"method": "GetTask", "params": 5}, request | nowhere):
+            answer = await served.http.post(f"{served.worker.url}/a2a", json=wrong, headers=signed)
+            assert '"error"' in answer.text
+    of_library = [each for each in caplog.records if each.name.startswith("a2a.")]
+    assert [(each.levelname, each.exc_info) for each in of_library] == 3 * [("WARNING", None)]
 
 
 @pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
