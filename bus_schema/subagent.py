@@ -53,9 +53,10 @@ class ExecuteTask(Command[TaskDone], domain="subagent", action="execute_task", s
 
 
 class CancelTask(Command[Nothing], domain="subagent", action="cancel_task", service=None):
-    """Cancel a delegation if it is still running."""
+    """Cancel a delegation of one's own, or as an operator any, if it is still running; without a chat, in any."""
 
     delegation_id: str = Field(min_length=1, max_length=128)
+    chat_id: ChatId | None = None
 
 
 class SubagentEvent(Event):

@@ -103,7 +103,8 @@ class DelegationTasks:
         task, delegation = await self.get(task_id), await self._delegation(task_id)
         if delegation is None or task.status.state in OVER:
             raise Rejected(Code.CONFLICT, f"the task {task_id} is over")
-        await self._backend.own_bus.send(CancelTask(delegation_id=task_id), to=service_of(delegation.subagent))
+        cancel = CancelTask(delegation_id=task_id, chat_id=self._user_id)
+        await self._backend.bus.send(cancel, to=service_of(delegation.subagent))
         await self._end(delegation, _CANCELLED)
         task.status.CopyFrom(status_of(TaskState.TASK_STATE_CANCELED, self._backend.clock(), _CANCELLED, task_id))
         return task

@@ -29,7 +29,7 @@ from bus_schema.subagent import (
     TaskStep,
 )
 from mindbus.bus.client import Client
-from mindbus.bus.context import current_message
+from mindbus.bus.context import MessageContext, current_message
 from mindbus.bus.handlers import on_command
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import PermanentFailure, Rejected
@@ -178,6 +178,7 @@ class SubAgent(Worker, ABC):
         self.artifacts = open_artifacts(self.bus, context.settings, context.clock)
         # By chat and delegation: the same id in another chat is other work.
         self._at_work: dict[tuple[ChatId, str], asyncio.Task[TaskDone]] = {}
+        self._delegated_by: dict[asyncio.Task[TaskDone], str] = {}
         self._done: TTLCache[tuple[ChatId, str], TaskDone] = TTLCache(_MAX_RESULTS, _RESULTS_KEPT.total_seconds())
 
     @abstractmethod
@@ -198,7 +199,7 @@ class SubAgent(Worker, ABC):
         await self.artifacts.stop()
 
     @on_command
-    async def execute_task(self, order: ExecuteTask) -> TaskDone:
+    async def execute_task(self, order: ExecuteTask, context: MessageContext) -> TaskDone:
         """Execute the task, unless it has been executed."""
         if order.depth > MAX_DEPTH:
             raise Rejected(Code.INVALID, f"{order.depth} delegations deep: sub-agents go in a circle; do it yourself")
@@ -209,8 +210,8 @@ class SubAgent(Worker, ABC):
         task = self._at_work.get(key)
         if task is None:
             task = asyncio.create_task(self._do(order), name=f"delegation {order.delegation_id}")
-            self._at_work[key] = task
-            task.add_done_callback(lambda _done: self._at_work.pop(key, None))
+            self._at_work[key], self._delegated_by[task] = task, context.owner
+            task.add_done_callback(lambda done: (self._at_work.pop(key, None), self._delegated_by.pop(done)))
         # Several requests may wait for the same task; the first may be gone.
         await asyncio.wait([task])
         if task.cancelled():
@@ -218,8 +219,14 @@ class SubAgent(Worker, ABC):
         return task.result()
 
     @on_command
-    async def cancel_task(self, command: CancelTask) -> Nothing:
-        for task in [task for (_, id_), task in self._at_work.items() if id_ == command.delegation_id]:
+    async def cancel_task(self, command: CancelTask, context: MessageContext) -> Nothing:
+        """Cancel what the requester has delegated; what is over, or was never begun, needs no cancelling."""
+        chats = {chat for chat, _ in self._at_work} if command.chat_id is None else {command.chat_id}
+        running = [task for chat in chats if (task := self._at_work.get((chat, command.delegation_id)))]
+        own = [task for task in running if context.is_operator or self._delegated_by[task] == context.owner]
+        if running and not own:
+            raise Rejected(Code.UNAUTHORIZED, "only whoever has delegated this, or an operator, cancels it")
+        for task in own:
             await end(task)
         return Nothing()
 

@@ -139,7 +139,7 @@ ADMITTED: Mapping[str, str] = {
     "storage.set_trace_members": _OPERATORS,
     "storage.settle_reminders": _OPERATORS,
     "storage.stats": _OPERATORS,
-    "subagent.cancel_task": _OPERATORS,
+    "subagent.cancel_task": _NAMED,
     "subagent.execute_task": _NAMED,
     "swm.acquire_lock": _ALL,
     "swm.drop_kem": _ALL,

@@ -135,7 +135,7 @@ class Subagents:
     async def _cancel(self, name: str, order: ExecuteTask) -> None:
         """Cancel an unanswered task; a sub-agent that cannot be reached ends it at its deadline."""
         with suppress(BusUnavailable):
-            cancel = CancelTask(delegation_id=order.delegation_id)
+            cancel = CancelTask(delegation_id=order.delegation_id, chat_id=order.chat_id)
             await in_id_scope(order.delegation_id, lambda: self.bus.send(cancel, to=service_of(name)))
 
     async def _tell(self, event: SubagentDelegation | SubagentCompletion) -> None:

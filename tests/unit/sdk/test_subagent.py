@@ -9,7 +9,7 @@ import pytest
 
 from bus_schema.replies import Code
 from bus_schema.subagent import CancelTask, ExecuteTask, TaskDone
-from mindbus import Client, Delegated, ReplyError, SubAgent
+from mindbus import Client, Delegated, ReplyError, SubAgent, connect
 from mindbus.testing.deliver import running
 from mindbus.testing.wait import until
 from tests.fleets import settings_for
@@ -78,6 +78,30 @@ async def test_what_is_cancelled_is_dropped_and_may_be_asked_anew(bus: Client) -
 
     Patient.go_on.set()
     assert (await ask(bus)).response == "x: done"
+
+
+async def test_nobody_but_who_delegated_and_operators_cancel(bus: Client, tmp_path: Path) -> None:
+    settings = settings_for(f"memory://{tmp_path}", tmp_path)
+    cancel = CancelTask(delegation_id="dlg_1", chat_id="12345")
+    refusals: list[str] = []
+    async with connect("user.12345", settings=settings) as anna:
+        for canceller in (anna, bus):
+            Patient.begun = 0
+            asked = asyncio.create_task(ask(anna))
+            await until(lambda: Patient.begun == 1)
+            for identity in ("user.boris", "agent.dialogue"):
+                async with connect(identity, settings=settings) as other:
+                    with pytest.raises(ReplyError) as refused:
+                        await other.request(cancel, to="subagent-patient")
+                refusals.append(refused.value.message)
+            assert not asked.done()
+            await canceller.request(cancel, to="subagent-patient")
+            with pytest.raises(ReplyError, match="was cancelled"):
+                await asked
+    assert ["may not send this" in refusals[0], refusals[1]] == [
+        True,
+        "only whoever has delegated this, or an operator, cancels it",
+    ]
 
 
 async def test_delegations_of_delegations_have_an_end(bus: Client) -> None:
