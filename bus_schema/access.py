@@ -14,8 +14,8 @@ class Access:
 
     `workers`: these services and agents. `owner`: the person whose id is in this field; with `means_asker` also
     whoever leaves it empty, since its service takes it for their own. `namesake`: the worker whose name is in this
-    field. `everybody`: whoever has an identity; its service checks their rights for each object. `operators`: whether
-    operators may.
+    field. `everybody`: whoever has an identity; its service checks their rights for each object, by what `checked`
+    says. `operators`: whether operators may.
     """
 
     workers: tuple[str, ...] = ()
@@ -23,6 +23,7 @@ class Access:
     means_asker: bool = False
     namesake: str = ""
     everybody: bool = False
+    checked: str = "everybody, each for what they may see"
     operators: bool = True
 
     def admits(self, command: Command, identity: str, operators: Collection[str], readers: Collection[str]) -> bool:  # type: ignore[type-arg]  # of any result
@@ -51,7 +52,7 @@ class Access:
     def told(self) -> str:
         """Words for it, as in the table of the docs."""
         who = [
-            *(["everybody, each for what they may see"] if self.everybody else []),
+            *([self.checked] if self.everybody else []),
             *([f"the person in `{self.owner}`"] if self.owner else []),
             *([f"the worker in `{self.namesake}`"] if self.namesake else []),
             *(f"`{worker}`" for worker in self.workers),
@@ -156,7 +157,9 @@ ACCESS: Mapping[str, Access] = {
     "storage.put_user": _OPERATORS,
     "storage.rebuild": _OPERATORS,
     "storage.get_tokens_today": _EVERYBODY,
-    "storage.record_model_call": _EVERYBODY,
+    "storage.record_model_call": Access(
+        everybody=True, checked="workers, for themselves and whom they work for, operators"
+    ),
     "storage.register_artifact": _EVERYBODY,
     "storage.register_artifacts": _EVERYBODY,
     "storage.request_claim": _EVERYBODY,
