@@ -128,8 +128,10 @@ const MB_KEYS = new Set(["j", "k", "ArrowDown", "ArrowUp", "Enter", "[", "]", "f
 let mbGoing = 0;
 // In a layout of other letters, as the Russian one, a key is known by its place.
 const MB_PLACES = { BracketLeft: "[", BracketRight: "]" };
+const MB_ON_SLASH = { ".": "/", ",": "?" };
 const mbKey = (event) => {
   if (event.key.length !== 1) return event.key;
+  if (event.code === "Slash" && MB_ON_SLASH[event.key]) return MB_ON_SLASH[event.key];
   if (event.key.charCodeAt(0) < 128) return event.key.toLowerCase();
   return MB_PLACES[event.code] || event.code.replace(/^Key/, "").toLowerCase();
 };
