@@ -1,6 +1,7 @@
 """Exactly-once effects: the effect and the inbox row with what it caused in one transaction."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -37,7 +38,7 @@ from mindbus.tasks import Supervised, end
 
 # Longer than any retry, dead letter or claim check lives (storage spec: 30 days).
 KEPT = timedelta(days=30)
-_AT_ONCE = 5_000
+_AT_ONCE, _SET_ASIDE_AT_ONCE = 5_000, 100
 _PRUNE_EVERY_S = 86_400.0
 _MEASURE_EVERY_S = 10.0
 _LOOK_EVERY_S, _SHARE_OF_LOOKS = 20.0, 0.005
@@ -126,10 +127,22 @@ class SqlInbox:
         while page := (await self.database.session.execute(upto.where(key > last).limit(_AT_ONCE))).all():
             await self.database.session.execute(emptied.where(key > last, key <= tuple(page[-1])))
             last = tuple(page[-1])
-        content = self._tables.quarantine.c.content
-        contains = or_(*(content.contains(name, autoescape=True) for name in names)) if names else true()
-        await self.database.session.execute(delete(self._tables.quarantine).where(contains))
+        await self._forget_set_aside(names)
         self.database.after_commit(self.outbox.empty_log_soon)
+
+    async def _forget_set_aside(self, names: Sequence[str]) -> None:
+        """Delete what was set aside and has one of the names as a whole, not anna in anna_2 or joanna; or all of it."""
+        aside, last = self._tables.quarantine, 0
+        if not names:
+            await self.database.session.execute(delete(aside))
+            return
+        whole = re.compile(rf"(?:(?<![\w@.-])|(?<=\\[bfnrt]))(?:{'|'.join(map(re.escape, names))})(?!\.?[\w@-])")
+        contains = or_(*(aside.c.content.contains(name, autoescape=True) for name in names))
+        found = select(aside.c.seq, aside.c.content).where(contains).order_by(aside.c.seq).limit(_SET_ASIDE_AT_ONCE)
+        while page := (await self.database.session.execute(found.where(aside.c.seq > last))).all():
+            gone = [row.seq for row in page if whole.search(row.content)]
+            await self.database.session.execute(delete(aside).where(aside.c.seq.in_(gone)))
+            last = page[-1].seq
 
     async def start(self, transport: Transport) -> None:
         """Publish what an earlier process has left, then the new rows of the outbox. Raises DatabaseDamaged."""

@@ -268,6 +268,27 @@ async def test_a_forgotten_outcome_leaves_its_message_handled(
     assert {each for each, outcome in outcomes.items() if outcome == []} == emptied
 
 
+async def test_what_is_set_aside_is_forgotten_by_whole_names(open_inbox: OpenInbox) -> None:
+    instance, aside = open_inbox(), inbox_tables.quarantine
+    told = ['{"user_id": "anna"}', r"{\"text\":\"Well,\nanna.\"}", '{"requester": "user.anna"}', "conv_anna|anna"]
+    others = ["joanna", "anna_2", "anna.b", "anna@home", "user.anna-maria", "Hanna and anna2"]
+    rows = [
+        {"source": "outbox", "content": content, "reason": "not an outcome", "at": datetime.now(UTC)}
+        for content in (*told, *others)
+    ]
+    async with instance.database.transaction() as session:
+        await session.execute(insert(aside), rows)
+
+    async with instance.unit_of_work("storage"):
+        await instance.forget("anna", "user.anna", "conv_anna")
+    async with instance.database.transaction() as session:
+        assert list(await session.scalars(select(aside.c.content).order_by(aside.c.seq))) == others
+    async with instance.unit_of_work("storage"):
+        await instance.forget()
+    async with instance.database.transaction() as session:
+        assert list(await session.scalars(select(aside.c.content))) == []
+
+
 async def test_a_group_of_messages_takes_effect_in_one_transaction(open_inbox: OpenInbox) -> None:
     instance = open_inbox()
     await handle(instance, "msg_a", said(1))
