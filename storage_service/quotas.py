@@ -1,4 +1,4 @@
-"""Quotas of a fleet: bytes of artifacts, tokens of models a day."""
+"""Quotas of a fleet: bytes of artifacts, tokens of models a day; tokens used by each person."""
 
 import time
 from collections.abc import Callable
@@ -10,11 +10,15 @@ from sqlalchemy.orm import Mapped, mapped_column
 from mindbus.sql.database import Database
 from storage_service.errors import QuotaSpent
 from storage_service.rows import upserting
+from storage_service.runs import RunBase
 from storage_service.tables import LIVE, PINNED, BlobRow, StorageBase
 
 _STORED = select(func.sum(BlobRow.size_bytes)).where(BlobRow.state.in_((PINNED, LIVE)))
 # How long a sum over all artifacts serves; what is registered here meanwhile is added to it.
 _BELIEVED_S = 10.0
+
+EVERYBODY = "*"
+"""Under it the tokens of all calls are counted, whoever they were made for."""
 
 
 class TokensByDayRow(StorageBase):
@@ -23,6 +27,15 @@ class TokensByDayRow(StorageBase):
     __tablename__ = "tokens_by_day"
     day: Mapped[str] = mapped_column(String(10), primary_key=True)
     tokens: Mapped[int] = mapped_column(BigInteger)
+
+
+class TokensUsedRow(RunBase):
+    """Tokens that models have used for somebody on a day (UTC), `YYYY-MM-DD`, in the orchestrator's database."""
+
+    __tablename__ = "tokens_used"
+    identity: Mapped[str] = mapped_column(String(160), primary_key=True)
+    day: Mapped[str] = mapped_column(String(10), primary_key=True)
+    tokens: Mapped[int]
 
 
 class ByteQuota:
@@ -72,3 +85,20 @@ class TokenCounts:
 
     def _today(self) -> date:
         return self._clock().date()
+
+
+def add_tokens(connection: Connection, identity: str, day: str, tokens: int) -> None:
+    statement = upserting(connection.dialect.name, TokensUsedRow).values(identity=identity, day=day, tokens=tokens)
+    more = {"tokens": TokensUsedRow.tokens + statement.excluded.tokens}
+    connection.execute(statement.on_conflict_do_update(index_elements=["identity", "day"], set_=more))
+
+
+def tokens_used(connection: Connection, identity: str, day: str) -> int:
+    query = select(TokensUsedRow.tokens).where(TokensUsedRow.identity == identity, TokensUsedRow.day == day)
+    return connection.execute(query).scalar() or 0
+
+
+def forget_tokens(connection: Connection, identity: str | None) -> None:
+    """Delete what somebody has used; None: what all have."""
+    statement = delete(TokensUsedRow)
+    connection.execute(statement if identity is None else statement.where(TokensUsedRow.identity == identity))

@@ -26,7 +26,7 @@ from mindbus.logs import logger
 from mindbus.redaction import MASK, without_secrets
 from mindbus.spans import past_span
 from mindbus.sql.database import Database
-from storage_service.token_usage import EVERYBODY, add_tokens
+from storage_service.quotas import EVERYBODY, add_tokens
 
 MODEL_TOKENS = Metric("Counter", "mindbus_model_tokens_total", "Tokens of models", ("role", "model", "direction"))
 MODEL_CALLS = Metric("Counter", "mindbus_model_calls_total", "Calls of models", ("role", "model", "outcome"))

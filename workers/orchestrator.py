@@ -54,8 +54,8 @@ from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.migrations import upgrade
 from storage_service import runs
+from storage_service.quotas import forget_tokens
 from storage_service.runs import MIGRATIONS
-from storage_service.token_usage import forget_tokens
 from workers.lost_orders import LostOrders
 from workers.model_calls import TokenCount
 from workers.run_artifacts import completed_late, foreign_inputs, look_up

@@ -53,7 +53,7 @@ from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 from storage_service import runs
-from storage_service.token_usage import EVERYBODY, tokens_used
+from storage_service.quotas import EVERYBODY, tokens_used
 from workers.run_artifacts import LookUp
 
 Sent = Sequence[Send | Publish]

@@ -19,14 +19,14 @@ from memory.lsm import tables as lsm_tables
 from memory.swm import tables as swm_tables
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import config_of, upgrade
-from storage_service import runs, tables, token_usage
+from storage_service import quotas, runs, tables
 from tests.clocks import NOON
 from tests.postgres import DatabaseOf
 from tests.storage_kit import ON_FILES, Depot, OpenDepot
 
 TABLES: dict[str, tuple[Path, MetaData]] = {
     "storage": (tables.MIGRATIONS, tables.StorageBase.metadata),
-    "orchestrator": (runs.MIGRATIONS, token_usage.TokensUsedRow.metadata),
+    "orchestrator": (runs.MIGRATIONS, quotas.TokensUsedRow.metadata),
     "glm": (glm_tables.MIGRATIONS, glm_tables.GlmBase.metadata),
     "lsm": (lsm_tables.MIGRATIONS, lsm_tables.LsmBase.metadata),
     "history": (history_tables.MIGRATIONS, history_tables.HistoryBase.metadata),
