@@ -155,6 +155,7 @@ ACCESS: Mapping[str, Access] = {
     "storage.open_claim": _EVERYBODY,
     "storage.put_agent_data": Access(("sim",), namesake="agent"),
     "storage.put_user": _OPERATORS,
+    "storage.rate_answer": Access(owner="user_id", operators=False),
     "storage.rebuild": _OPERATORS,
     "storage.get_tokens_today": _EVERYBODY,
     "storage.record_model_call": Access(
@@ -214,6 +215,7 @@ _ORCHESTRATOR, _DIALOGUE, _SUBAGENTS = ("orchestrator",), ("dialogue",), ("dialo
 PUBLISHERS: Mapping[str, tuple[str, ...]] = {
     "artifact": ("storage",),
     "dialogue": _DIALOGUE,
+    "dialogue.answer_rated": ("storage",),
     "dialogue.message_stored": ("storage",),
     "episode": ("lsm",),
     "kem": ("glm", "swm", "kps"),

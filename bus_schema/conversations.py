@@ -4,9 +4,18 @@ from typing import Literal, Self
 
 from pydantic import AwareDatetime, Field, model_validator
 
-from bus_schema.dialogue import DialogueFragment, DialogueMessage, DialogueMessageId, DialogueState, FragmentId
+from bus_schema.dialogue import (
+    DialogueFragment,
+    DialogueMessage,
+    DialogueMessageId,
+    DialogueState,
+    FragmentId,
+    MessageKind,
+)
+from bus_schema.episodes import RawLogIds, SearchId
 from bus_schema.identities import UserId
-from bus_schema.messages import Cause, Command, Event, Page, Query, Value
+from bus_schema.message_parts import CUT_OFF_MARKS, Rating
+from bus_schema.messages import Cause, Command, Event, Nothing, Page, Query, Value
 from bus_schema.replies import ReplyBatch
 
 
@@ -96,6 +105,34 @@ class GetAllActiveDialogues(Query[ActiveDialogues], domain="storage", action="ge
     silent_since: AwareDatetime | None = None
     cursor: str | None = Field(default=None, max_length=256)
     limit: int = Field(default=20, ge=1, le=100)
+
+
+def may_be_rated(message: DialogueMessage) -> bool:
+    """Whether a message is an answer of the assistant that is whole: no notification, nothing that was cut off."""
+    is_cut_off = message.content is not None and message.content.endswith(CUT_OFF_MARKS)
+    return message.role == "assistant" and message.kind is MessageKind.NATIVE and not is_cut_off
+
+
+class RateAnswer(Command[Nothing], domain="storage", action="rate_answer"):
+    """Say whether an answer of the assistant was helpful; without a rating, the one given before is withdrawn."""
+
+    user_id: UserId
+    message_id: DialogueMessageId
+    rating: Rating | None = None
+
+
+class AnswerRated(Event, topic="dialogue", name="answer_rated"):
+    """A user has rated an answer, or has withdrawn the rating.
+
+    `search_id` is the search of long-term memory behind the answer, `used` are the turns that the answer draws on.
+    """
+
+    user_id: UserId
+    message_id: DialogueMessageId
+    rating: Rating | None = None
+    rated_at: AwareDatetime
+    search_id: SearchId | None = None
+    used: RawLogIds = ()
 
 
 class Dialogue(Value):

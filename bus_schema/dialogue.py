@@ -7,10 +7,11 @@ from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, mo
 
 from bus_schema.artifacts import ArtifactRef, TraceId
 from bus_schema.client_tools import ClientTools
-from bus_schema.history import HistoryToolCall, SubagentName
+from bus_schema.episodes import SearchId
+from bus_schema.history import HistoryToolCall
 from bus_schema.identities import KemId, UserId
 from bus_schema.ids import derived
-from bus_schema.message_parts import Attachments, MemoryAbsence, ModelUse, RecalledEpisodes
+from bus_schema.message_parts import Attachments, DelegatedTask, MemoryAbsence, ModelUse, Rating, RecalledEpisodes
 from bus_schema.messages import Command, Event, Value
 
 MAX_MESSAGE_CHARS = 32_000
@@ -83,7 +84,8 @@ class DialogueMessage(Value):
     """Something said by a user or to them, and when; text too long for a message is an artifact.
 
     An answer was made with the memory units `kem_ids` and with `episodes`, best first; `memory` is set if some memory
-    did not answer. `model_use` is missing if no model was asked.
+    did not answer. `model_use` is missing if no model was asked. `search_id` is the search that found the episodes,
+    `rating` the user's opinion of the answer.
     """
 
     message_id: DialogueMessageId
@@ -99,6 +101,8 @@ class DialogueMessage(Value):
     memory: MemoryAbsence | None = None
     attachments: Attachments = ()
     model_use: ModelUse | None = None
+    search_id: SearchId | None = None
+    rating: Rating | None = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -153,14 +157,6 @@ class DialogueState(Value):
     buffer: tuple[DialogueMessage, ...]
     last_activity: AwareDatetime
     is_active: bool = True
-
-
-class DelegatedTask(Value):
-    """A task given to a sub-agent for an answer, with the result as the assistant received it."""
-
-    subagent: SubagentName
-    task: str
-    response: str
 
 
 class Answered(Value):

@@ -21,6 +21,7 @@ from bus_schema.messages import Value
 EpisodeId = Annotated[str, StringConstraints(pattern=r"^ep_[A-Za-z0-9_-]{1,64}$")]
 RawLogId = Annotated[str, StringConstraints(pattern=r"^raw_[A-Za-z0-9_-]{1,64}$")]
 RawLogIds = tuple[RawLogId, ...]
+SearchId = Annotated[str, StringConstraints(pattern=r"^srch_[A-Za-z0-9_-]{1,64}$")]
 Speaker = Literal["user", "assistant"]
 
 

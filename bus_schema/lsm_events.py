@@ -1,9 +1,8 @@
 """Events of long-term memory."""
 
 from bus_schema.dialogue import FragmentId
-from bus_schema.episodes import AnchorReason, EpisodeId, Layer, RawLogIds
+from bus_schema.episodes import AnchorReason, EpisodeId, Layer, RawLogIds, SearchId
 from bus_schema.identities import UserId
-from bus_schema.lsm_search import SearchId
 from bus_schema.messages import Event
 from bus_schema.packer import PackReport
 

@@ -1,10 +1,10 @@
 """Search of long-term memory (spec 002 §4.5)."""
 
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import AwareDatetime, Field, StringConstraints, model_validator
+from pydantic import AwareDatetime, Field, model_validator
 
-from bus_schema.episodes import EpisodeId, Layer, RawLogIds, RawTurn
+from bus_schema.episodes import EpisodeId, Layer, RawLogIds, RawTurn, SearchId
 from bus_schema.identities import UserId
 from bus_schema.lsm import Moment, Tag
 from bus_schema.messages import Command, Nothing, Query, Value
@@ -12,8 +12,6 @@ from bus_schema.messages import Command, Nothing, Query, Value
 MAX_QUERY_CHARS = 4000
 MAX_BUDGET_WORDS = 20_000
 MAX_EXCLUDED = 2000
-
-SearchId = Annotated[str, StringConstraints(pattern=r"^srch_[A-Za-z0-9_-]{1,64}$")]
 
 
 class ScoreParts(Value):

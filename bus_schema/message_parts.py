@@ -6,11 +6,15 @@ from pydantic import AwareDatetime, Field, StringConstraints
 
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.episodes import EpisodeId, RawLogIds
+from bus_schema.history import SubagentName
 from bus_schema.messages import Value
 
 FileName = Annotated[str, StringConstraints(pattern=r"^[^/\\\x00-\x1f]{1,200}$")]
 # Memory did not answer in time; it was not there.
 MemoryAbsence = Literal["late", "away"]
+Rating = Literal["helpful", "unhelpful"]
+# How an answer ends that is not whole, in English and in Russian.
+CUT_OFF_MARKS = ("… [cut off]", "… [ответ оборван]")
 
 
 class Attachment(Value):
@@ -29,6 +33,14 @@ class ModelUse(Value):
     model_name: str = Field(max_length=200)
     prompt_tokens: int = Field(ge=0)
     completion_tokens: int = Field(ge=0)
+
+
+class DelegatedTask(Value):
+    """A task given to a sub-agent for an answer, with the result as the assistant received it."""
+
+    subagent: SubagentName
+    task: str
+    response: str
 
 
 class RecalledEpisode(Value):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, case, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.conversations import (
@@ -17,14 +17,16 @@ from bus_schema.conversations import (
     GetMessages,
     ListDialogues,
     MessagePage,
+    RateAnswer,
     Saved,
+    may_be_rated,
 )
 from bus_schema.dialogue import MAX_FRAGMENT_MESSAGES, DialogueFragment, DialogueMessage, DialogueState
 from mindbus.errors import TemporaryFailure
 from mindbus.sql.database import Database
 from mindbus.sql.statements import PreparedStatement
 from retrieval.cursors import PageKey, position_of, split_page
-from storage_service.errors import FragmentMismatch, MessageIdTaken, NoSuchFragment, NoSuchMessage
+from storage_service.errors import FragmentMismatch, MessageIdTaken, NoSuchFragment, NoSuchMessage, NotAnAnswer
 from storage_service.rows import inserting, upserting
 from storage_service.tables import DialogueMessageRow, DialogueRow, FragmentRow
 
@@ -35,8 +37,8 @@ _FRAGMENT_COLUMNS = ("fragment_id", "user_id", "started_at", "ended_at", "reason
 class Dialogues:
     """Dialogues of all users.
 
-    A message is stored once and never changed; it belongs to at most one fragment, the buffer is the rest of a
-    dialogue.
+    A message is stored once and never changed, but for its rating; it belongs to at most one fragment, the buffer is
+    the rest of a dialogue.
     """
 
     database: Database
@@ -55,13 +57,27 @@ class Dialogues:
 
     async def message(self, request: GetMessage) -> DialogueMessage:
         """Raises NoSuchMessage."""
-        query = select(DialogueMessageRow).where(
-            DialogueMessageRow.user_id == request.user_id, DialogueMessageRow.message_id == request.message_id
-        )
         async with self.database.reading() as session:
-            row = await session.scalar(query)
+            row = await session.scalar(_one_message(request))
         if row is None:
             raise NoSuchMessage(message_id=request.message_id)
+        return _as_message(row)
+
+    async def rate(self, command: RateAnswer) -> DialogueMessage | None:
+        """Change the rating of an answer within the current transaction: the answer, None if it is rated so already.
+
+        Raises NoSuchMessage, NotAnAnswer.
+        """
+        session = self.database.session
+        row = await session.scalar(_one_message(command).with_for_update())
+        if row is None:
+            raise NoSuchMessage(message_id=command.message_id)
+        if not may_be_rated(_as_message(row)):
+            raise NotAnAnswer(message_id=command.message_id)
+        if row.rating == command.rating:
+            return None
+        row.rating = command.rating
+        await session.flush()
         return _as_message(row)
 
     async def messages(self, request: GetMessages) -> MessagePage:
@@ -142,6 +158,12 @@ class Dialogues:
         )
 
 
+def _one_message(request: GetMessage | RateAnswer) -> Select[DialogueMessageRow]:
+    return select(DialogueMessageRow).where(
+        DialogueMessageRow.user_id == request.user_id, DialogueMessageRow.message_id == request.message_id
+    )
+
+
 _NESTED_COLUMNS = {"ref", "kem_ids", "episodes", "attachments", "model_use"}
 _PLAIN_COLUMNS = set(DialogueMessage.model_fields) - _NESTED_COLUMNS - {"trace_id"}
 _MESSAGES, _DIALOGUES = DialogueMessageRow.__table__, DialogueRow.__table__
@@ -202,8 +224,8 @@ def _as_message(row: DialogueMessageRow | Row[Any]) -> DialogueMessage:
 
 
 def _is_same(stored: DialogueMessage, message: DialogueMessage) -> bool:
-    # A repetition may have another time.
-    return stored.model_copy(update={"time": message.time}) == DialogueMessage.model_validate(
+    # A repetition may have another time, and the answer may have been rated since.
+    return stored.model_copy(update={"time": message.time, "rating": message.rating}) == DialogueMessage.model_validate(
         message.model_dump(include=set(DialogueMessage.model_fields))
     )
 

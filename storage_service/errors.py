@@ -80,6 +80,10 @@ class NoSuchMessage(Rejected, code=Code.NOT_FOUND):
     """There is no message of this id in the dialogue of this user."""
 
 
+class NotAnAnswer(Rejected):
+    """Only whole answers of the assistant are rated: no messages of the user, no notifications, nothing cut off."""
+
+
 class NoSuchFragment(Rejected, code=Code.NOT_FOUND):
     """There is no fragment of this id."""
 

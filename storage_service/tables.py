@@ -200,6 +200,8 @@ class DialogueMessageRow(StorageBase):
     memory: Mapped[str | None] = mapped_column(String(8))
     attachments: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON_VALUE)
     model_use: Mapped[dict[str, Any] | None] = mapped_column(JSON_VALUE)
+    search_id: Mapped[str | None] = mapped_column(String(69))
+    rating: Mapped[str | None] = mapped_column(String(16))
 
 
 class FragmentRow(StorageBase):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from agents.models.answer_text import ThoughtFilter, without_thoughts
 from agents.models.errors import AnswerCutOff, ModelFailure, ModelUnavailable
 from agents.models.language_model import DEFAULTS, Chunk, LanguageModel, ModelMessage, ModelParams, Tool, ToolCall
+from bus_schema.message_parts import CUT_OFF_MARKS
 from bus_schema.replies import TextPart
 from language.words import Language, language_of
 from mindbus.logs import logger
@@ -18,7 +19,7 @@ _CONTINUE = {
     Language.ENGLISH: "Your answer was cut off. Continue it exactly where it stops; repeat nothing.",
     Language.RUSSIAN: "Ответ оборвался. Продолжите его ровно с того места, где он кончается; ничего не повторяйте.",
 }
-_CUT_OFF = {Language.ENGLISH: "… [cut off]", Language.RUSSIAN: "… [ответ оборван]"}
+_CUT_OFF = dict(zip((Language.ENGLISH, Language.RUSSIAN), CUT_OFF_MARKS, strict=True))
 _AWAY = {
     Language.ENGLISH: "The language model is not available right now. Your question is kept: say “try again” later, "
     "and it will be answered.",
@@ -147,7 +148,7 @@ def cut_off_mark(text: str) -> str:
 
 def is_cut_off(text: str) -> bool:
     """Whether an answer ends with such a mark."""
-    return text.endswith(tuple(_CUT_OFF.values()))
+    return text.endswith(CUT_OFF_MARKS)
 
 
 def unavailable_message(question: str) -> str:

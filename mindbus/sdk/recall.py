@@ -12,7 +12,7 @@ from typing import ClassVar, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from bus_schema.agent_data import GetAgentData, PutAgentData
-from bus_schema.episodes import raw_log_id_of
+from bus_schema.episodes import SearchId, raw_log_id_of
 from bus_schema.glm import FoundKem, RetrieveKems
 from bus_schema.kem_query import KemQuery, NoneOf
 from bus_schema.lsm_search import (
@@ -24,7 +24,6 @@ from bus_schema.lsm_search import (
     FoundEpisodes,
     GetHotEpisodes,
     SearchEpisodes,
-    SearchId,
 )
 from bus_schema.message_parts import MemoryAbsence
 from bus_schema.messages import Query

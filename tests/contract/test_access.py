@@ -122,6 +122,7 @@ ADMITTED: Mapping[str, str] = {
     "storage.open_claim": _ALL,
     "storage.put_agent_data": _OPERATORS,
     "storage.put_user": _OPERATORS,
+    "storage.rate_answer": "owner",
     "storage.rebuild": _OPERATORS,
     "storage.get_tokens_today": _ALL,
     "storage.record_model_call": _ALL,

@@ -15,8 +15,8 @@ from agents.models.recorded import calls_for
 from agents.present import Present
 from bus_schema.client_tools import ClientTools
 from bus_schema.conversations import Saved
-from bus_schema.dialogue import Answered, DelegatedTask, DialogueMessage, MessageKind, answer_id_of
-from bus_schema.message_parts import ModelUse
+from bus_schema.dialogue import Answered, DialogueMessage, MessageKind, answer_id_of
+from bus_schema.message_parts import DelegatedTask, ModelUse
 from bus_schema.replies import Code
 from mindbus.errors import Rejected
 from mindbus.sdk.conversations import Conversations, HistoryClient
@@ -147,6 +147,7 @@ class ExchangeProcessor:
             kem_ids=memory.kem_ids(shown),
             episodes=memory.recalled(shown, used),
             memory=memory.absence,
+            search_id=memory.episodes.search_id,
         )
 
     def _record(self, said: DialogueMessage, talk: OpenTalk) -> ExchangeRecord:

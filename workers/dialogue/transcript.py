@@ -14,11 +14,11 @@ from bus_schema.dialogue import (
     HIDDEN_MARK,
     MAX_MESSAGE_CHARS,
     MAX_PREVIEW_CHARS,
-    DelegatedTask,
     DialogueMessage,
     MessageKind,
 )
 from bus_schema.history import ChatMessage, HistoryMessage, chat_key
+from bus_schema.message_parts import DelegatedTask
 from mindbus.sdk.conversations import HistoryClient
 from workers.dialogue.open_talks import HistoryWindow
 

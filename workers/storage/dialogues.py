@@ -3,6 +3,7 @@
 from bus_schema.agent_data import AgentDataPage, GetAgentData, PutAgentData, Version
 from bus_schema.conversations import (
     ActiveDialogues,
+    AnswerRated,
     DialoguePage,
     FragmentSaved,
     GetAllActiveDialogues,
@@ -12,13 +13,14 @@ from bus_schema.conversations import (
     ListDialogues,
     MessagePage,
     MessageStored,
+    RateAnswer,
     Saved,
     SaveDialogueFragment,
     SaveMessage,
     SaveMessages,
 )
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
-from bus_schema.messages import Cause
+from bus_schema.messages import Cause, Nothing
 from bus_schema.replies import ReplyBatch
 from bus_schema.timeline import (
     EventsSaved,
@@ -55,6 +57,21 @@ class DialogueHandlers:
             if isinstance(outcome, Saved) and outcome.is_new
         ]
         return ReplyBatch(items=tuple(map(reply_of, outcomes))), *told
+
+    @on_command
+    async def rate_answer(self, command: RateAnswer) -> Nothing | tuple[Nothing, Publish]:
+        answer = await self._storage.dialogues.rate(command)
+        if answer is None:
+            return Nothing()
+        rated = AnswerRated(
+            user_id=answer.user_id,
+            message_id=answer.message_id,
+            rating=answer.rating,
+            rated_at=self._storage.clock(),
+            search_id=answer.search_id,
+            used=tuple(turn for episode in answer.episodes for turn in episode.used),
+        )
+        return Nothing(), Publish(rated, trace=answer.trace_id)
 
     @on_command
     async def message(self, query: GetMessage) -> DialogueMessage:

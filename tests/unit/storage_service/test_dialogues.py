@@ -13,13 +13,15 @@ from bus_schema.conversations import (
     GetMessage,
     GetMessages,
     ListDialogues,
+    RateAnswer,
     Saved,
 )
 from bus_schema.dialogue import DialogueFragment, DialogueMessage, MessageKind
+from bus_schema.message_parts import Rating
 from mindbus.sql.database import Database
 from retrieval.cursors import InvalidCursor
 from storage_service.dialogues import Dialogues
-from storage_service.errors import FragmentMismatch, MessageIdTaken, NoSuchFragment, NoSuchMessage
+from storage_service.errors import FragmentMismatch, MessageIdTaken, NoSuchFragment, NoSuchMessage, NotAnAnswer
 from tests.clocks import NOON
 from tests.storage_kit import OpenDepot
 
@@ -64,6 +66,34 @@ async def test_an_answer_is_kept_with_what_it_was_made_with(book: Book) -> None:
 
     stored = await book.dialogues.message(GetMessage(user_id="anna", message_id=a_message("anna", 1).message_id))
     assert stored.kem_ids == ("kem_1", "kem_2")
+
+
+async def test_whole_answers_are_rated_and_nothing_else(book: Book) -> None:
+    answer = {"role": "assistant", "episodes": ({"episode_id": "ep_1", "time": NOON, "used": ("raw_1",)},)}
+    answer["search_id"] = "srch_1"
+    await book.say("anna", 1)
+    await book.say("anna", 2, **answer)
+    await book.say("anna", 3, role="assistant", kind=MessageKind.NOTIFICATION)
+    await book.say("anna", 4, role="assistant", content="Это ещё не… [ответ оборван]")
+
+    async def rate(number: int, rating: Rating | None, user: str = "anna") -> DialogueMessage | None:
+        command = RateAnswer(user_id=user, message_id=f"msg_anna-{number}", rating=rating)
+        return await book.at_hand(lambda: book.dialogues.rate(command))
+
+    rated = await rate(2, "unhelpful")
+    assert rated is not None
+    assert (rated.rating, rated.search_id, rated.episodes[0].used) == ("unhelpful", "srch_1", ("raw_1",))
+    assert await rate(2, "unhelpful") is None, "nothing has changed"
+    assert not await book.say("anna", 2, **answer), "an answer that is stored again is the same, though it was rated"
+    assert (await book.dialogues.message(GetMessage(user_id="anna", message_id="msg_anna-2"))).rating == "unhelpful"
+    withdrawn = await rate(2, None)
+    assert withdrawn is not None
+    assert withdrawn.rating is None
+    for number in (1, 3, 4):
+        with pytest.raises(NotAnAnswer):
+            await rate(number, "helpful")
+    with pytest.raises(NoSuchMessage):
+        await rate(2, "helpful", user="ivan")
 
 
 async def test_of_many_messages_one_with_other_words_keeps_no_other_from_it(book: Book) -> None:
