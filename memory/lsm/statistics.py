@@ -14,6 +14,7 @@ from memory.lsm.tables import (
     ChatRow,
     EpisodeRow,
     LayerChangeRow,
+    SearchFeedback,
     SearchRow,
     TurnRow,
     TurnVectorRow,
@@ -118,7 +119,7 @@ class EpisodeStatistics:
         counts: Counter[str] = Counter()
         query = select(SearchRow.unpacked, SearchRow.hits, SearchRow.feedback).where(*of_chat(SearchRow, chat_id))
         async for row in await session.stream(query.execution_options(yield_per=_BATCH)):
-            used = None if row.feedback is None else set(row.feedback.get("used", ()))
+            used = None if row.feedback is None else SearchFeedback.of(row.feedback).used
             counts["searches"] += 1
             counts["unpacked"] += row.unpacked
             counts["with feedback"] += used is not None

@@ -1,8 +1,10 @@
 """The tables of long-term memory (spec 002 §4.7)."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
@@ -145,8 +147,30 @@ def of_chat(table: Any, chat_id: str | None) -> list[sa.ColumnElement[bool]]:
     return [] if chat_id is None else [table.chat_id == chat_id]
 
 
+@dataclass(frozen=True, slots=True)
+class SearchFeedback:
+    """Ids of the turns of a search that were of use, and of those that an answer rated unhelpful has drawn on."""
+
+    used: frozenset[str]
+    rejected: frozenset[str] = frozenset()
+    is_rated: bool = False
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Self:
+        """From what is kept with the search; the user's rating outweighs the turns reported as used."""
+        reported, rating = frozenset(kept.get("used", ())), kept.get("rating", {})
+        rated = frozenset(rating.get("used", ()))
+        match rating.get("value"):
+            case "helpful":
+                return cls(reported | rated, is_rated=True)
+            case "unhelpful":
+                return cls(reported - rated, rated, is_rated=True)
+            case _:
+                return cls(reported)
+
+
 class SearchRow(LsmBase):
-    """A search with the turns that it returned; `feedback` names the useful ones.
+    """A search with the turns that it returned; `feedback` is kept as `SearchFeedback` reads it.
 
     `noticed_at` is when the retention first saw it, since a search may be as of any time.
     """

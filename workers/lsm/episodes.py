@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+from bus_schema.conversations import AnswerRated
 from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.dialogue import conversation_trace
 from bus_schema.episodes import Episode, EpisodeHead, HotContent
@@ -24,7 +25,7 @@ from memory.errors import NoSuchEpisode
 from memory.lsm.search.search import EpisodeSearch
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.context import MessageContext
-from mindbus.bus.handlers import Publish, background, every, on_command, time_limit
+from mindbus.bus.handlers import Publish, background, every, on_command, on_event, time_limit
 from mindbus.bus.telemetry import RATED, RECALLED, series
 from mindbus.logs import logger
 from mindbus.sql.inbox import SqlInbox
@@ -113,6 +114,15 @@ class EpisodeSearchHandlers:
         touched = await self._search.log.take_feedback(command, context.requester)
         series(RATED, "useful" if command.used else "useless").inc()
         return Nothing(), *in_conversation(touched)
+
+    @on_event
+    async def take_rating(self, event: AnswerRated) -> None:
+        """Keep what the user thinks of the answer to a search, for the tuning."""
+        if event.search_id is None:
+            return
+        await self._search.log.write(event.search_id)
+        if await self._search.log.take_rating(event) and event.rating is not None:
+            series(RATED, "useful" if event.rating == "helpful" else "useless").inc()
 
     @on_command
     @time_limit(seconds=3600)

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import select
 
+from bus_schema.conversations import AnswerRated
 from bus_schema.lsm_events import EpisodeReactivated, EpisodeTouched
 from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes
 from memory.errors import NoSuchSearch, NotFoundBySearch
@@ -104,8 +105,27 @@ class SearchLog(LogListener):
             raise NotFoundBySearch(raw_log_ids=unknown[:10])
         touched = set((row.feedback or {}).get("touched", ()))
         new = await self._episodes_of(feedback.used) - touched if feedback.touch else set[str]()
-        row.feedback = {"used": sorted(set(feedback.used)), "touched": sorted(touched | new)}
+        reported = {"used": sorted(set(feedback.used)), "touched": sorted(touched | new)}
+        row.feedback = (row.feedback or {}) | reported
         return await self.reactivation.touch(new, row.at, row.search_id)
+
+    async def take_rating(self, event: AnswerRated) -> bool:
+        """Store a rating beside the feedback, in the current transaction; whether it is about turns that were found.
+
+        A rating stays when feedback comes later; one that is older than the rating that is known changes nothing.
+        """
+        query = select(SearchRow).where(SearchRow.search_id == event.search_id).with_for_update()
+        row = await self.database.session.scalar(query)
+        if row is None or row.chat_id != event.user_id:
+            logger().info("rating of a search that is not known", search_id=event.search_id)
+            return False
+        found = {hit["raw_log_id"] for hit in row.hits}
+        known, used = row.feedback or {}, sorted(found.intersection(event.used))
+        rated_at = event.rated_at.timestamp()
+        if not used or known.get("rating", {}).get("at", 0.0) >= rated_at:
+            return False
+        row.feedback = known | {"rating": {"value": event.rating, "at": rated_at, "used": used}}
+        return True
 
     async def _episodes_of(self, raw_log_ids: Sequence[str]) -> set[str]:
         query = select(EpisodeOfTurnRow.episode_id).where(EpisodeOfTurnRow.raw_log_id.in_(raw_log_ids))

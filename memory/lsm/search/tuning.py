@@ -15,7 +15,7 @@ from memory.lsm.search.excerpts import shown_words
 from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.questions import parse_question
 from memory.lsm.search.ranking import DEFAULT_WEIGHTS, Weights, fit_budget, match_words, rank
-from memory.lsm.tables import SearchRow, SearchWeightsRow
+from memory.lsm.tables import SearchFeedback, SearchRow, SearchWeightsRow
 from mindbus.sql.database import Database
 from retrieval.segments import Scores
 
@@ -28,6 +28,8 @@ _HELD_OUT = 3
 # Budget at which recall is measured: about as much as goes into a prompt.
 _BUDGET_WORDS = 1200
 _NEGATIVES = 30
+# A rating is a person's own word, whereas used turns are found by comparing words, which errs.
+_RATED_WEIGHT = 2.0
 # Precision of the prior at the current weights: they count as much as some tens of useful turns.
 _PRIOR_PRECISION = 4.0
 _ITERATIONS = 25
@@ -37,11 +39,16 @@ _SEED = 20260101
 
 @dataclass(frozen=True, slots=True)
 class TrainingExample:
-    """Signals of every turn for a search with feedback; `used` are the positions of the useful turns."""
+    """Signals of every turn for a search with feedback.
+
+    `used` are the positions of the useful turns, `rejected` of those that an unhelpful answer has drawn on.
+    """
 
     signals: Signals
     words: NDArray[np.uint32]
     used: Sequence[int]
+    rejected: Sequence[int] = ()
+    weight: float = 1.0
 
 
 class WeightTuning:
@@ -62,10 +69,12 @@ class WeightTuning:
     async def tune(self, *, apply: bool) -> TuneReport:
         """Fit weights to all searches with feedback; store them in the current transaction if better."""
         before = dict(await self.weights())
-        examples = await self._examples()
-        held_out = examples[::_HELD_OUT]
-        training = [example for number, example in enumerate(examples) if number % _HELD_OUT]
-        if len(examples) < _MIN_EXAMPLES:
+        examples = await self.examples()
+        useful = [example for example in examples if example.used]
+        held_out = useful[::_HELD_OUT]
+        training = [example for number, example in enumerate(useful) if number % _HELD_OUT]
+        training += [example for example in examples if not example.used]
+        if len(useful) < _MIN_EXAMPLES:
             reason = f"it takes {_MIN_EXAMPLES} searches with used turns"
             return _report(examples, held_out, before, before, reason=reason)
         after = await asyncio.to_thread(fit_weights, training, before)
@@ -87,7 +96,8 @@ class WeightTuning:
             row.value, row.version = weights, row.version + 1
         self._weights = weights
 
-    async def _examples(self) -> list[TrainingExample]:
+    async def examples(self) -> list[TrainingExample]:
+        """The latest searches with turns that were of use, or were rejected. Raises DatabaseAway."""
         query = (
             select(SearchRow)
             .where(SearchRow.feedback.is_not(None))
@@ -98,37 +108,38 @@ class WeightTuning:
             rows = (await session.scalars(query)).all()
         examples = []
         for row in rows:
-            used = (row.feedback or {}).get("used", [])
-            if used and (example := await self._example(row, used)) is not None:
+            feedback = SearchFeedback.of(row.feedback or {})
+            if (feedback.used or feedback.rejected) and (example := await self._example(row, feedback)) is not None:
                 examples.append(example)
         return examples
 
-    async def _example(self, row: SearchRow, used: Sequence[str]) -> TrainingExample | None:
+    async def _example(self, row: SearchRow, feedback: SearchFeedback) -> TrainingExample | None:
         """The search repeated on the index of today."""
         vector = await self.embeddings.of(row.query)
         async with self.indexes.index(row.chat_id, self.embeddings.model) as index:
-            return await asyncio.to_thread(_example_of, index, row, used, vector)
+            return await asyncio.to_thread(_example_of, index, row, feedback, vector)
 
 
 def fit_weights(examples: Sequence[TrainingExample], before: Weights) -> dict[str, float]:
     """Logistic regression by Newton's method with a Gaussian prior at the weights so far.
 
-    Negatives are random turns: those that were returned but not used match the question nearly as well.
+    Negatives are the rejected turns and random ones: those that were returned but not used match the question nearly
+    as well.
     """
     names = list(before)
-    rows, labels = _training_rows(examples, names)
+    rows, labels, counts = _training_rows(examples, names)
     prior = np.append(np.array([before[name] for name in names]), 0.0)
     precision = np.append(np.full(len(names), _PRIOR_PRECISION), 1e-3)
 
     def loss(weights: NDArray[np.float64]) -> float:
-        negative_log_likelihood = np.logaddexp(0, np.where(labels > 0, -1, 1) * (rows @ weights)).sum()
+        negative_log_likelihood = counts @ np.logaddexp(0, np.where(labels > 0, -1, 1) * (rows @ weights))
         return float(negative_log_likelihood + (precision * (weights - prior) ** 2).sum() / 2)
 
     weights = prior
     for _ in range(_ITERATIONS):
         probabilities = 1 / (1 + np.exp(-np.clip(rows @ weights, -30, 30)))
-        gradient = rows.T @ (probabilities - labels) + precision * (weights - prior)
-        hessian = (rows * (probabilities * (1 - probabilities))[:, None]).T @ rows + np.diag(precision)
+        gradient = rows.T @ (counts * (probabilities - labels)) + precision * (weights - prior)
+        hessian = (rows * (counts * probabilities * (1 - probabilities))[:, None]).T @ rows + np.diag(precision)
         step = np.linalg.solve(hessian, gradient)
         # Far from the optimum a whole step overshoots.
         length = next((each for each in _STEP_LENGTHS if loss(weights - each * step) < loss(weights)), 0.0)
@@ -152,27 +163,34 @@ def _recall(example: TrainingExample, weights: Weights) -> float:
 
 def _training_rows(
     examples: Sequence[TrainingExample], names: Sequence[str]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Features of useful, rejected and random turns, shape (rows, names + 1); their labels; how often each counts."""
     generator = np.random.default_rng(_SEED)
-    rows, labels = [], []
+    rows, labels, counts = [], [], []
     for example in examples:
         total = len(example.words)
         columns = [example.signals.get(name, np.zeros(total)) for name in names]
         features = np.stack([*columns, np.ones(total)], axis=1)
         sample = generator.choice(total, min(_NEGATIVES, total), replace=False)
-        negatives = [each for each in sample if each not in example.used]
-        rows += [features[list(example.used)], features[negatives]]
-        labels += [1.0] * len(example.used) + [0.0] * len(negatives)
-    return np.concatenate(rows), np.array(labels)
+        negatives = [each for each in sample if each not in example.used and each not in example.rejected]
+        rows += [features[[*example.used, *example.rejected, *negatives]]]
+        judged = len(example.used) + len(example.rejected)
+        labels += [1.0] * len(example.used) + [0.0] * (len(example.rejected) + len(negatives))
+        counts += [example.weight] * judged + [1.0] * len(negatives)
+    return np.concatenate(rows), np.array(labels), np.array(counts)
 
 
-def _example_of(index: ChatIndex, row: SearchRow, used: Sequence[str], vector: bytes | None) -> TrainingExample | None:
-    positions = list(index.ids.positions(used).values())
-    if not positions:
+def _example_of(
+    index: ChatIndex, row: SearchRow, feedback: SearchFeedback, vector: bytes | None
+) -> TrainingExample | None:
+    used = list(index.ids.positions(sorted(feedback.used)).values())
+    rejected = list(index.ids.positions(sorted(feedback.rejected)).values())
+    if not (used or rejected):
         return None
     matches = match_words(index, parse_question(row.query, index.speakers(), row.at))
     ranking = rank(index, matches, vector, DEFAULT_WEIGHTS, limit=0)
-    return TrainingExample(ranking.signals, shown_words(index.words), positions)
+    weight = _RATED_WEIGHT if feedback.is_rated else 1.0
+    return TrainingExample(ranking.signals, shown_words(index.words), used, rejected, weight)
 
 
 def _report(

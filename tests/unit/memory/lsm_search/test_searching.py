@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from bus_schema.conversations import AnswerRated
 from bus_schema.envelope import Envelope
 from bus_schema.lsm_events import EpisodeTouched
 from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes
+from bus_schema.message_parts import Rating
 from bus_schema.messages import Event
 from config.settings import FleetSettings
 from memory.errors import NoSuchSearch, NotFoundBySearch
@@ -371,6 +373,42 @@ async def test_feedback_is_taken_from_whoever_has_searched(library: Library) -> 
 
     stats = await library.stats()
     assert (stats.searches, stats.with_feedback, stats.hit_rate) == (1, 1, 1.0)
+
+
+async def test_a_rating_of_the_answer_changes_what_the_tuning_learns_from(library: Library) -> None:
+    found = await library.found("dog Rex")
+    turns = [turn.raw_log_id for turn in found.episodes[0].turns]
+    await library.give(found.search_id or "", turns[0])
+
+    async def rate(rating: Rating | None, minute: int, *used: str, chat: str = ANNA) -> bool:
+        event = AnswerRated(
+            user_id=chat,
+            message_id="msg_1",
+            rating=rating,
+            rated_at=NOON + timedelta(minutes=minute),
+            search_id=found.search_id,
+            used=used,
+        )
+        return bool(await library.work(lambda: library.search.log.take_rating(event)))
+
+    async def lessons() -> list[tuple[int, int, float]]:
+        return [(len(each.used), len(each.rejected), each.weight) for each in await library.search.tuning.examples()]
+
+    assert await lessons() == [(1, 0, 1.0)]
+    assert not await rate("unhelpful", 1, turns[0], chat="boris")
+    assert not await rate("unhelpful", 1, "raw_of_another_search")
+    assert await lessons() == [(1, 0, 1.0)]
+
+    assert await rate("unhelpful", 3, turns[0], "raw_of_another_search")
+    assert not await rate("helpful", 2, turns[0]), "an older rating that comes late changes nothing"
+    await library.give(found.search_id or "", turns[0])
+    assert await lessons() == [(0, 1, 2.0)], "feedback that comes late does not outweigh the user"
+    assert (await library.stats()).hit_rate == 0
+
+    assert await rate("helpful", 4, *turns[:2])
+    assert await lessons() == [(2, 0, 2.0)]
+    assert await rate(None, 5, *turns[:2])
+    assert await lessons() == [(1, 0, 1.0)]
 
 
 async def test_the_same_search_again_counts_as_one_access(library: Library) -> None:

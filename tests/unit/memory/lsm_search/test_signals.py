@@ -1,5 +1,6 @@
 """The signals of the search, each by itself."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -119,6 +120,10 @@ def test_weights_learn_which_signal_was_of_use() -> None:
 
     assert after["meaning"] > 1
     assert (mean_recall(lessons[30:], after) or 0) > (mean_recall(lessons[30:], before) or 0)
+    doubled = [replace(lesson, weight=2.0) for lesson in lessons[:30]]
+    assert fit_weights(doubled, before)["meaning"] > after["meaning"]
+    rejected = [replace(lesson, rejected=[int(lesson.signals["words"].argmax())]) for lesson in lessons[:30]]
+    assert fit_weights(rejected, before)["words"] < after["words"] - 0.1
 
 
 def test_a_search_for_nothing_or_of_no_size_is_none() -> None:
