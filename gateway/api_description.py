@@ -42,6 +42,7 @@ QUERIES: dict[str, dict[str, Any]] = {
 }
 BODIES: dict[str, dict[str, Any]] = {
     "dialogues_say": {"message": "We moved the launch to Friday. Boris writes the release notes."},
+    "dialogues_rate": {"rating": "helpful"},
     "runs_start": {"card_name": "article", "briefs": ["# Tea\n\nTea is made of leaves."]},
     "runs_cancel": {"reason": "It is out of date."},
     "runs_pause": {"reason": "The figures are being checked."},

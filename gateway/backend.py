@@ -26,7 +26,7 @@ from gateway.shared_memory import MemoryChangeListener, SharedMemories, SharedMe
 from gateway.sim_teams import simulated_names
 from gateway.timeline_tail import TimelineTail
 from gateway.token_budget import BudgetSpent, TokenBudget
-from gateway.visibility import EventScope, ForOperators, NotYours, VisibleFeed, VisibleTimeline
+from gateway.visibility import EventScope, ForOperators, NotAnothers, NotYours, VisibleFeed, VisibleTimeline
 from mindbus.accounts import Account, accounts_of
 from mindbus.bus.client import Client
 from mindbus.bus.connection import find_broker
@@ -123,6 +123,16 @@ class Backend:
         if not self.account.is_operator:
             raise NotYours
         return self._connection.acting_as(f"user.{user_id}")
+
+    def is_self(self, user_id: str) -> bool:
+        """Whether the account is this user; the owner of the gateway, without an account, speaks as any."""
+        return self.account == OWNER or self.account.user_id == user_id
+
+    def acting_as_self(self, user_id: str) -> Client:
+        """The bus in the name of a user, for what nobody decides for another. Raises NotAnothers."""
+        if not self.is_self(user_id):
+            raise NotAnothers
+        return self.acting_as(user_id)
 
     @contextmanager
     def asking(self, user_id: str | None = None) -> Iterator[Client]:

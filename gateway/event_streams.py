@@ -8,15 +8,25 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Header, Request
 from fastapi.responses import StreamingResponse
 from fastapi.sse import format_sse_event
+from pydantic import BaseModel
 from starlette.types import Message, Receive, Scope, Send
 
-from bus_schema.replies import Code
+from bus_schema.dialogue import Answered
+from bus_schema.replies import Code, restarts
+from gateway.problems import EXPECTED, Problem
 from mindbus.errors import MindBusError
 
 EventT = TypeVar("EventT")
 
 _KEEP_ALIVE = format_sse_event(comment="alive")
 _RETRY_MS = 2000
+
+
+class AnswerChunk(BaseModel):
+    """Part of an answer; `restart` means that the answer starts over, and the parts before it are void."""
+
+    text: str
+    restart: bool = False
 
 
 class TooManyStreams(MindBusError, code=Code.UNAVAILABLE):
@@ -108,6 +118,33 @@ async def event_frames(events: AsyncGenerator[EventT], frame: Callable[[EventT],
     async with aclosing(events):
         async for event in events:
             yield frame(event)
+
+
+async def answer_frames(
+    first: str | Answered, rest: AsyncGenerator[str | Answered], cancel: Callable[[], None]
+) -> AsyncGenerator[bytes]:
+    """Frames of an answer; where the reader hangs up before its end, the rest is cancelled."""
+    is_over = False
+    async with aclosing(rest):
+        try:
+            yield _answer_frame(first)
+            is_over = isinstance(first, Answered)
+            async for chunk in rest:
+                is_over = isinstance(chunk, Answered)
+                yield _answer_frame(chunk)
+        except EXPECTED as error:
+            is_over = True
+            yield format_sse_event(event="error", data_str=Problem.of(error).model_dump_json())
+        finally:
+            if not is_over:
+                cancel()
+
+
+def _answer_frame(chunk: str | Answered) -> bytes:
+    if isinstance(chunk, Answered):
+        return format_sse_event(event="answered", data_str=chunk.model_dump_json())
+    part = AnswerChunk(text=chunk, restart=restarts(chunk))
+    return format_sse_event(event="piece", data_str=part.model_dump_json(exclude_defaults=True))
 
 
 async def _close(upcoming: "asyncio.Future[bytes]", frames: AsyncGenerator[bytes]) -> None:

@@ -20,6 +20,10 @@ class NotYours(Rejected, code=Code.UNAUTHORIZED):
     """You are signed in as somebody else; only an operator sees and does what is another's."""
 
 
+class NotAnothers(Rejected, code=Code.UNAUTHORIZED):
+    """Only the person whom the assistant has answered rates the answer; not even an operator does it for them."""
+
+
 class ForOperators(Rejected, code=Code.UNAUTHORIZED):
     """This is for operators: an account with the role operator."""
 

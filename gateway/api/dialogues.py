@@ -15,7 +15,7 @@ from fastapi.sse import format_sse_event
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from bus_schema.client_tools import ClientTools
-from bus_schema.conversations import DialoguePage, GetMessage, GetMessages, MessagePage
+from bus_schema.conversations import DialoguePage, GetMessage, GetMessages, MessagePage, RateAnswer
 from bus_schema.dialogue import (
     Answered,
     CancelAnswer,
@@ -28,12 +28,18 @@ from bus_schema.dialogue import (
 )
 from bus_schema.identities import UserId
 from bus_schema.ids import mint
-from bus_schema.message_parts import Attachment, Attachments, FileName
-from bus_schema.replies import Code, restarts
+from bus_schema.message_parts import Attachment, Attachments, FileName, Rating
+from bus_schema.replies import Code
 from bus_schema.timeline import GetTimeline, TimelineEvent
 from gateway.backend import Backend, BackendDependency, Cursor
-from gateway.event_streams import STREAM_RESPONSES, LastEventId, StreamsDependency, accepts_stream, event_frames
-from gateway.problems import EXPECTED, Problem
+from gateway.event_streams import (
+    STREAM_RESPONSES,
+    LastEventId,
+    StreamsDependency,
+    accepts_stream,
+    answer_frames,
+    event_frames,
+)
 from mindbus.errors import Rejected, ReplyError
 from mindbus.sdk.errors import StorageAway
 from mindbus.sdk.transfers import guess_content_type
@@ -61,11 +67,11 @@ class UserMessage(BaseModel):
     attachments: Attachments = ()
 
 
-class AnswerChunk(BaseModel):
-    """Part of an answer; `restart` means that the answer starts over, and the parts before it are void."""
+class AnswerRating(BaseModel):
+    """The user's rating of an answer; null withdraws it."""
 
-    text: str
-    restart: bool = False
+    model_config = ConfigDict(extra="forbid")
+    rating: Rating | None
 
 
 @router.get("/dialogues")
@@ -93,7 +99,7 @@ async def say(
     chunks = send_message(backend, user, body.message, message_id, body.attachments)
     # An error before the first chunk sets the status.
     first = await unless_gone(request, anext(chunks), cancel)
-    return streams.respond(_answer_frames(first, chunks, cancel))
+    return streams.respond(answer_frames(first, chunks, cancel))
 
 
 @router.post("/dialogues/{user:path}/attachments", openapi_extra=_FILE_BODY)
@@ -123,6 +129,16 @@ async def history(
     """Messages of a dialogue, a page at a time; hidden instructions are marked by their kind."""
     query = GetMessages(user_id=user, cursor=cursor, limit=limit, order=order)
     return await backend.acting_as(user).request(query, trace=conversation_trace(user))
+
+
+@router.put("/dialogues/{user:path}/messages/{message_id}/rating")
+async def rate(
+    user: UserId, message_id: DialogueMessageId, body: AnswerRating, backend: BackendDependency
+) -> AnswerRating:
+    """Rate an answer of the assistant in your own dialogue; long-term memory learns from it what is worth finding."""
+    command = RateAnswer(user_id=user, message_id=message_id, rating=body.rating)
+    await backend.acting_as_self(user).request(command, trace=conversation_trace(user))
+    return body
 
 
 @router.post("/dialogues/{user:path}/end")
@@ -258,33 +274,6 @@ def cancel_answer(backend: Backend, user_id: str, message_id: str) -> None:
     sending = asyncio.create_task(backend.acting_as(user_id).send(command, trace=conversation_trace(user_id)))
     _cancelling.add(sending)
     sending.add_done_callback(_cancelling.discard)
-
-
-async def _answer_frames(
-    first: str | Answered, rest: AsyncGenerator[str | Answered], cancel: Callable[[], None]
-) -> AsyncGenerator[bytes]:
-    """Frames of an answer; where the reader hangs up before its end, the rest is cancelled."""
-    is_over = False
-    async with aclosing(rest):
-        try:
-            yield _answer_frame(first)
-            is_over = isinstance(first, Answered)
-            async for chunk in rest:
-                is_over = isinstance(chunk, Answered)
-                yield _answer_frame(chunk)
-        except EXPECTED as error:
-            is_over = True
-            yield format_sse_event(event="error", data_str=Problem.of(error).model_dump_json())
-        finally:
-            if not is_over:
-                cancel()
-
-
-def _answer_frame(chunk: str | Answered) -> bytes:
-    if isinstance(chunk, Answered):
-        return format_sse_event(event="answered", data_str=chunk.model_dump_json())
-    part = AnswerChunk(text=chunk, restart=restarts(chunk))
-    return format_sse_event(event="piece", data_str=part.model_dump_json(exclude_defaults=True))
 
 
 def _subagent_frame(event: TimelineEvent) -> bytes:

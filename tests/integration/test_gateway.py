@@ -27,6 +27,7 @@ from tests.gateways import Served, gateway_settings, mcp_client, serving
 from tests.greetings import Greeter, Misbehave
 from tests.installed import FLEET
 from workers.dialogue.worker import DialogueWorker
+from workers.lsm.worker import LsmWorker, open_lsm
 from workers.sim.worker import SimWorker
 from workers.tracker import TrackerWorker
 
@@ -100,6 +101,44 @@ async def test_a_file_of_a_dialogue_is_an_artifact_that_the_assistant_answers_fr
     assert history["items"][1]["model_use"] == answers[0]["model_use"]
     assert answers[0]["model_use"]["prompt_tokens"] > answers[0]["model_use"]["completion_tokens"] > 0
     assert manifest["trace_id"] == "conv_anna"
+
+
+async def test_the_search_learns_from_what_the_user_thinks_of_an_answer(settings: FleetSettings) -> None:
+    memories: list[LsmWorker] = []
+
+    def lsm(context: WorkerContext) -> LsmWorker:
+        memories.append(open_lsm(context))
+        return memories[0]
+
+    lsm.name = "lsm"  # type: ignore[attr-defined]  # as a Worker class has one
+    settings = settings.model_copy(update={"recall_timeout_s": 20})
+    talk = [{"role": "user", "content": "The door code is 4711.", "time": "2026-03-10T09:00:00Z"}]
+    async with serving(STORAGE, HISTORY, lsm, DialogueWorker, settings=settings) as gateway:
+        await gateway.ok("POST", "/api/episodes/messages", json={"chat": "anna", "messages": talk})
+        asked = {"message": "What is the door code?", "message_id": "msg_asked"}
+        answer = await gateway.ok("POST", "/api/dialogues/anna/messages", json=asked)
+        assert [len(each["used"]) for each in answer["episodes"]] == [1]
+
+        async def lessons() -> list[tuple[int, int, float]]:
+            examples = await memories[0].search.tuning.examples()
+            return [(len(each.used), len(each.rejected), each.weight) for each in examples]
+
+        async def learns(*expected: tuple[int, int, float]) -> None:
+            async def has_learnt() -> bool:
+                return await lessons() == [*expected]
+
+            await until(has_learnt, 20, f"the tuning learns from {expected}")
+
+        await learns((1, 0, 1.0))
+        place = f"/api/dialogues/anna/messages/{answer['response_id']}/rating"
+        for rating, lesson in (("unhelpful", (0, 1, 2.0)), ("helpful", (1, 0, 2.0)), (None, (1, 0, 1.0))):
+            assert await gateway.ok("PUT", place, json={"rating": rating}) == {"rating": rating}
+            await learns(lesson)
+            history = await gateway.ok("GET", "/api/dialogues/anna/messages")
+            assert history["items"][0]["rating"] == rating
+        refused = await gateway.no("PUT", place.replace(answer["response_id"], "msg_asked"), json={"rating": "helpful"})
+        assert refused[:2] == (422, "invalid")
+        assert "Only whole answers of the assistant are rated" in refused[2]
 
 
 class SlowWorker(Worker):

@@ -31,6 +31,7 @@ PAGE = {"Accept": "text/html"}
 OTHERS: dict[tuple[str, str], tuple[int, int, int]] = {
     ("GET", "/api/dialogues/boris/messages"): (403, 200, 403),
     ("POST", "/api/dialogues/boris/messages"): (403, 200, 403),
+    ("PUT", "/api/dialogues/boris/messages/msg_1/rating"): (403, 403, 403),
     ("POST", "/api/dialogues/boris/end"): (403, 200, 403),
     ("GET", "/api/dialogues/boris/subagents"): (403, 0, 403),
     ("GET", "/api/timeline?user=boris"): (403, 200, 403),
@@ -69,6 +70,7 @@ BODIES: Mapping[str, Any] = {
     "/api/histories/chat_history:boris/messages": {"messages": [{"role": "user", "content": SECRET}]},
     "/api/commands/storage.collect_garbage": {"dry_run": True},
     "/api/dialogues/boris/messages": {"message": SECRET},
+    "/api/dialogues/boris/messages/msg_1/rating": {"rating": "helpful"},
     "/api/tasks": {"user": "boris", "text": "pay the bill"},
     "/api/dead-letters/storage/drop": {"all": True},
     "/api/sim/start": {"profiles": "nobody"},

@@ -70,6 +70,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/dialogues/{user}/messages/{message_id}/rating": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Rate
+         * @description Rate an answer of the assistant in your own dialogue; long-term memory learns from it what is worth finding.
+         */
+        put: operations["dialogues_rate"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/dialogues/{user}/end": {
         parameters: {
             query?: never;
@@ -1510,6 +1530,14 @@ export interface components {
             reason?: components["schemas"]["AnchorReason"];
         };
         /**
+         * AnswerRating
+         * @description The user's rating of an answer; null withdraws it.
+         */
+        AnswerRating: {
+            /** Rating */
+            rating: ("helpful" | "unhelpful") | null;
+        };
+        /**
          * Answered
          * @description The assistant's answer, stored like the message it answers; `kem_ids` are the memory units it used.
          *
@@ -1941,7 +1969,8 @@ export interface components {
          * @description Something said by a user or to them, and when; text too long for a message is an artifact.
          *
          *     An answer was made with the memory units `kem_ids` and with `episodes`, best first; `memory` is set if some memory
-         *     did not answer. `model_use` is missing if no model was asked.
+         *     did not answer. `model_use` is missing if no model was asked. `search_id` is the search that found the episodes,
+         *     `rating` the user's opinion of the answer.
          */
         DialogueMessage: {
             /** Message Id */
@@ -1983,6 +2012,10 @@ export interface components {
              */
             attachments?: components["schemas"]["Attachment"][];
             model_use?: components["schemas"]["ModelUse"] | null;
+            /** Search Id */
+            search_id?: string | null;
+            /** Rating */
+            rating?: ("helpful" | "unhelpful") | null;
         };
         /**
          * DialoguePage
@@ -4499,6 +4532,58 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Attachment"];
+                };
+            };
+            /** @description The reason, as `application/problem+json`. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The reason, as `application/problem+json`. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    dialogues_rate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example anna */
+                user: string;
+                /** @example msg_0190a1b2c3d4e5f60718293a4b5c6d7e */
+                message_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "rating": "helpful"
+                 *     }
+                 */
+                "application/json": components["schemas"]["AnswerRating"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnswerRating"];
                 };
             };
             /** @description The reason, as `application/problem+json`. */
