@@ -82,8 +82,10 @@ def test_an_answer_is_seen_while_it_comes(browser: Browser, url: str, model: Hel
         expect(growing.locator("strong")).to_have_text("4 дня")
         expect(growing.locator(".mb-growing-text")).to_have_text("Монтаж сдвигается")
         expect(page.locator(".mb-person-row", has_text="olga")).to_contain_text("writing")
+        expect(page.locator(".mb-thumb")).to_have_count(0)
         model.let_say(1)
         expect(growing).to_have_count(0)
+        expect(page.locator(".mb-thumb")).to_have_count(2)
         expect(page.locator(".mb-answer")).to_contain_text("на 11 декабря.")
 
 
@@ -145,5 +147,7 @@ def test_escape_cancels_the_answer_which_is_kept_as_far_as_it_came(
         expect(growing).to_have_count(0)
         expect(page.locator(".mb-answer")).to_contain_text("Отставание")
         expect(page.locator(".mb-answer")).to_contain_text("[ответ оборван]")
+        expect(page.locator(".mb-answer .mb-again")).to_have_count(1)
+        expect(page.locator(".mb-thumb")).to_have_count(0)
         page.evaluate(PRESS, SLASH)
         expect(page.locator("[data-search]:focus")).to_have_count(1)

@@ -144,6 +144,42 @@ def test_an_answer_links_to_the_episodes_that_it_has_used(app: App, browser: Bro
         expect(page).to_have_url(re.compile(r"/episodes\?episode=ep_"))
 
 
+def expect_rated(page: Page, *, helpful: bool, unhelpful: bool) -> None:
+    """Which of the thumbs are pressed."""
+    thumbs = page.locator(".mb-thumb")
+    expect(thumbs).to_have_count(2)
+    for thumb, is_pressed in zip(thumbs.all(), (helpful, unhelpful), strict=True):
+        expect(thumb).to_have_attribute("aria-pressed", str(is_pressed).lower())
+
+
+def test_an_answer_is_rated_and_the_rating_stays_until_it_is_withdrawn(app: App, browser: Browser) -> None:
+    app.say("zoya", "Hello!")
+    looks = Looks("light", "ru", "phone")
+    with looking(browser, app.url) as page, looking(browser, app.url, looks) as phone:
+        composer(page, "zoya")
+        composer(phone, "zoya")
+        helpful, unhelpful = page.get_by_role("button", name="Helpful", exact=True), page.get_by_label("Not helpful")
+        expect(helpful).to_have_css("opacity", "0")
+        page.locator(".mb-answer").hover()
+        expect(helpful).to_have_css("opacity", "1")
+        expect(helpful).to_have_attribute("title", "Helpful")
+        helpful.click()
+        page.mouse.move(0, 0)
+        expect_rated(phone, helpful=True, unhelpful=False)
+        page.reload()
+        expect_rated(page, helpful=True, unhelpful=False)
+        expect(helpful).to_have_css("opacity", "1")
+        expect(phone.get_by_role("button", name="Полезно")).to_have_css("opacity", "1")
+        phone.get_by_role("button", name="Не помогло").tap()
+        expect_rated(page, helpful=False, unhelpful=True)
+        unhelpful.focus()
+        expect(helpful).to_have_css("opacity", "1")
+        page.keyboard.press("Space")
+        expect_rated(phone, helpful=False, unhelpful=False)
+        page.reload()
+        expect_rated(page, helpful=False, unhelpful=False)
+
+
 def test_what_is_said_is_on_the_timeline_within_two_seconds(app: App, browser: Browser) -> None:
     with looking(browser, app.url) as page:
         page.goto("/timeline?user=pavel")

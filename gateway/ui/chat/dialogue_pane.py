@@ -1,7 +1,6 @@
 """One dialogue: its header, its messages with the answer being streamed, the message composer."""
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
@@ -10,20 +9,19 @@ from urllib.parse import quote
 
 from nicegui import background_tasks, ui
 from nicegui.element import Element
-from nicegui.elements.mixins.text_element import TextElement
 
-from bus_schema.conversations import Dialogue, MessageStored
+from bus_schema.conversations import AnswerRated, Dialogue, MessageStored
 from bus_schema.dialogue import Answered, DialogueMessage, MessageKind, answer_id_of
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
-from bus_schema.message_parts import Attachment
+from bus_schema.message_parts import Attachment, Rating
 from bus_schema.timeline import GetTimeline
-from gateway.api.dialogues import cancel_answer, history, send_message
+from gateway.api.dialogues import AnswerRating, cancel_answer, history, rate, send_message
 from gateway.api.dialogues import end as end_dialogue
 from gateway.api.model_calls import calls_of_message
 from gateway.ui.chat.composer import MessageComposer
 from gateway.ui.chat.delegations import DelegationList
-from gateway.ui.chat.message_views import NotificationView, StreamingAnswer, show_message
+from gateway.ui.chat.message_views import AnswerActions, AnswerThumbs, NotificationView, StreamingAnswer, show_message
 from gateway.ui.chat.user_profile import TOPICS, UserProfile
 from gateway.ui.components import anchor, attributes, box, button, icon_button, icon_link, person, scroller, text
 from gateway.ui.model_calls import show_calls
@@ -43,6 +41,9 @@ class ConversationView:
         self.session, self.user_id, self.profile, self._scroller = session, user_id, profile, scroller
         self._messages: dict[str, DialogueMessage] = {}
         self._notices: dict[str, NotificationView] = {}
+        self._thumbs: dict[str, AnswerThumbs] = {}
+        on_rate = self._rate if session.backend.is_self(user_id) else None
+        self._actions = AnswerActions(self._again, self._show_calls, on_rate)
         self._instruction: DialogueMessage | None = None
         self._last_day = self._asked = ""
         self._older: str | None = None
@@ -70,6 +71,14 @@ class ConversationView:
         self._show(message)
         if message.message_id == answer_id_of(self._asked):
             self._end_growing()
+
+    def show_rating(self, rated: AnswerRated) -> None:
+        """Show the rating of an answer, wherever it was given."""
+        if rated.message_id in self._messages:
+            known = self._messages[rated.message_id]
+            self._messages[rated.message_id] = known.model_copy(update={"rating": rated.rating})
+        if rated.message_id in self._thumbs:
+            self._thumbs[rated.message_id].show(rated.rating)
 
     def explain(self) -> None:
         """Update the reasons of notifications."""
@@ -107,10 +116,8 @@ class ConversationView:
 
     async def _ask(self, said: DialogueMessage) -> None:
         session = self.session
-        began = time.monotonic()
         with self._tail:
-            self._growing = growing = StreamingAnswer(session.i18n)
-            speed = self._status_line()
+            self._growing = growing = StreamingAnswer(session.i18n, self.stop)
         pieces = send_message(session.backend, self.user_id, said.content or "", said.message_id, said.attachments)
         try:
             async with aclosing(pieces):
@@ -119,7 +126,6 @@ class ConversationView:
                         self._settle(piece)
                     else:
                         growing.add(piece)
-                        self._show_speed(speed, len(growing.content), time.monotonic() - began)
         except EXPECTED_ERRORS as error:
             self._end_growing()
             self._offer_retry(said, session.i18n("chat.unanswered"), error_text(session.i18n, error))
@@ -158,21 +164,6 @@ class ConversationView:
                 text(what)
                 text(why, "mb-meta")
             button(self.session.i18n("retry"), retry, "mb-small", "replay")
-
-    def _status_line(self) -> TextElement:
-        i18n = self.session.i18n
-        with box("mb-line-x mb-writing"):
-            text(i18n("chat.writing"), "mb-acc")
-            speed = text("", "mb-meta mb-num")
-            with button(i18n("chat.stop"), self.stop, "mb-small", "stop"):
-                text("Esc", "mb-kbd")
-        return speed
-
-    def _show_speed(self, speed: TextElement, characters: int, seconds: float) -> None:
-        i18n = self.session.i18n
-        rate = i18n("chat.speed", n=i18n.number(characters / max(seconds, 0.1)), s=i18n.seconds(seconds))
-        if not speed.is_deleted:
-            speed.set_text(rate)
 
     def _end_growing(self) -> None:
         self._growing = None
@@ -215,9 +206,15 @@ class ConversationView:
                 notice = self._notices[message.message_id] = NotificationView(i18n, message, self._instruction)
                 notice.explain(self.profile.reasons(message.message_id))
             else:
-                show_message(i18n, message, self._again, self._show_calls)
+                thumbs = show_message(i18n, message, self._actions)
+                if thumbs is not None:
+                    self._thumbs[message.message_id] = thumbs
                 if message.role == "assistant":
                     self.delegations.pass_answer(message.time)
+
+    async def _rate(self, message_id: str, rating: Rating | None) -> bool:
+        given = AnswerRating(rating=rating)
+        return await self.session.attempt(rate(self.user_id, message_id, given, self.session.backend))
 
     async def _show_calls(self, message_id: str) -> None:
         user_id, backend = self.profile.user_id, self.session.backend
@@ -258,6 +255,9 @@ class DialoguePane:
             return False
         if envelope.type == MessageStored.wire.type:
             self.conversation.receive(MessageStored.model_validate(data))
+            return False
+        if envelope.type == AnswerRated.wire.type:
+            self.conversation.show_rating(AnswerRated.model_validate(data))
             return False
         if not self.profile.learn([envelope]):
             return False

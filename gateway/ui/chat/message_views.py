@@ -1,28 +1,48 @@
 """Views of user messages, answers, notifications with their reasons, and streamed answers."""
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, get_args
 from urllib.parse import quote, urlencode
 
 from bus_schema.artifacts import ArtifactRef
+from bus_schema.conversations import may_be_rated
 from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage
-from bus_schema.message_parts import RecalledEpisode
+from bus_schema.message_parts import Rating, RecalledEpisode
 from bus_schema.notification import NotificationGenerated
 from bus_schema.replies import restarts
-from gateway.ui.components import anchor, attributes, box, clickable, fold, icon_button, moment, refill, text
+from gateway.ui.components import (
+    anchor,
+    attributes,
+    box,
+    button,
+    clickable,
+    fold,
+    icon_button,
+    moment,
+    refill,
+    text,
+    update,
+)
 from gateway.ui.i18n import Localizer
 from gateway.ui.rich_text import markdown
 from gateway.ui.svg import icon
 
 
-def show_message(
-    i18n: Localizer,
-    message: DialogueMessage,
-    again: Callable[[], Any],
-    on_calls: Callable[[str], Awaitable[None]],
-) -> None:
-    """A message of the user with its files, or an answer; `again` asks for another, `on_calls` shows how it came."""
+@dataclass(frozen=True)
+class AnswerActions:
+    """Actions on an answer: asking for another, showing the calls behind it, and rating it, where the reader may."""
+
+    again: Callable[[], Any]
+    show_calls: Callable[[str], Awaitable[None]]
+    rate: Callable[[str, Rating | None], Awaitable[bool]] | None
+
+
+def show_message(i18n: Localizer, message: DialogueMessage, actions: AnswerActions) -> "AnswerThumbs | None":
+    """A message of the user with its files, or an answer; the thumbs of an answer that the reader may rate."""
     is_user = message.role == "user"
     with attributes(box("mb-said" if is_user else "mb-answer"), data_message=message.message_id):
         _content(i18n, message, is_markdown=not is_user)
@@ -31,7 +51,8 @@ def show_message(
             _show_files(i18n, message)
         else:
             _show_memory(i18n, message)
-            _show_foot(i18n, message, again, on_calls)
+            return _show_foot(i18n, message, actions)
+    return None
 
 
 def _show_files(i18n: Localizer, message: DialogueMessage) -> None:
@@ -46,14 +67,9 @@ def _show_files(i18n: Localizer, message: DialogueMessage) -> None:
                 text(i18n.bytes(file.ref.size_bytes), "mb-cap mb-t3 mb-num")
 
 
-def _show_foot(
-    i18n: Localizer,
-    message: DialogueMessage,
-    again: Callable[[], Any],
-    on_calls: Callable[[str], Awaitable[None]],
-) -> None:
-    """The model that wrote an answer, its tokens and its calls; the last answer can be asked for again."""
-    use = message.model_use
+def _show_foot(i18n: Localizer, message: DialogueMessage, actions: AnswerActions) -> "AnswerThumbs | None":
+    """The model that wrote an answer, its tokens, its calls, its rating; the last answer can be asked for again."""
+    use, thumbs = message.model_use, None
     with box("mb-answer-foot mb-line-x mb-meta"):
         if use is not None:
             text(use.model_name, "mb-ell")
@@ -63,10 +79,41 @@ def _show_foot(
                     "chat.tokens_in_out", n=i18n.number(use.prompt_tokens), m=i18n.number(use.completion_tokens)
                 )
                 attributes(text(tokens, "mb-num"), title=about)
-            icon_button("eye", i18n("calls.title"), lambda: on_calls(message.message_id), "mb-answer-calls")
-        with clickable("mb-again mb-line-x", again, title=i18n("chat.again_about")):
+            icon_button("eye", i18n("calls.title"), lambda: actions.show_calls(message.message_id), "mb-answer-calls")
+        if actions.rate is not None and may_be_rated(message):
+            thumbs = AnswerThumbs(i18n, message.rating, partial(actions.rate, message.message_id))
+        with clickable("mb-again mb-line-x", actions.again, title=i18n("chat.again_about")):
             icon("replay", "mb-i14")
             text(i18n("retry"))
+    return thumbs
+
+
+class AnswerThumbs:
+    """The rating of an answer as two toggle buttons, at most one of them pressed; pressing that one withdraws it."""
+
+    def __init__(
+        self, i18n: Localizer, rating: Rating | None, on_rate: Callable[[Rating | None], Awaitable[bool]]
+    ) -> None:
+        self._on_rate = on_rate
+        with attributes(box("mb-thumbs"), role="group", aria_label=i18n("chat.rating")):
+            self._buttons = {
+                each: icon_button(each, i18n(f"chat.{each}"), partial(self._press, each), "mb-thumb")
+                for each in get_args(Rating)
+            }
+        self.show(rating)
+
+    def show(self, rating: Rating | None) -> None:
+        self._rating = rating
+        for each, element in self._buttons.items():
+            if not element.is_deleted:
+                update(element, aria_pressed=each == rating)
+
+    async def _press(self, pressed: Rating) -> None:
+        """Show the new rating at once, the former one again if it could not be kept."""
+        former = self._rating
+        self.show(None if pressed == former else pressed)
+        if not await self._on_rate(self._rating):
+            self.show(former)
 
 
 def _show_memory(i18n: Localizer, message: DialogueMessage) -> None:
@@ -150,17 +197,22 @@ class NotificationView:
 
 
 class StreamingAnswer:
-    """An answer while it is streamed: finished paragraphs as Markdown, the last one as plain text."""
+    """An answer while it is streamed: finished paragraphs as Markdown, the last one as plain text; its speed below."""
 
-    def __init__(self, i18n: Localizer) -> None:
+    def __init__(self, i18n: Localizer, on_stop: Callable[[], None]) -> None:
         self.i18n = i18n
-        self.content = ""
+        self.content, self._began = "", time.monotonic()
         self._laid_out = 0
         with attributes(box("mb-answer"), aria_busy="true", data_growing=""):
             self._done = box("mb-growing-done")
             with box("mb-growing", "p"):
                 self._last = text("", "mb-growing-text")
                 box("mb-caret", "i")
+        with box("mb-line-x mb-writing"):
+            text(i18n("chat.writing"), "mb-acc")
+            self._speed = text("", "mb-meta mb-num")
+            with button(i18n("chat.stop"), on_stop, "mb-small", "stop"):
+                text("Esc", "mb-kbd")
 
     def add(self, piece: str) -> None:
         if restarts(piece):
@@ -176,6 +228,13 @@ class StreamingAnswer:
         self._last.set_text(
             self.content[self._laid_out :].lstrip("\n") if self._laid_out else last if finished else self.content
         )
+        self._show_speed()
+
+    def _show_speed(self) -> None:
+        seconds = time.monotonic() - self._began
+        per_second = self.i18n.number(len(self.content) / max(seconds, 0.1))
+        if not self._speed.is_deleted:
+            self._speed.set_text(self.i18n("chat.speed", n=per_second, s=self.i18n.seconds(seconds)))
 
 
 def artifact_link(i18n: Localizer, ref: ArtifactRef, trace_id: str) -> None:
