@@ -21,8 +21,9 @@ from benchmarks.locomo import DEFAULT_DATA
 from benchmarks.locomo_baselines import messages_of
 from benchmarks.locomo_data import Conversation
 from benchmarks.memory_peers import CONTESTANTS, DURABILITY, Asked, CannotRun, Contestant
+from benchmarks.memory_table import as_text
 from benchmarks.memory_turns import KnownVectors, talks_of, turns_of
-from benchmarks.rounds import in_turn, middle, shown_span, span
+from benchmarks.rounds import in_turn, middle, span
 from mindbus.logs import configure_logs
 from retrieval.embedding.selection import open_embedder
 
@@ -86,13 +87,13 @@ class Report:
 
 async def measure(data: Path, extent: Extent) -> Report:
     name, talks = talks_of(data, extent.talks)
-    asked = {talk.chat_id: talk.questions[: extent.questions] for talk in talks}
+    questions = sum(len(talk.questions[: extent.questions]) for talk in talks)
     turns = sum(len(messages_of(talk)) for talk in talks)
-    report = Report(name, turns, sum(map(len, asked.values())), extent.rounds)
+    report = Report(name, turns, questions, extent.rounds)
     embedder = await open_embedder()
     vectors = KnownVectors(embedder)
     try:
-        report.embedded_per_s = await _embedded(vectors, talks)
+        report.embedded_per_s = await _embedded(vectors, talks, extent)
         with tempfile.TemporaryDirectory(prefix="mindbus-bench-") as folder:
             # Episodes are embedded with what surrounds them, so that their texts are known only by doing it once.
             async with CONTESTANTS["mindbus lsm"](Path(folder) / "first", vectors) as first:
@@ -106,14 +107,14 @@ async def measure(data: Path, extent: Extent) -> Report:
     return report
 
 
-async def _embedded(vectors: KnownVectors, talks: Sequence[Conversation]) -> float:
+async def _embedded(vectors: KnownVectors, talks: Sequence[Conversation], extent: Extent) -> float:
     """Turns a second; the questions are embedded besides."""
     texts = [turn.text for talk in talks for turn in turns_of(talk)]
     began = time.perf_counter()
     await vectors.passages(texts)
     rate = len(texts) / (time.perf_counter() - began)
     for talk in talks:
-        for question in talk.questions:
+        for question in talk.questions[: extent.questions]:
             await vectors.query(question.text)
     return round(rate, 1)
 
@@ -143,7 +144,8 @@ async def _ask_all(contestant: Contestant, talks: Sequence[Conversation], extent
     for talk in talks:
         words = fmean(len(message.content.split()) for message in messages_of(talk))
         for place, question in enumerate([talk.questions[0], *talk.questions[: extent.questions]]):
-            for count in COUNTS:
+            # Fewer turns are asked for once: what is found does not change from round to round.
+            for count in COUNTS if is_first_round else COUNTS[-1:]:
                 asked = Asked(talk.chat_id, question.text, count, round(count * words))
                 turns, seconds = await contestant.ask(asked)
                 if place and count == COUNTS[-1]:
@@ -152,27 +154,6 @@ async def _ask_all(contestant: Contestant, talks: Sequence[Conversation], extent
                     row.recall[count].append(len(question.evidence & set(turns)) / len(question.evidence))
     cuts = quantiles(took, n=100, method="inclusive")
     row.asked_ms.append((cuts[49], cuts[98]))
-
-
-def as_text(report: Report) -> str:
-    """A table for people."""
-    found = report.as_json()
-    lines = [
-        f"{found['data']}: {found['turns']} turns, {found['questions']} questions; "
-        f"medians of {found['rounds']} rounds (lowest-highest)",
-        f"vectors are made beforehand, {found['embedded_per_s']:.0f} turns a second, and are in no row",
-        f"{'':28}" + "".join(f"{f'recall@{count}, %':>14}" for count in COUNTS) + f"{'p50, ms':>24}{'p99, ms':>24}"
-        f"{'turns stored/s':>28}  durable",
-    ]
-    for name, row in found["memories"].items():
-        recall = "".join(f"{row['recall'][str(count)]:>14}" for count in COUNTS)
-        p50, p99, rate = (
-            f"{row[key]:.1f} {shown_span(row[f'{key}_span'])}" for key in ("p50_ms", "p99_ms", "stored_per_s")
-        )
-        lines.append(f"{name:28}{recall}{p50:>24}{p99:>24}{rate:>28}  {row['durability']}")
-    if "mindbus lsm" in found["memories"]:
-        lines.append("mindbus lsm returns turns of episodes, as many words as so many turns have on average")
-    return "\n".join([*lines, *(f"left out: {name}: {reason}" for name, reason in found["left_out"].items())])
 
 
 def main() -> None:
@@ -191,7 +172,8 @@ def main() -> None:
     extent = QUICK if options.quick else BAR if options.bar else FULL
     extent = Extent(options.rounds or extent.rounds, extent.talks, extent.questions)
     report = asyncio.run(measure(options.data, extent))
-    print(json.dumps(report.as_json(), indent=2, ensure_ascii=False) if options.json else as_text(report))
+    found = report.as_json()
+    print(json.dumps(found, indent=2, ensure_ascii=False) if options.json else as_text(found))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.chart import Panel, chart, shown
+from benchmarks.memory_table import as_text as memories_as_text
 
 _ROOT = Path(__file__).parents[1]
 # The larger ones at the end have no small size but `--quick`.
@@ -168,15 +169,24 @@ def run(name: str, size: str | None) -> dict[str, Any] | None:
 
 
 def numbers_of(report: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Path and number of every leaf."""
+    """Path and number of every leaf; the lowest and the highest round are one."""
     if isinstance(report, dict):
         for key, value in report.items():
             yield from numbers_of(value, f"{path}/{key}" if path else str(key))
+    elif isinstance(report, list) and "span" in path:
+        yield path, "-".join(map(shown, report))
     elif isinstance(report, list):
         for place, value in enumerate(report):
             yield from numbers_of(value, f"{path}/{place}")
     else:
         yield path, shown(report) if isinstance(report, (int, float)) else str(report)
+
+
+def printed(name: str, report: dict[str, Any]) -> str:
+    """A line for every number; memories beside each other as one table."""
+    if name == "memory_recall":
+        return memories_as_text(report)
+    return "\n".join(f"  {path:60}{number:>12}" for path, number in numbers_of(report))
 
 
 def panels_of(reports: dict[str, dict[str, Any]]) -> list[Panel]:
@@ -206,8 +216,7 @@ def main() -> int:
             continue
         reports[name] = report
         if not given.json:
-            print(name)
-            print("\n".join(f"  {path:60}{number:>12}" for path, number in numbers_of(report)), flush=True)
+            print(f"{name}\n{printed(name, report)}", flush=True)
     if left_out:
         note += f"; left out: {', '.join(left_out)}"
         print(f"left out: {', '.join(left_out)}", file=sys.stderr)

@@ -1,11 +1,12 @@
 """The chart has a bar for every number, as long as the number says."""
 
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from benchmarks.chart import Panel, chart
-from benchmarks.suite import MEASURES, Measure, numbers_of, panels_of
+from benchmarks.suite import MEASURES, Measure, numbers_of, panels_of, printed
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -53,3 +54,18 @@ def test_every_measure_has_a_number_of_ours() -> None:
 
 def test_every_leaf_of_a_report_is_listed() -> None:
     assert list(numbers_of({"a": {"b": 1234.5}, "c": [0.12345]})) == [("a/b", "1,234"), ("c/0", "0.123")]
+    assert list(numbers_of({"a_span": [1, 2], "spans": {"b": [3, 4]}})) == [("a_span", "1-2"), ("spans/b", "3-4")]
+
+
+def test_memories_are_one_table_with_what_is_left_out() -> None:
+    row: dict[str, Any] = {"recall": {"5": 40.0, "10": 60.0}, "durability": "synced"}
+    for name in ("p50_ms", "p99_ms", "stored_per_s"):
+        row |= {name: 2.0, f"{name}_span": [1, 3]}
+    facts = {"data": "LoCoMo", "turns": 4, "questions": 2, "rounds": 3, "embedded_per_s": 9.0}
+    report = facts | {"memories": {"mindbus glm": row}, "left_out": {"mem0": "no network"}}
+
+    *_, head, ours, missing = printed("memory_recall", report).splitlines()
+
+    assert head.split()[:4] == ["recall@5,", "%", "recall@10,", "%"]
+    assert ours.split() == ["mindbus", "glm", "40.0", "60.0", *["2.0", "(1-3)"] * 3, "synced"]
+    assert missing == "left out: mem0: no network"
