@@ -15,6 +15,9 @@ from config.settings import FleetSettings
 from mindbus_fleet.backup.errors import BackupFailed
 
 TAG = "mindbus"
+# Exit code of `restic backup` that has made a snapshot without the files that it could not read.
+_INCOMPLETE = 3
+_MOST_NAMED = 20
 _INSTALL = "Install restic (Debian, Ubuntu: `sudo apt-get install restic`; macOS: `brew install restic`)"
 _NO_REPOSITORY = ("Is there a repository", "repository does not exist", "unable to open config file")
 
@@ -49,9 +52,20 @@ class Repository:
             self._run("init")
 
     def add(self, paths: Sequence[Path]) -> dict[str, Any]:
-        """Add a snapshot of folders; returns restic's summary."""
-        lines = self._run("backup", "--json", "--tag", TAG, *map(str, paths)).splitlines()
-        return next(each for line in lines if (each := json.loads(line)).get("message_type") == "summary")
+        """Add a snapshot of folders; returns restic's summary. Raises BackupFailed, too, where it lacks some files."""
+        done = self._start("backup", "--json", "--tag", TAG, *map(str, paths))
+        if done.returncode not in (0, _INCOMPLETE):
+            raise self._failure("backup", done)
+        summary = next(each for each in _said_in(done.stdout) if each.get("message_type") == "summary")
+        if done.returncode == _INCOMPLETE:
+            unread = [str(each.get("item")) for each in _said_in(done.stderr) if each.get("message_type") == "error"]
+            more = f" and {len(unread) - _MOST_NAMED} more" if len(unread) > _MOST_NAMED else ""
+            named = ", ".join(unread[:_MOST_NAMED]) + more
+            raise BackupFailed(
+                f"the backup {summary['snapshot_id'][:8]} in {self.place} is incomplete: restic could not read {named};"
+                " see to these files, then back up again"
+            )
+        return summary
 
     def snapshots(self) -> list[BackupSnapshot]:
         """The snapshots, oldest first."""
@@ -81,13 +95,24 @@ class Repository:
         self._run("check", "--read-data")
 
     def _run(self, *arguments: str) -> str:
-        done = subprocess.run(
+        done = self._start(*arguments)
+        if done.returncode:
+            raise self._failure(arguments[0], done)
+        return done.stdout
+
+    def _start(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             ["restic", *arguments], env=self._environment, capture_output=True, text=True, check=False
         )
-        if done.returncode:
-            said = " ".join((done.stderr or done.stdout).split())[-800:]
-            raise BackupFailed(f"restic {arguments[0]} on {self.place}: {said}")
-        return done.stdout
+
+    def _failure(self, command: str, done: subprocess.CompletedProcess[str]) -> BackupFailed:
+        said = " ".join((done.stderr or done.stdout).split())[-800:]
+        return BackupFailed(f"restic {command} on {self.place}: {said}")
+
+
+def _said_in(output: str) -> list[dict[str, Any]]:
+    """The messages among the lines of an output with `--json`, which has warnings for people as well."""
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
 
 def _is_missing(error: BackupFailed) -> bool:

@@ -16,7 +16,10 @@ import pytest
 from benchmarks.servers.postgres import PrivatePostgres, libpq_url
 from benchmarks.servers.redis import PrivateRedis
 from config.recorded_runs import RecordedRun
+from config.settings import FleetSettings
 from mindbus.testing.wait import eventually
+from mindbus_fleet.backup.errors import BackupFailed
+from mindbus_fleet.backup.repository import Repository
 from tests.brokers import do_without
 from tests.command_line import Shell, require_rabbitmq
 from tests.seaweed import ObjectServer
@@ -251,5 +254,9 @@ def test_a_wrong_password_and_a_missing_backup_are_told(tmp_path: Path) -> None:
     assert f"there are no backups in {place}" in shell.run("backups", place, "--password-file", str(password)).stderr
     shell.ok("backup", place, "--password-file", str(password))
     assert "wrong password" in shell.run("backups", place, "--password-file", str(other)).stderr
+    # Nobody reads this one, root neither.
+    unreadable = Path("/proc/self/mem")
+    with pytest.raises(BackupFailed, match=f"is incomplete: restic could not read {unreadable}; see to these files"):
+        Repository(place, FleetSettings(data_dir=tmp_path), password).add([tmp_path / "data", unreadable])
     missing = shell.run("restore", place, "--snapshot", "beef", "--password-file", str(password))
     assert (missing.returncode, "has no backup beef" in missing.stderr) == (1, True)
