@@ -145,6 +145,10 @@ class HealthFolder:
             raise WorkerUnhealthy(f"{name} {self.trouble(instances[-1])} (process {instances[-1].pid})")
         return well[-1]
 
+    def consuming(self) -> set[str]:
+        """Names of the workers here that consume from their queues."""
+        return {health.name for health in self.all_here() if health.ready and self.trouble(health) is None}
+
     def trouble(self, health: Health) -> str | None:
         """Reason why a worker is unhealthy, or None."""
         silent = self._clock() - health.time

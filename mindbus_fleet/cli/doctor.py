@@ -185,7 +185,7 @@ async def _broker(settings: FleetSettings) -> list[CheckResult]:
         _depths("Dead letters", dead, "see `mindbus dlq ls`"),
         _depths("Deep queues", deep, "is their worker running?"),
         delivery_limit(queues, str(overview.get("rabbitmq_version"))),
-        dialogue_queues(queues),
+        dialogue_queues(queues, HealthFolder(settings).consuming()),
     ]
 
 

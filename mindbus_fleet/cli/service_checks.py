@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -30,14 +30,10 @@ from mindbus_fleet.cli.simulation_files import scenarios_of, teams_of
 from retrieval.embedding.embedder import EmbeddingSpace
 
 Status = Literal["ok", "warning", "failed"]
-_QUEUES = (
-    commands_queue("storage"),
-    *(events_queue(agent) for agent in ("task_manager", "context_manager", "mood_watcher", "context")),
-    commands_queue("context"),
-    commands_queue("dialogue"),
-    commands_queue("history"),
-    events_queue("tracker"),
-)
+# On the way of a message, each with its worker.
+_QUEUES = {commands_queue(worker): worker for worker in ("storage", "context", "dialogue", "history")} | {
+    events_queue(worker): worker for worker in ("task_manager", "context_manager", "mood_watcher", "context", "tracker")
+}
 _CHECK = "Vectors of glm"
 _LIMITS_BY_ITSELF = 4
 
@@ -64,10 +60,13 @@ def dialogue_files(settings: FleetSettings) -> Iterator[CheckResult]:
     yield _simulations(settings)
 
 
-def dialogue_queues(queues: Sequence[QueueState]) -> CheckResult:
-    """Whether there is somebody to answer wherever a dialogue goes."""
+def dialogue_queues(queues: Sequence[QueueState], ready: Collection[str]) -> CheckResult:
+    """Whether there is somebody to answer wherever a dialogue goes; `ready` are the workers here that consume.
+
+    RabbitMQ counts consumers every few seconds: it does not know yet of those that have just begun.
+    """
     heard = {queue.name for queue in queues if queue.consumers}
-    silent = [name for name in _QUEUES if name not in heard]
+    silent = [name for name, worker in _QUEUES.items() if name not in heard and worker not in ready]
     if silent:
         advice = "start all workers with `mindbus up`"
         return CheckResult("Dialogue", "warning", f"nobody listens to {', '.join(silent)}: {advice}")

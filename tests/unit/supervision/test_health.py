@@ -11,7 +11,9 @@ import pytest
 from bus_schema.fleet import State
 from config.settings import FleetSettings
 from mindbus.health import HealthFolder, WorkerUnhealthy, is_alive
+from mindbus.management import QueueState
 from mindbus.testing.wait import eventually
+from mindbus_fleet.cli.service_checks import dialogue_queues
 from tests.small_disks import small_disk_at
 
 
@@ -106,6 +108,18 @@ def test_what_the_dead_leave_is_swept(health: HealthFolder, tmp_path: Path) -> N
     health.sweep()
 
     assert [found.name for found in health.all_here()] == ["orchestrator"]
+
+
+def test_a_queue_is_not_silent_whose_worker_here_says_that_it_consumes(health: HealthFolder, tmp_path: Path) -> None:
+    queues = [QueueState(f"mb.q.{name}", 0, 0, 0, "running", {}) for name in ("dialogue", "history")]
+    said_by_the_dead(health, tmp_path)
+    health.report("dialogue", State.READY)
+    health.report("history", State.UNREADY)
+
+    found = dialogue_queues(queues, health.consuming())
+
+    assert (found.status, "mb.q.dialogue" in found.detail) == ("warning", False)
+    assert "mb.q.storage, mb.q.context, mb.q.history, mb.q.task_manager.events" in found.detail
 
 
 def test_who_stops_is_forgotten(health: HealthFolder) -> None:
