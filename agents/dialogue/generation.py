@@ -6,11 +6,11 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
-from agents.models.answer_text import ThoughtFilter, without_thoughts
+from agents.models.answer_text import ThoughtFilter, after_thoughts_unopened, without_thoughts
 from agents.models.errors import AnswerCutOff, ModelFailure, ModelUnavailable
 from agents.models.language_model import DEFAULTS, Chunk, LanguageModel, ModelMessage, ModelParams, Tool, ToolCall
 from bus_schema.message_parts import CUT_OFF_MARKS
-from bus_schema.replies import TextPart
+from bus_schema.replies import TextPart, restarts
 from language.words import Language, language_of
 from mindbus.logs import logger
 
@@ -114,8 +114,8 @@ class AnswerGeneration:
                     if chunk.completion:
                         self.calls = chunk.completion.tool_calls
                         piece = piece or ("" if self.text.strip() else chunk.completion.text)
-                    self.text += piece
-                    if piece:
+                    piece = self._added(piece, shown_before, is_whole=chunk.completion is not None)
+                    if piece or restarts(piece):
                         yield piece
                 return
             except ModelUnavailable as error:
@@ -127,6 +127,15 @@ class AnswerGeneration:
                     raise
                 logger().warning("model call failed", model=self._model.name, again_in_s=wait_s, error=str(error))
                 await asyncio.sleep(wait_s)
+
+    def _added(self, piece: str, shown_before: str, *, is_whole: bool) -> str:
+        """Take a piece of the text; returns what to show: all anew where thoughts end that looked like the answer."""
+        self.text += piece
+        said = after_thoughts_unopened(self.text, is_whole=is_whole)
+        if said is None:
+            return piece
+        self.text = said
+        return TextPart(shown_before + said, restarts=True)
 
     async def _heard(self, messages: Sequence[ModelMessage], tools: Sequence[Tool]) -> AsyncGenerator[Chunk]:
         """The stream of one call without what the model thinks aloud, which is progress all the same."""

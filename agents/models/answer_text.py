@@ -37,8 +37,21 @@ def without_thoughts(text: str) -> str:
     return text.strip()
 
 
+def after_thoughts_unopened(text: str, *, is_whole: bool) -> str | None:
+    """The answer so far behind thoughts of which it has only the end; None where it has none, or none as yet."""
+    if "</think" not in text.lower() or (found := _END_OF_THOUGHTS.match(text)) is None:
+        return None
+    # Until the answer goes on below it, the tag may be a word of its line.
+    said = text[found.end() :].lstrip()
+    return said if said or is_whole else None
+
+
 class ThoughtFilter:
-    """Leaves out of an answer that comes in pieces what the model thinks aloud before it."""
+    """Leaves out of an answer that comes in pieces what the model thinks aloud before it.
+
+    Thoughts that the prompt has opened begin like an answer: they are shown until `after_thoughts_unopened` sees their
+    end. To hold every answer back for that would show none before it is whole.
+    """
 
     def __init__(self) -> None:
         self._held, self._is_thinking, self._has_answered = "", False, False

@@ -74,6 +74,21 @@ async def test_what_a_model_thinks_aloud_is_not_shown(raw: str, shown: str, size
         assert as_read(await pieces_of(agent)).strip() == shown
 
 
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("Hm, how are things?\nI had better look.\n</think>\n\nAll is well.", "All is well."),
+        ("It ends with\n</think> in a line.", "It ends with\n</think> in a line."),
+        ("So:\n<think>\nHm.\n</think>\nThat is how.", "So:\n<think>\nHm.\n</think>\nThat is how."),
+    ],
+)
+async def test_thoughts_that_only_end_are_taken_back_at_their_end(raw: str, shown: str) -> None:
+    async with asked(Drips(0.0, raw)) as (agent, _server):
+        pieces = await pieces_of(agent)
+    assert as_read(pieces) == shown
+    assert [restarts(piece) for piece in pieces].count(True) == (shown != raw)
+
+
 async def test_an_answer_that_goes_round_in_circles_is_shown_without_them() -> None:
     circle = "- Who answers in January?\n- Who answers in February?\n"
     async with asked(Drips(0.0, "All is well.\n" + circle * 2_000)) as (agent, server):
