@@ -1,5 +1,6 @@
 """Large data waits in the file store, digest-checked."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,22 @@ async def test_what_was_deposited_is_redeemed(files: FileStore) -> None:
     data = {"text": "Большой текст " * 1000, "number": 1.5, "nothing": None}
 
     assert await claims.redeem(await claims.deposit(data)) == data
+
+
+async def test_a_claim_is_on_disk_under_its_name_before_a_message_points_to_it(
+    tmp_path: Path, files: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}"))))
+
+    key = await Claims(files).deposit({"a": 1})
+
+    claim = tmp_path / key
+    made = [folder for folder in claim.parents if folder.is_relative_to(tmp_path) and folder != claim.parent]
+    *folders, content, last = synced
+    # The bytes, then that the folder has them; that each new folder is there.
+    assert (content.parent, content.suffix, last) == (claim.parent, ".part", claim.parent)
+    assert set(folders) == set(made)
 
 
 async def test_the_same_data_is_one_claim(files: FileStore) -> None:

@@ -9,6 +9,7 @@ from bus_schema.replies import Code
 from bus_schema.storage_maintenance import ArtifactOrphaned
 from mindbus.errors import Rejected
 from mindbus.testing import run_task
+from mindbus.testing.wait import until
 from storage_service.maintenance.manifest_copies import ManifestCopy, copy_key
 from storage_service.maintenance.registry import Removal
 from storage_service.maintenance.survey import MaintenanceRules
@@ -320,6 +321,24 @@ async def test_commands_and_the_clockwork_take_turns(keeper: Keeper) -> None:
     reports = await asyncio.gather(*(keeper.collect() for _ in range(4)))
 
     assert sorted(counts(report).get("unregistered", 0) for report in reports) == [0, 0, 0, 1]
+
+
+async def test_nothing_is_moved_while_manifests_are_copied(keeper: Keeper) -> None:
+    await keeper.depot.put(CONTENT)
+    await drop_manifests(keeper)
+    keeper.depot.clock.advance(days=2)
+
+    async def is_decided() -> bool:
+        return DELETING in (await keeper.stats()).by_state
+
+    async with keeper.depot.storage.maintenance.copying:
+        collecting = asyncio.create_task(keeper.collect())
+        await until(is_decided)
+        await asyncio.wait([collecting], timeout=0.1)
+        assert await is_decided()
+    await collecting
+
+    assert not await is_decided()
 
 
 async def tend(keeper: Keeper) -> None:

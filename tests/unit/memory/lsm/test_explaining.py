@@ -51,6 +51,13 @@ async def test_a_priority_is_the_sum_of_its_terms(archive: Archive) -> None:
     assert (plain.terms.importance, plain.terms.relevance) == (0, 0)
     assert plain.episode.priority == pytest.approx(plain.terms.recency + plain.terms.frequency)
 
+    # A question adds its relevance, at most the weight of that.
+    at, rules, (episode,) = LONG_AGO + 14 * DAY, archive.memory.queries.rules, await archive.episodes()
+    at_rest = rules.priority(episode, at)
+    assert at_rest == pytest.approx(plain.episode.priority)
+    added = [rules.priority(episode, at, relevance) - at_rest for relevance in (-1.0, 0.5, 1.0, 7.0)]
+    assert added == pytest.approx([0.0, 0.1, 0.2, 0.2])
+
     await archive.anchor(episode_id, reason=AnchorReason.PROJECT)
     anchor = await archive.memory.queries.explain(episode_id, LONG_AGO + 400 * DAY)
     assert anchor.terms.floor == anchor.episode.priority
