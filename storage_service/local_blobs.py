@@ -144,12 +144,14 @@ class LocalBlobs:
 
     @_in_thread
     def move(self, key: str, target: str) -> bool:
-        if (content := _packed_content(key)) is not None and (packed := self._packs.read(content)) is not None:
-            if self._size_bytes(target) is None:
-                self._replace(target, packed)
-            self._packs.erase(content)
-            return True
-        return self._move(_file_key(key), _file_key(target))
+        if (content := _packed_content(key)) is None:
+            return self._move(key, _file_key(target))
+        packed = self._packs.read(content)
+        if packed is not None and self._size_bytes(target) is None:
+            self._replace(target, packed)
+        # One that a crash has left half erased cannot be read any more.
+        self._packs.erase(content)
+        return packed is not None or self._move(content.file_key, target)
 
     def _move(self, key: str, target: str) -> bool:
         with ExitStack() as stack:
@@ -173,7 +175,10 @@ class LocalBlobs:
         if (content := _packed_content(key)) is not None:
             self._packs.erase(content)
         with suppress(FileNotFoundError), self.folders.holding(_file_key(key)) as (folders, name):
-            os.unlink(name, dir_fd=folders[-1])
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folders[-1])
+            # Also where a process that died has removed it: a power cut must not bring back what is forgotten.
+            os.fsync(folders[-1])
             _drop_empty(key, folders)
 
     async def write(self, key: str, content: bytes) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from bus_schema.uploads import PackPlace
 from mindbus.files.disk import JobThreads
-from mindbus.files.packs import PACKS, PackRecord, erase_record, read_packed, record_at, records_of
+from mindbus.files.packs import PACKS, PackRecord, erase_record, is_whole, read_packed, record_at, records_of
 from storage_service.blobs import ContentGeneration, StoredFile
 from storage_service.local_folders import NEW, PLAIN, Folders
 
@@ -79,8 +79,8 @@ class PackFolder:
         """Overwrite a packed object, if it is there, and give its space back; durable when this returns."""
         with suppress(FileNotFoundError), self._open(content, _CHANGE) as (pack, packed):
             record = record_at(pack, packed.offset)
-            # One that is half erased is erased again.
-            if record is not None and (record.is_erased or _is_of(record, content)):
+            # One that is half erased, even to the middle of its header, is erased again.
+            if record is not None and (record.is_erased or _is_of(record, content) or not is_whole(pack, record)):
                 modified = os.fstat(pack)
                 erase_record(pack, record)
                 _give_back(pack, record)
@@ -106,6 +106,8 @@ class PackFolder:
                 if _lock(pack) and all(record.is_erased for record in records_of(pack)):
                     with self._folders.holding(file.key) as (folders, name):
                         os.unlink(name, dir_fd=folders[-1])
+                        # Of an erasure that a crash cut short, the bytes may still be on the disk.
+                        os.fsync(folders[-1])
                     removed += 1
         return removed
 

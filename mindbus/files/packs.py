@@ -1,5 +1,6 @@
 """Packs: many small objects of the store in one file, as records of a header and the bytes."""
 
+import hashlib
 import os
 import struct
 from collections.abc import Iterator
@@ -65,6 +66,12 @@ def read_packed(pack: int, offset: int, sha256: str, generation: int) -> bytes |
     content = os.pread(pack, record.size_bytes, offset + _HEADER.size)
     # Erasure begins with the header, so that these are the bytes if the header is still there.
     return content if record_at(pack, offset) == record else None
+
+
+def is_whole(pack: int, record: PackRecord) -> bool:
+    """Whether the bytes of a record are those that its header names."""
+    content = os.pread(pack, record.size_bytes, record.offset + _HEADER.size)
+    return hashlib.sha256(content).hexdigest() == record.sha256
 
 
 def read_pack(root: Path, packed: PackPlace, sha256: str, generation: int) -> bytes:

@@ -217,8 +217,9 @@ async def test_of_an_erased_object_no_byte_is_left_and_its_neighbours_stay(local
     assert pack_of(local).stat().st_mtime_ns == modified
 
 
+@pytest.mark.parametrize("target", ["", "orphans/2026-03-14/object"])
 async def test_an_erasure_that_broke_off_after_the_header_is_ended_by_the_next(
-    local: LocalBlobs, monkeypatch: pytest.MonkeyPatch
+    local: LocalBlobs, monkeypatch: pytest.MonkeyPatch, target: str
 ) -> None:
     content = await publish(local, CONTENT)
     write, calls = os.pwrite, iter([True])
@@ -228,15 +229,19 @@ async def test_an_erasure_that_broke_off_after_the_header_is_ended_by_the_next(
             raise OSError("killed")
         return write(descriptor, data, offset)
 
+    async def erase() -> None:
+        await (local.move(content.key, target) if target else local.delete(content.key))
+
     with monkeypatch.context() as broken:
         broken.setattr(os, "pwrite", once)
         with pytest.raises(OSError, match="killed"):
-            await local.delete(content.key)
+            await erase()
     assert await local.size_bytes(content.key) is None
 
-    await local.delete(content.key)
+    await erase()
 
     assert CONTENT not in pack_of(local).read_bytes()
+    assert not target or await local.read(target) == CONTENT
 
 
 async def test_the_space_of_an_erased_object_is_given_back(local: LocalBlobs) -> None:
@@ -322,7 +327,7 @@ async def test_empty_packs_go_unless_somebody_appends_to_them(local: LocalBlobs)
     assert await local.read((await publish(local, b"more")).key) == b"more"
 
 
-async def test_an_abandoned_pack_goes_with_its_last_object(tmp_path: Path) -> None:
+async def test_an_abandoned_pack_goes_with_its_last_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dying = await asyncio.create_subprocess_exec(sys.executable, "-c", PUBLISHING, str(tmp_path), cwd=ROOT)
     assert await dying.wait() == 0
     local = LocalBlobs(tmp_path)
@@ -333,7 +338,11 @@ async def test_an_abandoned_pack_goes_with_its_last_object(tmp_path: Path) -> No
     assert packs.sweep() == 0
     await local.delete(second)
 
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
     assert packs.sweep() == 1
+    # A power cut must not bring back what an erasure that was cut short has left in it.
+    assert synced == [(tmp_path / PACKS).stat().st_ino]
     assert list((tmp_path / PACKS).iterdir()) == []
 
 
