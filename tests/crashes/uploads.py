@@ -4,10 +4,12 @@ import hashlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
+from typing import Any
 
 from bus_schema.artifacts import Manifest
 from bus_schema.envelope import Envelope, Kind
 from bus_schema.identities import owner_of
+from bus_schema.messages import Command
 from bus_schema.storage import RegisterArtifact, RegisterArtifacts
 from mindbus.bus.topology import commands_exchange
 from mindbus.bus.transport import properties_of
@@ -71,17 +73,18 @@ def an_upload(
         owner=owner,
         retention=retention,
     )
-    return Upload(key, content, manifest, message_id, _message(RegisterArtifact(manifest=manifest), message_id, by))
+    return Upload(key, content, manifest, message_id, a_message(RegisterArtifact(manifest=manifest), message_id, by))
 
 
 def a_batch(message_id: str, *members: Upload) -> Upload:
     """Several of one agent's, registered by one command."""
     manifests = tuple(member.manifest for member in members)
-    message = _message(RegisterArtifacts(manifests=manifests), message_id, manifests[0].created_by)
+    message = a_message(RegisterArtifacts(manifests=manifests), message_id, manifests[0].created_by)
     return replace(members[0], message_id=message_id, message=message, members=members)
 
 
-def _message(command: RegisterArtifact | RegisterArtifacts, message_id: str, by: str) -> Message:
+def a_message(command: Command[Any], message_id: str, by: str, role: str | None = None) -> Message:
+    """A command as it lies in storage's queue."""
     envelope = Envelope(
         id=message_id,
         source="/mb/test/1",
@@ -91,6 +94,7 @@ def _message(command: RegisterArtifact | RegisterArtifacts, message_id: str, by:
         mbkind=Kind.COMMAND,
         mbrequester=by,
         mbreplyto="reply.test.1",
+        mbrole=role,
         data=command.model_dump(mode="json"),
     )
     exchange = commands_exchange("storage")
