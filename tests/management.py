@@ -61,6 +61,10 @@ class Management:
         found: dict[str, Any] = await self._get("/api/overview")
         return found
 
+    async def running_nodes(self) -> set[str]:
+        """Names of the nodes of its cluster that run, as the node that answers sees it."""
+        return {node["name"] for node in await self._get("/api/nodes?columns=name,running") if node["running"]}
+
     async def create_vhost(self, vhost: str) -> None:
         """The user gets all rights in it."""
         await self._call("PUT", f"/api/vhosts/{_part(vhost)}")

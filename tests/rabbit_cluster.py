@@ -1,7 +1,6 @@
 """Three RabbitMQ nodes in one cluster on this machine, of which each can be killed, frozen, or lose its disk."""
 
 import asyncio
-import json
 import os
 import secrets
 import shutil
@@ -18,6 +17,7 @@ from mindbus_fleet.node.address import LOOPBACK, NodeAddress, knows_names, lets_
 from mindbus_fleet.node.folder import NodeFolder
 from mindbus_fleet.node.guarded_process import Guarded, kill_group, send_to_group, wait_for_exit
 from mindbus_fleet.node.installation import find_rabbitmq
+from tests.management import Management
 
 _UP_WITHIN_S = 120.0
 # As the documentation of clusters advises where a frozen machine must not hold up the others for a minute.
@@ -104,9 +104,9 @@ class RabbitCluster:
     async def running(self) -> set[str]:
         """Names of the nodes that run, as the first of those alive sees it."""
         alive = next(node for node in self.nodes if node.process is not None and node.process.poll() is None)
-        # Before its JSON the command says what it is going to do.
-        said = (await alive.ctl("--quiet", "cluster_status", "--formatter", "json")).partition("{")[2]
-        return set(json.loads("{" + said)["running_nodes"])
+        address = alive.address
+        async with Management(address.management_url, address.username, address.password) as management:
+            return await management.running_nodes()
 
 
 @asynccontextmanager

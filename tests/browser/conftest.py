@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 from benchmarks.servers.browser import ARGUMENTS
 from mindbus.testing.wait import PATIENCE
 from tests.browser.pages import chromium
-from tests.command_line import Shell, require_rabbitmq
+from tests.command_line import Shell
 
 BRIEF = """# Каток, который греет бассейн
 
@@ -57,14 +57,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    """Every worker there is, on one RabbitMQ, as `mindbus up -d` starts them."""
-    require_rabbitmq()
+def app(tmp_path_factory: pytest.TempPathFactory, fleet_settings: dict[str, str]) -> Iterator[App]:
+    """Every worker there is, on the shared RabbitMQ, as `mindbus up -d` starts them."""
     chromium()
-    shell = Shell(
-        tmp_path_factory.mktemp("app") / "data",
-        settings={"MINDBUS_GATEWAY_PORT": "0", "MINDBUS_RECALL_TIMEOUT_S": "20"},
-    )
+    settings = fleet_settings | {"MINDBUS_GATEWAY_PORT": "0", "MINDBUS_RECALL_TIMEOUT_S": "20"}
+    shell = Shell(tmp_path_factory.mktemp("app") / "data", settings=settings)
     try:
         shell.ok("up", "-d", spawned=True)
         yield app_of(shell)

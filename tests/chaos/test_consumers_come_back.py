@@ -142,16 +142,25 @@ async def test_after_the_broker_was_frozen_until_publishers_gave_up(
         await greets_again(fleet, "after", within_s=60)
 
 
-async def test_what_was_confirmed_survives_the_death_of_the_broker(own_node: PrivateNode, tmp_path: Path) -> None:
+async def test_the_death_of_the_broker_loses_nothing_confirmed_and_a_request_outlives_it(
+    own_node: PrivateNode, tmp_path: Path
+) -> None:
+    """The reply queue of the request dies with the broker, so that a reply on its way has nowhere to go."""
     settings = settings_for(own_node.amqp_url, tmp_path)
     async with fleet_of(Greeter, settings=settings) as fleet:
         await registered(own_node, "mb.q.greeter")
+        asking = asyncio.create_task(fleet.bus.request(Hold(), timeout_s=120))
+        await until(lambda: fleet[Greeter].held)
         sending = [asyncio.create_task(_send(fleet, f"{n}")) for n in range(300)]
         await until(lambda: len(fleet[Greeter].greeted) > 20)
         await own_node.kill()
+        fleet[Greeter].gate.set()
         await own_node.start()
         confirmed = {name for name in await asyncio.gather(*sending) if name}
 
+        async with asyncio.timeout(45):
+            await asking
+        assert fleet[Greeter].held == 1
         await greets_again(fleet, "after", within_s=60)
         await until(lambda: confirmed <= set(fleet[Greeter].greeted), deadline_s=30)
         assert (
@@ -159,29 +168,11 @@ async def test_what_was_confirmed_survives_the_death_of_the_broker(own_node: Pri
         )
 
 
-async def test_a_request_outlives_the_death_of_the_broker(own_node: PrivateNode, tmp_path: Path) -> None:
-    """Its reply queue dies with the broker, so that the reply that was on its way has nowhere to go."""
-    settings = settings_for(own_node.amqp_url, tmp_path)
-    async with fleet_of(Greeter, settings=settings) as fleet:
-        await registered(own_node, "mb.q.greeter")
-        asking = asyncio.create_task(fleet.bus.request(Hold(), timeout_s=120))
-        await until(lambda: fleet[Greeter].held)
-        await own_node.kill()
-        fleet[Greeter].gate.set()
-        await own_node.start()
-
-        async with asyncio.timeout(45):
-            await asking
-        assert fleet[Greeter].held == 1
-
-
 CRASHER = """
 import asyncio, os, signal, sys
-from pathlib import Path
+from config.settings import FleetSettings
 from mindbus import WorkerContext, Worker, on_command
 from mindbus.testing.deliver import running
-from tests.brokers import registered
-from tests.fleets import settings_for
 from tests.greetings import Greet, Greeting
 
 class Crasher(Worker):
@@ -195,7 +186,8 @@ class Crasher(Worker):
         return Greeting(text="")
 
 async def main() -> None:
-    async with running(Crasher, settings=settings_for(sys.argv[1], Path(sys.argv[2]))):
+    settings = FleetSettings(amqp_url=sys.argv[1], data_dir=sys.argv[2], retry_rungs="50ms,100ms,300ms")
+    async with running(Crasher, settings=settings):
         await asyncio.Event().wait()
 
 asyncio.run(main())
