@@ -61,7 +61,7 @@ async def old_episodes(bus: Client) -> list[EpisodeHead]:
             return [head for head in heads if head.started_at < MARCH]
 
 
-@pytest.mark.parametrize("every", [3, pytest.param(1, marks=[pytest.mark.proof, pytest.mark.timeout(900)])])
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=[pytest.mark.proof, pytest.mark.timeout(900)])])
 async def test_two_greetings_a_day_leave_old_episodes_to_go_cold(tmp_path: Path, every: int) -> None:
     clock = Clock(MARCH)
     settings = dialogue_settings(f"memory://{tmp_path}", tmp_path, packer_interval_s=0, lsm_gap_check_s=1e9)

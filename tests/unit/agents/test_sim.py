@@ -149,13 +149,14 @@ async def test_what_they_say_is_work_for_the_other_agents(team: str) -> None:
     agent, book = TaskManager(FragmentReader(OfflineModel()), KnownPeople(read_team(team).persons)), TaskList()
     changes: Counter[str] = Counter()
 
-    for message in said(team, count=80):
+    for message in said(team, count=40):
         fragment = a_fragment(message.number, message.user_id, [message.text], MORNING)
         book, outcome = await agent.process(fragment, book)
         changes.update(update.change for update in outcome.items)
 
     assert changes["found"] >= 25
-    assert changes["moved"] + changes["done"] >= 3
+    assert changes["moved"] >= 1
+    assert changes["done"] >= 3
 
 
 TEAM: dict[str, Any] = {"name": "duo", "language": "en", "scenario": "tiny"}
