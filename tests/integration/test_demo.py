@@ -70,6 +70,7 @@ def test_at_a_terminal_it_leaves_the_fleet_with_its_run_if_one_wants_it(shell: S
         left.ok("down")
 
 
+@pytest.mark.proof
 def test_at_a_terminal_it_leaves_nothing_for_who_does_not(shell: Shell) -> None:
     assert QUESTION in demo_at_a_terminal(shell, b"\n")
     assert shell.processes() == {}

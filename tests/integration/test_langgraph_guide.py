@@ -15,7 +15,7 @@ import pytest
 from mindbus.health import HealthFolder
 from mindbus.settings import Settings
 from mindbus.testing.wait import eventually
-from tests.command_line import Shell, require_rabbitmq
+from tests.command_line import Shell
 from tests.newcomer import ROOT, files_of
 from tests.third_party import install
 
@@ -30,12 +30,12 @@ HELD = GUIDE["release_notes.py"].replace(
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+def shell(tmp_path_factory: pytest.TempPathFactory, fleet_settings: dict[str, str]) -> Iterator[Shell]:
     """A fleet for the worker of the guide, which stands in a folder of its own."""
-    require_rabbitmq()
     folder = tmp_path_factory.mktemp("graph")
     points = tomllib.loads(GUIDE["pyproject.toml"])["project"]["entry-points"]["mindbus.workers"]
-    fleet = Shell(folder / "data", python_path=(install(folder, "chronicler", GUIDE["chronicler.py"], **points),))
+    path = (install(folder, "chronicler", GUIDE["chronicler.py"], **points),)
+    fleet = Shell(folder / "data", path, fleet_settings)
     try:
         fleet.ok("up", "-d", "--workers", "storage,glm,orchestrator,chronicler", spawned=True)
         yield fleet

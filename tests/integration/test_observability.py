@@ -19,7 +19,7 @@ from gateway.access_tokens import token_file
 from mindbus.bus.connection import connect
 from mindbus.run_dir import gateway_url_file
 from mindbus.testing.wait import eventually
-from tests.command_line import Shell, require_rabbitmq
+from tests.command_line import Shell
 from tests.otlp_collector import CollectedSpan, Collector, collecting
 from tests.prometheus_server import promtool, queries_of_dashboards, require_prometheus, scraping
 
@@ -67,16 +67,15 @@ def scripted_model() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
+def observed(tmp_path_factory: pytest.TempPathFactory, fleet_settings: dict[str, str]) -> Iterator[Observed]:
     """A dialogue runtime that makes a fragment of every exchange and exports to a collector."""
-    require_rabbitmq()
     folder = tmp_path_factory.mktemp("observed")
     own = folder / "own"
     own.mkdir()
     (folder / "habits.yaml").write_text(HABITS, encoding="utf-8")
     with scripted_model() as model, collecting() as collector:
         (own / "models.yaml").write_text(MODELS.replace("URL", model), encoding="utf-8")
-        settings = {
+        settings = fleet_settings | {
             "MINDBUS_HABITS": str(folder / "habits.yaml"),
             "MINDBUS_CONFIG_DIR": str(own),
             "SCRIPTED_KEY": "sk-none",

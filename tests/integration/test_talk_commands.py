@@ -17,7 +17,7 @@ from bus_schema.dialogue import conversation_trace
 from config.settings import FleetSettings
 from mindbus.bus.connection import connect
 from mindbus.testing.wait import eventually
-from tests.command_line import Shell, require_rabbitmq
+from tests.command_line import Shell
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.timeout(300)]
 
@@ -28,15 +28,14 @@ SCENARIO = "name: broken\nlanguage: en\ntriggers: []\n"
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+def shell(tmp_path_factory: pytest.TempPathFactory, fleet_settings: dict[str, str]) -> Iterator[Shell]:
     """A dialogue runtime without quiet hours, with a scenario of its own that cannot be played."""
-    require_rabbitmq()
     folder = tmp_path_factory.mktemp("talk")
     habits = folder / "habits.yaml"
     habits.write_text("default: {quiet_from: null, quiet_until: null, gap_minutes: 0}\nusers: {}\n", encoding="utf-8")
     (folder / "sims" / "scenarios").mkdir(parents=True)
     (folder / "sims" / "scenarios" / "broken.yaml").write_text(SCENARIO, encoding="utf-8")
-    settings = {"MINDBUS_HABITS": str(habits), "MINDBUS_SIM_DIR": str(folder / "sims")}
+    settings = fleet_settings | {"MINDBUS_HABITS": str(habits), "MINDBUS_SIM_DIR": str(folder / "sims")}
     runtime = Shell(folder / "data", settings=settings)
     try:
         runtime.ok("up", "-d", "--workers", WORKERS, spawned=True)
