@@ -7,7 +7,7 @@ import pytest
 
 from tests.crashes.memory_world import tell
 
-COUNTS = [1_000, pytest.param(20_000, marks=[pytest.mark.proof, pytest.mark.timeout(3600)])]
+COUNTS = [500, pytest.param(20_000, marks=[pytest.mark.proof, pytest.mark.timeout(3600)])]
 
 
 @pytest.mark.parametrize("count", COUNTS)

@@ -469,7 +469,10 @@ def test_down_after_the_death_of_the_supervisor_leaves_nothing_behind(small: She
     assert [file.name for file in (small.data_dir / "run").rglob("*") if file.is_file()] == ["up.lock"]
 
 
-def test_down_leaves_nothing_behind(small: Shell, shell: Shell) -> None:
+def test_down_leaves_nothing_behind_and_a_cleared_world_is_empty(small: Shell, shell: Shell, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("old", encoding="utf-8")
+    small.ok("artifacts", "put", str(notes), "--type", "notes", "--trace", "t1", "--visibility", "public")
     assert len(small.processes()) > 3
 
     small.ok("down")
@@ -478,13 +481,6 @@ def test_down_leaves_nothing_behind(small: Shell, shell: Shell) -> None:
     assert [file.name for file in (small.data_dir / "run").rglob("*") if file.is_file()] == ["up.lock"]
     # Another data folder is another world.
     assert shell.json("health", "storage")["ready"] is True
-
-
-def test_a_cleared_world_is_empty_and_every_worker_is_shown_when_it_is_ready(small: Shell, tmp_path: Path) -> None:
-    notes = tmp_path / "notes.txt"
-    notes.write_text("old", encoding="utf-8")
-    small.ok("artifacts", "put", str(notes), "--type", "notes", "--trace", "t1", "--visibility", "public")
-    small.ok("down")
 
     up = small.spawn("up", "-d", "--workers", "storage", "--clear", "--yes")
 
@@ -496,9 +492,8 @@ def test_a_cleared_world_is_empty_and_every_worker_is_shown_when_it_is_ready(sma
     eventually(lambda: not any(b"old" in pack.read_bytes() for pack in packs.iterdir()), 20, "the bytes are gone")
 
 
-def test_a_fleet_that_cannot_start_says_why(tmp_path: Path) -> None:
-    require_rabbitmq()
-    shell = Shell(tmp_path / "data", settings={"MINDBUS_ARTIFACTS_URL": "gopher://nowhere"})
+def test_a_fleet_that_cannot_start_says_why(tmp_path: Path, fleet_settings: dict[str, str]) -> None:
+    shell = Shell(tmp_path / "data", settings=fleet_settings | {"MINDBUS_ARTIFACTS_URL": "gopher://nowhere"})
 
     failed = shell.run("up", "-d", "--workers", "storage", "--json")
 
@@ -507,9 +502,11 @@ def test_a_fleet_that_cannot_start_says_why(tmp_path: Path) -> None:
     assert shell.processes() == {}
 
 
-def test_a_damaged_database_keeps_its_messages_and_says_how_to_go_on(tmp_path: Path) -> None:
-    require_rabbitmq()
-    fleet = Shell(tmp_path / "data", settings={"MINDBUS_REQUEST_TIMEOUT_S": "2", "MINDBUS_HEARTBEAT_S": "1"})
+def test_a_damaged_database_keeps_its_messages_and_says_how_to_go_on(
+    tmp_path: Path, fleet_settings: dict[str, str]
+) -> None:
+    impatient = {"MINDBUS_REQUEST_TIMEOUT_S": "2", "MINDBUS_HEARTBEAT_S": "1"}
+    fleet = Shell(tmp_path / "data", settings=fleet_settings | impatient)
     database = fleet.data_dir / "storage.db"
     try:
         fleet.ok("up", "-d", "--workers", "storage")
