@@ -127,7 +127,7 @@ async def _depth(management: Management, vhost: str, depth: int) -> bool:
 async def test_after_the_broker_was_frozen_until_publishers_gave_up(
     used_node: PrivateNode, tmp_path: Path, frozen_s: float
 ) -> None:
-    settings = settings_for(used_node.amqp_url, tmp_path)
+    settings = settings_for(used_node.amqp_url, tmp_path, publish_timeout_s=3)
     async with fleet_of(Greeter, settings=settings) as fleet:
         await fleet.bus.request(Greet(name="before"))
         used_node.freeze()

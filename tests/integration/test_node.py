@@ -165,7 +165,9 @@ async def test_the_broker_is_set_up_for_long_work(node: PrivateNode) -> None:
 
 
 @needs_proc
-async def test_a_stop_leaves_messages_behind_and_nothing_else(stopped: PrivateNode) -> None:
+async def test_a_stop_leaves_messages_behind_and_nothing_else_and_a_kill_what_was_confirmed(
+    stopped: PrivateNode,
+) -> None:
     await stopped.start()
     url = stopped.amqp_url
     await keep(url, "письмо")
@@ -181,17 +183,13 @@ async def test_a_stop_leaves_messages_behind_and_nothing_else(stopped: PrivateNo
     assert stopped.amqp_url == url
     assert await kept(url) == "письмо"
 
-
-async def test_confirmed_messages_survive_a_kill(own_node: PrivateNode) -> None:
-    url = own_node.amqp_url
     await keep(url, "letter")
-    await registered(own_node, QUEUE)
+    await registered(stopped, QUEUE)
+    await stopped.kill()
+    assert not stopped.is_running
+    await stopped.start()
 
-    await own_node.kill()
-    assert not own_node.is_running
-    await own_node.start()
-
-    assert own_node.amqp_url == url
+    assert stopped.amqp_url == url
     assert await kept(url) == "letter"
 
 
@@ -235,22 +233,18 @@ async def test_one_folder_takes_one_node(node: PrivateNode) -> None:
     assert await speaks_amqp(node.address.amqp_port)
 
 
-async def test_others_find_a_node_while_it_runs(used_node: PrivateNode) -> None:
-    assert running_node(used_node.folder) == used_node.address
-
-    await used_node.kill()
-
-    assert running_node(used_node.folder) is None
-
-
 async def test_no_node_runs_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
     assert running_node(tmp_path / "nowhere") is None
     assert not exists(tmp_path / "nowhere")
 
 
-async def test_a_port_that_somebody_has_taken_is_replaced(used_node: PrivateNode) -> None:
+async def test_others_find_a_node_while_it_runs_and_a_port_that_somebody_has_taken_is_replaced(
+    used_node: PrivateNode,
+) -> None:
     before = used_node.address
+    assert running_node(used_node.folder) == before
     await used_node.kill()
+    assert running_node(used_node.folder) is None
 
     with socket.create_server(("127.0.0.1", before.amqp_port)):
         await used_node.start()
