@@ -211,7 +211,7 @@ async def test_without_storage_the_step_is_pending_and_registered_once_it_is_bac
 
         async with stage.role(Slow(rounds=0)):
             # A limit that ends while what has been made waits in the buffer must not have it made a second time.
-            await stage.order(await stage.brief(), timeout_s=1)
+            await stage.order(await stage.brief(), timeout_s=5)
             pending = await stage.ending(StepPendingStorage, deadline_s=60)
             assert not any(isinstance(event, StepFailed) for event in stage.heard)
             assert gone.is_set()
