@@ -146,7 +146,7 @@ def test_an_entry_that_is_pressed_while_results_come_is_taken(app: App, browser:
 def test_the_palette_keeps_capital_letters(app: App, browser: Browser) -> None:
     with looking(browser, app.url) as page:
         palette(opened(page), "Zoe.Q")
-        page.get_by_role("option", name="Dialogue with").click()
+        page.get_by_role("option", name="Dialogue with").filter(has_text="Zoe.Q").click()
         page.wait_for_url(re.compile("/chat"))
         assert parse_qs(urlsplit(page.url).query) == {"with": ["Zoe.Q"]}
 

@@ -48,7 +48,7 @@ class Observed:
 
     @property
     def settings(self) -> FleetSettings:
-        return FleetSettings(data_dir=self.shell.data_dir)
+        return FleetSettings(data_dir=self.shell.data_dir, amqp_url=self.shell.settings["MINDBUS_AMQP_URL"])
 
     @property
     def gateway_url(self) -> str:

@@ -161,7 +161,7 @@ def test_a_notification_is_shown_in_the_middle_of_a_talk_marked_as_one(shell: Sh
 
 def test_a_long_history_is_whole_and_its_end_is_the_latest(shell: Shell) -> None:
     async def say_much() -> None:
-        settings = FleetSettings(data_dir=shell.data_dir)
+        settings = FleetSettings(data_dir=shell.data_dir, amqp_url=shell.settings["MINDBUS_AMQP_URL"])
         async with connect("svc.dialogue", settings=settings) as bus:
             for number in range(205):
                 message = SaveMessage(
