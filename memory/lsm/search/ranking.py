@@ -161,6 +161,16 @@ def interleave(order: Sequence[int], clauses: Sequence[Sequence[int]]) -> list[i
     return list(dict.fromkeys([*first, *order]))
 
 
+# Longer turns are shown by an excerpt: replies of assistants, whose 500 words would fill a search's budget.
+LONGEST_WHOLE_WORDS = 100
+EXCERPT_WORDS = 60
+
+
+def shown_words(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """How many words of each turn a search shows, shape (turns,)."""
+    return np.where(words > LONGEST_WHOLE_WORDS, np.uint32(EXCERPT_WORDS), words)
+
+
 def fit_budget(order: Iterable[int], words: NDArray[np.uint32], budget_words: int) -> list[int]:
     """Positions whose words fit the budget, in order; a shorter one may fit where a longer one before it did not."""
     left = budget_words

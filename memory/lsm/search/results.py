@@ -1,5 +1,6 @@
 """Results of a search: turns, or excerpts of long ones, grouped by episode within the budget of words."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,10 +10,10 @@ import numpy as np
 
 from bus_schema.episodes import ColdContent, Content, Layer, RawTurn, WarmContent
 from bus_schema.lsm_search import FoundEpisode, ScoreParts, SearchEpisodes
+from language.words import stems
 from memory.lsm.priority import LayerRules
 from memory.lsm.rows import as_turn
-from memory.lsm.search.excerpts import EXCERPT_WORDS, LONGEST_WHOLE_WORDS, excerpt
-from memory.lsm.search.ranking import fit_budget
+from memory.lsm.search.ranking import EXCERPT_WORDS, LONGEST_WHOLE_WORDS, fit_budget
 from memory.lsm.search.turn_search import TurnHit
 from memory.packing.cold import standing
 
@@ -22,6 +23,8 @@ _TURNS_FOR_SUMMARY = 40
 _TURNS_SHARE = 2 / 3
 # Priority decides between episodes of nearly the same score.
 _PRIORITY_SHARE = 0.1
+_WORD = re.compile(r"\S+")
+_ENDS_SENTENCE = re.compile(r"[.!?…:][\"'»”*_)]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,3 +180,29 @@ def _lines(content: Content) -> Iterator[str]:
 
 def words_of(episode: FoundEpisode) -> int:
     return sum(len(turn.content.split()) for turn in episode.turns) + len((episode.text or "").split())
+
+
+def excerpt(text: str, weights: Mapping[str, float]) -> str:
+    """The run of `EXCERPT_WORDS` words with the heaviest stems of the question, from the beginning of a sentence.
+
+    `weights` are the stems' inverse document frequencies. Ellipses mark what is left out; they are no words.
+    """
+    words = list(_WORD.finditer(text))
+    if len(words) <= EXCERPT_WORDS:
+        return text
+    latest = len(words) - EXCERPT_WORDS
+    starts = [at for at in range(latest) if not at or _begins_sentence(text, words[at - 1], words[at])]
+    found = [(at, stem) for at, word in enumerate(words) for stem in set(stems(word[0])) if stem in weights]
+    # Of equal passages the last one begins with the question's words, so that what follows them is shown, too.
+    start = max([*starts, latest], key=lambda at: (_weight(found, at, weights), at)) if found else 0
+    begin, end = words[start].start(), words[start + EXCERPT_WORDS - 1].end()
+    return ("…" if start else "") + text[begin:end] + ("…" if start < latest else "")
+
+
+def _begins_sentence(text: str, before: re.Match[str], word: re.Match[str]) -> bool:
+    return _ENDS_SENTENCE.search(before[0]) is not None or "\n" in text[before.end() : word.start()]
+
+
+def _weight(found: list[tuple[int, str]], start: int, weights: Mapping[str, float]) -> float:
+    """Weight of the different stems among the words of the passage from `start` on."""
+    return sum(weights[stem] for stem in {stem for at, stem in found if start <= at < start + EXCERPT_WORDS})

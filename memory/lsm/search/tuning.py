@@ -11,10 +11,9 @@ from sqlalchemy import select
 from bus_schema.lsm_search import TuneReport
 from memory.lsm.search.chat_index import ChatIndex
 from memory.lsm.search.embeddings import QueryEmbeddings
-from memory.lsm.search.excerpts import shown_words
 from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.questions import parse_question
-from memory.lsm.search.ranking import DEFAULT_WEIGHTS, Weights, fit_budget, match_words, rank
+from memory.lsm.search.ranking import DEFAULT_WEIGHTS, Weights, fit_budget, match_words, rank, shown_words
 from memory.lsm.tables import SearchFeedback, SearchRow, SearchWeightsRow
 from mindbus.sql.database import Database
 from retrieval.segments import Scores

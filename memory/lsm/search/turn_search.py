@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from bus_schema.lsm_search import SearchEpisodes
 from language.dates.intervals import Interval
 from memory.lsm.search.chat_index import ChatIndex
-from memory.lsm.search.excerpts import shown_words
 from memory.lsm.search.questions import ParsedQuestion, parse_question
 from memory.lsm.search.ranking import (
     PER_CLAUSE,
@@ -24,6 +23,7 @@ from memory.lsm.search.ranking import (
     interleave,
     match_words,
     rank,
+    shown_words,
     told_until,
     within,
 )

@@ -1,7 +1,8 @@
 """A long turn is shown by the passage that the question is about."""
 
 from language.words import query_stems
-from memory.lsm.search.excerpts import EXCERPT_WORDS, excerpt
+from memory.lsm.search.ranking import EXCERPT_WORDS
+from memory.lsm.search.results import excerpt
 
 FILLER = "This sentence says nothing in particular about anything at all. "
 
