@@ -12,6 +12,7 @@ from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.messages import Event, Link
 from bus_schema.notification import NotificationGenerated
 from language.sentences import sentences
+from language.statements import numbers_in
 from language.words import Language, language_of, terms, words
 
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)]|\[[ xX]?\])\s+")
@@ -20,7 +21,6 @@ _HEADING = re.compile(
 )
 # In chat a sentence begins with a small letter as well.
 _CHAT_END = re.compile(r"(?<=[^\W\d_][?!])\s+(?=[^\W\d])|(?<=[^\W\d_]{5}\.)\s+(?=[^\W\d_]{2})")
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _ENOUGH = 0.6
 _EVENLY: Mapping[str, float] = {}
 
@@ -67,11 +67,6 @@ def quoted_message(quote: str, messages: Iterable[DialogueMessage], message_id: 
     wanted = _bare(quote)
     named = next((each for each in messages if each.message_id == message_id), None)
     return named if named and wanted and quotes_message(quote, [named]) else None
-
-
-def numbers_in(text: str) -> frozenset[str]:
-    """Numbers of a text as they are written."""
-    return frozenset(_NUMBER.findall(text))
 
 
 def is_supported(claim: str, by: str) -> bool:

@@ -9,11 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from agents.configuration.prompts import shipped_guide
 from agents.context.preferences import DecisionContext
 from agents.context.state import Delivery, NotificationDecision, NotificationState
-from agents.fragments import is_supported, numbers_in
+from agents.fragments import is_supported
 from agents.models.language_model import LanguageModel, try_complete_as
 from agents.models.prompt import Material, build_prompt
 from bus_schema.dialogue import DialogueMessage, MessageKind
 from bus_schema.notification import NotificationGenerated, Urgency
+from language.statements import numbers_in
 from language.words import Language, language_of, terms
 
 _HOUR = timedelta(hours=1)

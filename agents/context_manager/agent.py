@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import islice
 
 from agents.context_manager.extraction import extract_by_model, extract_facts, is_in_confidence
-from agents.context_manager.knowledge import FactBase, FactRecorder, statement_content
+from agents.context_manager.knowledge import FactBase, FactRecorder
 from agents.fragment_reader import FragmentReader
 from agents.fragments import ProcessingResult, links_to
 from agents.keywords import most_relevant
@@ -21,6 +21,7 @@ from bus_schema.notification import NotificationGenerated
 from bus_schema.processing import Fact, FactKind, FactUpdate
 from bus_schema.users import User
 from language.dates.expressions import date_text
+from language.statements import statement_content
 from language.words import Language, language_of
 
 AGENT = "context_manager"

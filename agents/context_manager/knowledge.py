@@ -10,52 +10,21 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.fragments import numbers_in
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.processing import Fact, FactKind, FactUpdate
-from language.dates.expressions import dates_in, without_dates
-from language.russian import word_forms
-from language.word_lists import MEASURES
-from language.words import bases, has_cyrillic, is_meaningful, stem, words
+from language.statements import contradicts, overlap, statement_content, states_change
+from language.words import is_meaningful, stem, words
 
 _SAME = 0.75
 _MOST_COMPARED = 100
 _ALIKE = 0.6
 _CHANGED = 0.3
 
-_CHANGE = re.compile(
-    r"\b(?:теперь|больше не|уже не|вместо|передумали|перенесли|переносится|изменили\w*|поменял\w*|увеличил\w*)\b"
-    r"|\b(?:снизил\w*|сократил\w*|вырос\w*|на самом деле|отказались|отказываемся)\b"
-    r"|\b(?:now|no longer|not any ?more|instead|changed|moved|increased|raised|cut|reduced|grew|actually)\b"
-    r"|\b(?:switch\w*|won't)\b",
-    re.IGNORECASE,
-)
 _INSTEAD_OF = re.compile(
     r"\b(?:вместо|instead of|отказались от|отказываемся от|больше не \w+|no longer \w+|stop using)\s+([^\s,.;]+)",
     re.IGNORECASE,
 )
-_NAME = re.compile(r"(?<=[\w,:—–-] )[A-ZА-ЯЁ][\w-]+|\b[A-Z][A-Za-z]*[A-Z]\w*\b|\b[A-Z][a-z]+\b(?=[^.]*[а-яё])")
-_GENERIC_WORDS = """
-    решить решили решено договориться договорились согласовали утвердили выбрали остановились использовать будем
-    переходим перешли отказались передумали проект проекта теперь больше вместо новый новая новое планируем
-    запланирован назначен назначена вырос выросла увеличили снизили составляет составит итог сейчас пока decide
-    decided agree agreed choose chose chosen approve approved settle settled go going use using switch switching
-    project new now longer instead plan planned set increase increased raise raised grow grew currently напомню
-    напоминаю кстати итак reminder fyi btw way remind
-    """
-_GENERIC = frozenset(map(stem, _GENERIC_WORDS.split())) | frozenset(map(stem, MEASURES))
-
-
-@dataclass(frozen=True)
-class StatementContent:
-    """Stems of a statement's subject, the first of them, and the values that it states."""
-
-    subject: frozenset[str]
-    head: str | None
-    numbers: frozenset[str]
-    dates: frozenset[str]
-    names: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -97,9 +66,9 @@ def find_repeated(text: str, said_at: datetime, kind: FactKind, known: Iterable[
     new = statement_content(text, said_at)
     for fact in known:
         old = statement_content(fact.text, fact.said_at)
-        is_same_subject = _overlap(new.subject, old.subject) >= _SAME
+        is_same_subject = overlap(new.subject, old.subject) >= _SAME
         if fact.kind is kind and is_same_subject and (new.numbers, new.dates) == (old.numbers, old.dates):
-            return fact if _overlap(new.names, old.names) >= _SAME or not (new.names or old.names) else None
+            return fact if overlap(new.names, old.names) >= _SAME or not (new.names or old.names) else None
     return None
 
 
@@ -111,7 +80,7 @@ def find_superseded(text: str, said_at: datetime, kind: FactKind, known: Iterabl
     """
     new = statement_content(text, said_at)
     dropped = {stem(each) for each in _INSTEAD_OF.findall(text)}
-    is_change = bool(_CHANGE.search(text))
+    is_change = states_change(text)
     scored = []
     for fact in known:
         old = statement_content(fact.text, fact.said_at)
@@ -119,53 +88,12 @@ def find_superseded(text: str, said_at: datetime, kind: FactKind, known: Iterabl
             # Rather what was decided than what else was told of the same thing.
             scored.append((2.0 + (fact.kind in (kind, FactKind.DECISION)), fact.said_at, fact))
         elif fact.kind is kind or is_change:
-            alike = _overlap(new.subject, old.subject)
+            alike = overlap(new.subject, old.subject)
             least = _CHANGED if is_change and new.head == old.head else _ALIKE
-            if alike >= least and _contradicts(new, old, is_change):
+            if alike >= least and contradicts(new, old, is_change=is_change):
                 scored.append((alike, fact.said_at, fact))
     best = max(scored, key=lambda each: each[:2], default=None)
     return best[2] if best else None
-
-
-@lru_cache(maxsize=4096)
-def statement_content(text: str, said_at: datetime) -> StatementContent:
-    dates = dates_in(text, said_at)
-    rest = without_dates(text, dates)
-    names = {stem(name) for name in _NAME.findall(rest)}
-    roots = [
-        root
-        for word in words(rest)
-        if is_meaningful(word) and not word[0].isdigit() and not _is_verb(word) and (root := stem(word)) not in _GENERIC
-    ]
-    subject = [root for root in roots if root not in names]
-    return StatementContent(
-        subject=frozenset(subject),
-        head=next(iter(subject), None),
-        numbers=numbers_in(rest),
-        dates=frozenset(each.at.isoformat() for each in dates),
-        names=frozenset(names),
-    )
-
-
-def _contradicts(new: StatementContent, old: StatementContent, is_change: bool) -> bool:
-    """Check whether both statements cannot hold: other numbers or dates of the same; other names in a stated change."""
-    is_of_others = bool(new.names and old.names) and not new.names & old.names
-    values = ((new.numbers, old.numbers), (new.dates, old.dates))
-    if any(ours and theirs and ours != theirs for ours, theirs in values):
-        return not is_of_others
-    return is_change and is_of_others
-
-
-def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / max(len(one), len(other)) if one and other else 0.0
-
-
-def _is_verb(word: str) -> bool:
-    """Check whether a word can only be a verb: in English "the release" and "to release" are one word."""
-    if has_cyrillic(word):
-        first = word_forms(word.lower())[0]
-        return any(first.has(kind) for kind in ("VERB", "PRTS", "GRND"))
-    return bases().get(word.lower(), word.lower()) != word.lower()
 
 
 class FactRecorder:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bus_schema.episodes import ColdContent, Decision, Entity, RawTurn, WarmContent
+from language.statements import NEGATION
 from language.words import stem_key
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
@@ -16,10 +17,6 @@ POINT_SUPPORT = 0.7
 SUMMARY_SUPPORT = 0.6
 _FIGURE = re.compile(r"\d+(?:[.,:/]\d+)*")
 _CAPITALISED = re.compile(r"(?<![.!?…:;]\s)(?<=[\s(«“\"'/-])[A-ZА-ЯЁ][\w'’.-]*\w|\w*[a-zа-яё][A-ZА-ЯЁ]\w*")
-_NEGATION = re.compile(
-    r"(?<!\w)(?:not|no|never|nobody|nothing|none|cannot|without|\w+n['’]t|не|нет|ни|никогда|никто|ничего|нельзя|без)(?!\w)",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,7 @@ class SourceText:
         )
         if nearest is None or not claimed or len(claimed & nearest.terms) < POINT_SUPPORT * len(claimed):
             return False
-        return bool(_NEGATION.search(claim)) != bool(_NEGATION.search(nearest.text))
+        return bool(NEGATION.search(claim)) != bool(NEGATION.search(nearest.text))
 
     def _of(self, raw_log_ids: Iterable[str] | None) -> Sequence[RawTurn]:
         if raw_log_ids is None:

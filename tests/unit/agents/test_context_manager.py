@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agents.context_manager.agent import ContextManager, facts_for, relevant_facts, with_speaker
 from agents.context_manager.extraction import ExtractedFact, ExtractedFacts, find_statement, shared_project
-from agents.context_manager.knowledge import FactBase, statement_content
+from agents.context_manager.knowledge import FactBase
 from agents.fragment_reader import FragmentReader
 from agents.fragments import message_sentences
 from agents.models.errors import ModelUnavailable
@@ -20,6 +20,7 @@ from bus_schema.dialogue import MessageKind
 from bus_schema.notification import NotificationGenerated
 from bus_schema.processing import Fact, FactKind, FactUpdate
 from bus_schema.users import User
+from language.statements import statement_content
 from tests.fragments import MORNING, MOSCOW, Said, a_fragment
 from tests.scripted_model import ScriptedModel
 

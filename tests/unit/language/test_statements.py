@@ -1,0 +1,74 @@
+"""Statements that cannot both hold, and those that say the same in almost the same words."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from language.statements import Statement
+
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
+
+
+def read(text: str) -> Statement:
+    return Statement(text, NOW)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The meeting is on Tuesday", "The meeting is on Thursday"),
+        ("The meeting is on Tuesday.", "The meeting is on Thursday at 10:00."),
+        ("Бюджет 2 млн", "Бюджет 3 млн"),
+        ("The launch is on 5 May.", "Launch: 6 May 2025"),
+        ("The CEO is Anna", "The CEO is Boris"),
+        ("Директор — Анна Петрова", "Директор — Иван Сидоров"),
+        ("Room 5 has 20 seats", "Room 5 has 30 seats"),
+        ("The office is closed", "The office is not closed"),
+        ("Офис открыт", "Офис не открыт"),
+        ("The budget is 2 million", "The budget was increased to 3 million"),
+    ],
+)
+def test_other_values_of_one_subject_contradict_each_other(one: str, other: str) -> None:
+    assert read(one).contradicts(read(other))
+    assert read(other).contradicts(read(one))
+    assert not read(one).repeats(read(other))
+    assert read(one).differing_word(read(other)) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Room 5 is closed", "Room 6 is closed"),
+        ("Комната 5 закрыта", "Комната 6 закрыта"),
+        ("Sprint 4 starts on 5 May", "Sprint 5 starts on 19 May"),
+        ("The budget of Apollo is 2 million", "The budget of Zeus is 3 million"),
+        ("The meeting is on Tuesday", "The meeting lasts 2 hours"),
+        ("The meeting is on Tuesday", "The office is closed on Thursday"),
+        ("The launch is on 5 May.", "The launch of Aurora is on 5 May."),
+        ("Payment is due before delivery", "Payment is due after delivery"),
+        ("Maria likes cats", "Anna likes cats"),
+    ],
+)
+def test_what_is_of_something_else_neither_contradicts_nor_repeats(one: str, other: str) -> None:
+    assert not read(one).contradicts(read(other))
+    assert not read(one).repeats(read(other))
+    assert read(one).differing_word(read(other)) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The launch is on 5 May.", "Launch: 5 May 2025"),
+        ("The meeting is on Tuesday", "The meeting takes place on Tuesday"),
+        ("Запуск 5 мая", "Запуск состоится 5 мая 2025 года"),
+        ("Бюджет 2 млн", "Бюджет составляет 2 млн"),
+    ],
+)
+def test_the_same_values_in_almost_the_same_words_are_a_repetition(one: str, other: str) -> None:
+    assert read(one).repeats(read(other))
+    assert not read(one).contradicts(read(other))
+
+
+def test_only_one_word_that_is_no_value_may_differ() -> None:
+    assert read("We purchased two printers").differing_word(read("We bought two printers")) == ("purchased", "bought")
+    assert read("We purchased two printers").differing_word(read("We bought two cars")) is None
