@@ -129,7 +129,10 @@ class KemDraft(KemBody):
 
 
 class Kem(KemBody):
-    """A stored unit; `version` counts its changes, `superseded_by` is the unit that set its `valid_to`."""
+    """A stored unit; `version` counts its changes, `superseded_by` is the unit that set its `valid_to`.
+
+    `end_learnt_at` is when `valid_to` was set, if that was after the unit was stored.
+    """
 
     # A newer service may say more of it.
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -139,6 +142,7 @@ class Kem(KemBody):
     updated_at: AwareDatetime
     version: int = Field(ge=1)
     superseded_by: KemId | None = None
+    end_learnt_at: AwareDatetime | None = None
 
 
 class KemNotice(Event):

@@ -30,13 +30,18 @@ def matches_query(kem: Kem, query: KemQuery) -> bool:
         and _within(kem.created_at, query.created_at_start, query.created_at_end)
         and _within(kem.updated_at, query.updated_at_start, query.updated_at_end)
         and meets_filter(kem.metadata, query.metadata_filters)
-        and (query.as_of is None or holds_at(kem, query.as_of))
+        and (query.holds_at is None or holds_at(kem, query.holds_at, query.known_at))
     )
 
 
-def holds_at(kem: Kem, time: datetime) -> bool:
-    """Whether the unit says of itself that it holds then; what it is worth otherwise is for its reader to judge."""
-    return (kem.valid_from is None or kem.valid_from <= time) and (kem.valid_to is None or time < kem.valid_to)
+def holds_at(kem: Kem, time: datetime, known_at: datetime | None = None) -> bool:
+    """Whether the unit says of itself that it holds then, as far as was known at a time, by default now."""
+    ends = kem.valid_to
+    if known_at is not None:
+        if kem.created_at > known_at:
+            return False
+        ends = None if kem.end_learnt_at is not None and kem.end_learnt_at > known_at else ends
+    return (kem.valid_from is None or kem.valid_from <= time) and (ends is None or time < ends)
 
 
 def order_of(query: KemQuery) -> tuple[str, bool]:

@@ -134,7 +134,15 @@ class KemQuery(StrictValue):
     as_of: AwareDatetime | None = Field(
         default=None, description="Time, with zone, when units must hold; if unset, units that do not hold rank lower."
     )
+    known_at: AwareDatetime | None = Field(
+        default=None, description="Time, with zone, by which it must have been learnt that units hold; also sets as_of."
+    )
     order_by: OrderBy | None = Field(default=None, description="Order of results; overrides ranking by similarity.")
+
+    @property
+    def holds_at(self) -> datetime | None:
+        """When units must hold; None where that does not matter."""
+        return self.as_of or self.known_at
 
     @property
     def is_ranked(self) -> bool:

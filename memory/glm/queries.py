@@ -44,16 +44,27 @@ def matching_apart_from_metadata(query: KemQuery) -> ColumnElement[bool]:
             conditions.append(time >= start)
         if end is not None:
             conditions.append(time <= end)
-    if query.as_of is not None:
-        conditions.append(not_(_outdated(query.as_of)))
+    if query.holds_at is not None:
+        conditions.append(not_(_outdated(query.holds_at, query.known_at)))
     return and_(true(), *conditions)
 
 
-def _outdated(time: datetime) -> ColumnElement[bool]:
-    """Condition of units that do not hold at a time, by what they say of themselves."""
+def _outdated(time: datetime, known_at: datetime | None) -> ColumnElement[bool]:
+    """Condition of units that do not hold at a time, by what they say of themselves, and said at the other time."""
     begins_later = and_(KemRow.valid_from.is_not(None), KemRow.valid_from > time)
     has_ended = and_(KemRow.valid_to.is_not(None), KemRow.valid_to <= time)
-    return or_(begins_later, has_ended)
+    if known_at is None:
+        return or_(begins_later, has_ended)
+    was_known = or_(KemRow.end_learnt_at.is_(None), KemRow.end_learnt_at <= known_at)
+    return or_(KemRow.created_at > known_at, begins_later, and_(has_ended, was_known))
+
+
+def answerable_by_index(query: KemQuery) -> KemQuery:
+    """The query as the index can answer it, which does not know since when an end is known."""
+    if query.known_at is None:
+        return query
+    learnt = min(query.known_at, query.created_at_end or query.known_at)
+    return query.model_copy(update={"as_of": None, "known_at": None, "created_at_end": learnt})
 
 
 def _matching(conditions: MetadataFilter) -> ColumnElement[bool]:
@@ -168,11 +179,27 @@ class KemQueries:
             rows = (await session.scalars(select(KemRow).where(condition))).all()
         return {row.id: as_kem(row) for row in rows if meets_filter(row.facts, query.metadata_filters)}
 
-    async def outdated(self, kem_ids: Collection[str], time: datetime) -> dict[str, str | None]:
+    async def vectors(
+        self, kem_ids: Collection[str], query: KemQuery, principal: Principal, space: EmbeddingSpace
+    ) -> dict[str, bytes]:
+        """Vectors in a space of those of these units that match the query and are readable."""
+        of_space = and_(KemRow.id.in_(kem_ids), KemRow.model == space.model)
+        condition = and_(of_space, matching_apart_from_metadata(query), readable_by(principal))
+        async with self.database.reading() as session:
+            rows = (await session.execute(select(KemRow.id, KemRow.vector, KemRow.facts).where(condition))).all()
+        return {
+            row.id: row.vector
+            for row in rows
+            if len(row.vector) == space.bytes_of_vector and meets_filter(row.facts, query.metadata_filters)
+        }
+
+    async def outdated(
+        self, kem_ids: Collection[str], time: datetime, known_at: datetime | None = None
+    ) -> dict[str, str | None]:
         """Those of these units that do not hold at the time, or are facts that were superseded; by which unit."""
         is_status = (FacetRow.key == "status", FacetRow.text == "superseded")
         is_superseded = exists().where(FacetRow.kem_id == KemRow.id, *is_status).correlate(KemRow)
-        condition = or_(_outdated(time), is_superseded)
+        condition = or_(_outdated(time, known_at), is_superseded)
         async with self.database.reading() as session:
             rows = await session.execute(
                 select(KemRow.id, KemRow.superseded_by).where(KemRow.id.in_(kem_ids), condition)

@@ -85,7 +85,7 @@ class KemStore:
             raise NotYoursToShare(kem_id=row.id)
         self.space.require(command.changes.embeddings)
         kem = _apply_changes(as_kem(row), command.changes)
-        new = {"version": row.version + 1, "updated_at": self.clock(), "superseded_by": _kept_end(row, kem.valid_to)}
+        new = {"version": row.version + 1, "updated_at": self.clock(), **_end(row, kem.valid_to, self.clock())}
         kem = kem.model_copy(update=new)
         changed = KemRow(id=kem.id, owner=kem.owner, **body_columns(kem), created_at=kem.created_at, **new)
         await save(self.database.session, [changed], {row.id: row})
@@ -190,19 +190,21 @@ class KemStore:
             # Made by a draft before this one in the batch, and not yet stored.
             older.valid_to, older.superseded_by = until, by.id
             return older
-        changes = {"valid_to": until, "superseded_by": by.id, "version": older.version + 1, "updated_at": self.clock()}
-        return KemRow(**_columns(older) | changes)
+        now = self.clock()
+        changes = {"valid_to": until, "superseded_by": by.id, "version": older.version + 1, "updated_at": now}
+        return KemRow(**_columns(older) | changes | {"end_learnt_at": now})
 
     def _new(self, kem_id: str, draft: KemDraft, principal: Principal) -> KemRow:
         owner, now = owner_of_new(draft, principal), self.clock()
         times = {"created_at": now, "updated_at": now}
-        return KemRow(id=kem_id, owner=owner, **body_columns(draft), **times, version=1, superseded_by=None)
+        unended = {"superseded_by": None, "end_learnt_at": None}
+        return KemRow(id=kem_id, owner=owner, **body_columns(draft), **times, version=1, **unended)
 
     def _next(self, older: KemRow, draft: KemDraft, principal: Principal) -> KemRow:
         columns = body_columns(draft)
         columns |= rights_of_replacement(columns, draft, older, principal)
         times = {"created_at": older.created_at, "updated_at": self.clock()}
-        kept = {"version": older.version + 1, "superseded_by": _kept_end(older, draft.valid_to)}
+        kept = {"version": older.version + 1, **_end(older, draft.valid_to, self.clock())}
         return KemRow(id=older.id, owner=older.owner, **columns, **times, **kept)
 
 
@@ -257,9 +259,11 @@ def _require_supersedable(older: KemRow | None, kem_id: str, by: KemRow, princip
         raise HoldsLater(kem_id=kem_id, valid_from=starts.isoformat())
 
 
-def _kept_end(row: KemRow, valid_to: datetime | None) -> str | None:
-    """Id of the unit that superseded the row, as long as nobody has set or lifted its end since."""
-    return row.superseded_by if valid_to == row.valid_to else None
+def _end(row: KemRow, valid_to: datetime | None, now: datetime) -> dict[str, Any]:
+    """Which unit has superseded the row, and when that was learnt, as long as nobody sets or lifts its end."""
+    if valid_to == row.valid_to:
+        return {"superseded_by": row.superseded_by, "end_learnt_at": row.end_learnt_at}
+    return {"superseded_by": None, "end_learnt_at": now if valid_to is not None else None}
 
 
 def _columns(row: KemRow) -> dict[str, Any]:

@@ -69,6 +69,7 @@ class KemRow(GlmBase):
     supersedes: Mapped[list[str] | None] = mapped_column(_JSON)
     superseded_by: Mapped[str | None] = mapped_column(sa.String(128))
     expires_at: Mapped[datetime | None] = mapped_column(Utc)
+    end_learnt_at: Mapped[datetime | None] = mapped_column(Utc)
 
 
 class ReaderRow(GlmBase):
@@ -187,6 +188,7 @@ def as_kem(row: KemRow, *, has_vector: bool = True) -> Kem:
         supersedes=tuple(row.supersedes or ()),
         superseded_by=row.superseded_by,
         expires_at=row.expires_at,
+        end_learnt_at=row.end_learnt_at,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bus_schema.kem_match import matches_query
 from bus_schema.kem_query import KemQuery
 from memory.errors import HoldsLater, NoSuchKem, NotYoursToWrite
 from memory.glm.index_sync import VectorRelay
@@ -179,6 +180,35 @@ async def test_a_search_as_of_a_time_finds_what_held_then(library: Library, sear
     before = await ranked(search, as_of=NOON - DAY)
     assert (next(iter(before)), before["friday"]) == ("friday", 1)
     assert "friday" not in await ranked(search, as_of=NOON)
+
+
+async def test_what_was_believed_at_a_time_is_found_apart_from_what_held_then(
+    library: Library, search: KemSearch
+) -> None:
+    (vector,) = await HashingEmbedder().passages([TEXTS["friday"]])
+    await library.store(a_draft(TEXTS["friday"], id="friday", embeddings=vector))
+    await library.store(a_draft("The release of Aurora has a speaker.", id="ended", embeddings=vector))
+    library.clock.advance(hours=10)
+    # Learnt late: by then it had been so for nine hours.
+    since = NOON + timedelta(hours=1)
+    await library.store(a_draft(TEXTS["monday"], id="monday", supersedes=["friday"], valid_from=since))
+    await library.update("ended", valid_to=since.isoformat())
+    await search.relay.relay()
+
+    between = NOON + timedelta(hours=5)
+    assert set(await ranked(search, as_of=between)) == {"monday"}
+    assert set(await ranked(search, known_at=between)) == {"friday", "ended"}
+    assert set(await ranked(search, as_of=between, known_at=library.clock())) == {"monday"}
+    assert set(await ranked(search, as_of=NOON, known_at=between)) == {"friday", "ended"}
+    assert set((await ranked(search, known_at=between)).values()) == {1.0}
+    assert sorted(await library.found(known_at=between)) == ["ended", "friday"]
+    for kem in [await library.queries.get(each, RESEARCHER) for each in ("friday", "ended", "monday")]:
+        assert matches_query(kem, KemQuery(known_at=between)) is (kem.id != "monday")
+    # An end that is lifted, or set anew, was learnt anew.
+    assert (await library.update("ended", valid_to=None)).end_learnt_at is None
+    library.clock.advance(hours=1)
+    assert (await library.update("ended", valid_to=since.isoformat())).end_learnt_at == library.clock()
+    assert (await library.update("ended", content="The same.")).end_learnt_at == library.clock()
 
 
 async def test_pages_part_the_ranking(library: Library, search: KemSearch) -> None:
