@@ -59,37 +59,52 @@ class BatchStoreKems(KemBatch, Command[BatchReport], domain="glm", action="batch
 
 
 class Explanation(Value):
-    """Parts of a score: similarity of meaning, lexical match, and the matching words.
+    """Evidence of a score: similarity of meaning, lexical match, matching words; and the parts of the score.
 
-    `validity` is what the score was multiplied by because the unit does not hold now; 1 if it does. A unit that
-    supersedes another, `raised_by`, scores at least as high as that one would if it held.
+    The score is (`base` + `by_words` + `by_meaning` + `raised`) × `validity`. `base` is what a unit of average
+    similarity scores without any of the words; what is further away has a negative `by_meaning`. `validity` is less
+    than 1 if the unit does not hold now. A unit that supersedes another, `raised_by`, scores at least as high as that
+    one would if it held: `raised` is what this adds.
     """
 
     dense: float | None = None
     lexical: float | None = None
     words: tuple[str, ...] = ()
+    base: float = 0.0
+    by_words: float = 0.0
+    by_meaning: float = 0.0
+    raised: float = 0.0
     validity: float = 1.0
     raised_by: KemId | None = None
 
 
 class KemTwin(Value):
-    """Another unit that says the same in the same words, and where it comes from."""
+    """Another unit that says the same, and where it comes from."""
 
     kem_id: KemId
     owner: Owner
     source: KemSource | None = None
 
 
+class KemContradiction(Value):
+    """Another unit that says something else of the same; `is_newer` if it has held, or was learnt, since later."""
+
+    kem_id: KemId
+    is_newer: bool = False
+
+
 class FoundKem(Value):
     """A unit that the requester may read; it has a `score` if the query ranks by similarity.
 
-    A ranked result also stands for its `twins`, which are not results of their own.
+    A ranked result also stands for its `twins`, which are not results of their own. Those of the first results that
+    it contradicts, as far as rules tell, come right after it.
     """
 
     kem: Kem
     score: float | None = None
     explain: Explanation | None = None
     twins: tuple[KemTwin, ...] = ()
+    contradicts: tuple[KemContradiction, ...] = ()
 
 
 class KemPage(Page[FoundKem]):

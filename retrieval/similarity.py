@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from statistics import fmean, pstdev
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,12 +36,17 @@ def normalized(vectors: NDArray[Float]) -> NDArray[Float]:
     return np.asarray(vectors / lengths, dtype=vectors.dtype)
 
 
-def centred_cosines(query: bytes, vectors: Mapping[str, bytes]) -> dict[str, float]:
-    """Cosine of the query with each vector, after most of the vectors' mean direction is subtracted from both."""
+def centred_cosines(
+    query: bytes, vectors: Mapping[str, bytes], mean: NDArray[np.float64] | None = None
+) -> dict[str, float]:
+    """Cosine of the query with each vector, after most of their mean direction is subtracted from both.
+
+    Without a `mean`, shape (dim,), it is that of these vectors, which of a few is more of what they are about.
+    """
     if not vectors:
         return {}
     directions = normalized(as_floats(b"".join(vectors.values())).reshape(len(vectors), -1).astype(np.float64))
-    common = _COMMON * directions.mean(axis=0)
+    common = _COMMON * (directions.mean(axis=0) if mean is None else mean)
     direction = normalized(normalized(as_floats(query).astype(np.float64)) - common)
     return dict(zip(vectors, (normalized(directions - common) @ direction).tolist(), strict=True))
 
@@ -64,6 +69,19 @@ def top(scores: NDArray[np.float32], count: int) -> NDArray[np.intp]:
     return np.argpartition(-scores, count - 1)[:count] if count < len(scores) else np.arange(len(scores))
 
 
+# Fitted to questions about small memories of chats and of facts, each asked of its own memory and of another one.
+_LEAST, _PER_UNITS, _PER_WORD, _MOST_UNITS, _MOST_WORDS = 0.29, 0.02, 0.008, 20, 8
+
+
+def least_in_common(units: int, words: int) -> float:
+    """Least sum of cosine and lexical score of a text and the nearest of some units, if it is about one of them.
+
+    The cosine is that apart from the mean of all passages of the default model. Of more units one is nearer by chance;
+    a text of few words is near to more of them.
+    """
+    return _LEAST + _PER_UNITS * math.log(min(units, _MOST_UNITS)) - _PER_WORD * min(words, _MOST_WORDS)
+
+
 # Logistic regression fitted to the questions in tests/data.
 LEXICAL_WEIGHT = 4.0
 SEMANTIC_WEIGHT = 0.8
@@ -76,11 +94,34 @@ def fuse(lexical: Mapping[str, float], cosines: Mapping[str, float]) -> dict[str
     `lexical` is the share of the highest BM25 score; a candidate without a vector counts as one of average cosine.
     """
     semantic = standard_scores(cosines)
-    logits = {
-        key: _BIAS + LEXICAL_WEIGHT * lexical.get(key, 0.0) + SEMANTIC_WEIGHT * semantic.get(key, 0.0)
+    return {
+        key: _logistic(LEXICAL_WEIGHT * lexical.get(key, 0.0) + SEMANTIC_WEIGHT * semantic.get(key, 0.0))
         for key in lexical.keys() | cosines.keys()
     }
-    return {key: 1 / (1 + math.exp(-logit)) for key, logit in logits.items()}
+
+
+class FusedParts(NamedTuple):
+    """Parts that add up to a fused score; `meaning` is negative of what is further away than the average."""
+
+    base: float
+    words: float
+    meaning: float
+
+
+def fused_parts(lexical: float, semantic: float) -> FusedParts:
+    """Parts of the score that `fuse` gives for a lexical score and a standard score of the cosine.
+
+    `base` is the score without either. What a part adds depends on whether the other one is there; it is the mean of
+    both (its Shapley value).
+    """
+    words, meaning = LEXICAL_WEIGHT * lexical, SEMANTIC_WEIGHT * semantic
+    base, both = _logistic(0.0), _logistic(words + meaning)
+    by_words = (_logistic(words) - base + both - _logistic(meaning)) / 2
+    return FusedParts(base, by_words, both - base - by_words)
+
+
+def _logistic(evidence: float) -> float:
+    return 1 / (1 + math.exp(-_BIAS - evidence))
 
 
 def best_first(scores: Mapping[str, float]) -> list[str]:

@@ -1,30 +1,42 @@
 """Search over units: by meaning, by words, by both; ranked or in order, a page at a time."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 
 from cachetools import LRUCache
-from sqlalchemy import and_, select
 
 from bus_schema.embeddings import Embedding
 from bus_schema.glm import Explanation, FoundKem, KemPage, RetrieveKems
 from bus_schema.identities import Principal
-from bus_schema.kem_match import meets_filter
+from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
+from memory.glm.agreement import COMPARED, folded, with_contradictions
 from memory.glm.index_sync import VectorRelay
 from memory.glm.lexical import LexicalSearch
-from memory.glm.queries import MAX_RANK, KemQueries, cursor_at, matching_apart_from_metadata, rank_of, readable_by
-from memory.glm.tables import KemRow
-from memory.glm.twins import folded
+from memory.glm.queries import (
+    MAX_RANK,
+    KemQueries,
+    answerable_by_index,
+    cursor_at,
+    rank_of,
+)
 from memory.vectors.index import IndexAway, IndexRefused
 from mindbus.logs import logger
 from retrieval.bm25 import LexicalScore
-from retrieval.embedding.e5 import MODEL
+from retrieval.embedding.e5 import MODEL, mean_passage
 from retrieval.embedding.embedder import Embedder, EmbedderFailure
-from retrieval.similarity import best_first, centred_cosines, fuse
+from retrieval.similarity import (
+    FusedParts,
+    best_first,
+    centred_cosines,
+    fuse,
+    fused_parts,
+    least_in_common,
+    standard_scores,
+)
 
 # The index is asked for more where rows rule out too many of its candidates.
 _GROWTH = 4
@@ -40,13 +52,16 @@ _EMBEDDED_WITHIN_S = 5.0
 # An author finds what was just stored; a steady stream of writes does not hold up everybody's searches.
 _FRESH_WITHIN_S = 1.0
 _NO_WORDS = LexicalScore(0.0, ())
-# Nearest to a question that has no word in common with any unit, if it is about nothing in them. Measured on six chats
-# in two languages that others wrote: below it are 49 of 60 such questions, none of 72 that are answered there, nor any
-# of the 100 of tests/data. Among few units cosines say too little.
-_NOTHING_BELOW = {MODEL: 0.26}
-_FEW = 50
+# Cosines apart from what all passages of the model have in common: above it, statements that differ in one word say
+# the same by both.
+_SAME_ABOVE = {MODEL: 0.95}
+_MEANS = {MODEL: mean_passage()}
 # What does not hold now may still be asked for, yet comes after what says the opposite today.
 _OUTDATED = 0.5
+
+
+# Vector of a text, and those of the units that it is compared with.
+Compared = tuple[bytes, Mapping[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +72,13 @@ class RankedKems:
     is_degraded: bool = False
 
 
-@dataclass(slots=True)
+@dataclass
 class Weighed:
-    """Scores by key, which of the units do not hold, and which older one has raised another."""
+    """Scores by key with their evidence, which of the units do not hold, and which older one has raised another."""
 
     scores: dict[str, float]
+    lexical: Mapping[str, LexicalScore]
+    cosines: Mapping[str, float] | None
     outdated: set[str] = field(default_factory=set)
     raised_by: dict[str, str] = field(default_factory=dict)
 
@@ -75,6 +92,29 @@ class Weighed:
                 self.scores[newer], self.raised_by[newer] = score, older
                 raised.add(newer)
         return raised
+
+    def explanation(self, key: str) -> Explanation:
+        words, cosine = self.lexical.get(key, _NO_WORDS), (self.cosines or {}).get(key)
+        parts = FusedParts(0.0, words.score, 0.0)
+        if self.cosines is not None and (cosine is not None or key in self.lexical):
+            parts = fused_parts(words.score, self._standard.get(key, 0.0))
+        weight = _OUTDATED if key in self.outdated else 1.0
+        raised_by = self.raised_by.get(key)
+        return Explanation(
+            dense=cosine,
+            lexical=words.score,
+            words=words.words,
+            base=parts.base,
+            by_words=parts.words,
+            by_meaning=parts.meaning,
+            raised=0.0 if raised_by is None else self.scores[key] / weight - sum(parts),
+            validity=weight,
+            raised_by=raised_by,
+        )
+
+    @cached_property
+    def _standard(self) -> Mapping[str, float]:
+        return standard_scores(self.cosines or {})
 
 
 class KemSearch:
@@ -144,13 +184,17 @@ class KemSearch:
         self.index.space.require(vector)
         count = limit
         while True:
-            candidates = await self.index.nearest(vector.raw, query, principal, count)
+            candidates = await self.index.nearest(vector.raw, answerable_by_index(query), principal, count)
             kems = await self.queries.among([candidate.kem_id for candidate in candidates], query, principal)
             if len(kems) >= limit or len(candidates) < count or count >= _MAX_CANDIDATES:
                 break
             count = min(count * _GROWTH, _MAX_CANDIDATES)
         results = [
-            FoundKem(kem=kems[candidate.kem_id], score=candidate.score, explain=Explanation(dense=candidate.score))
+            FoundKem(
+                kem=kems[candidate.kem_id],
+                score=candidate.score,
+                explain=Explanation(dense=candidate.score, by_meaning=candidate.score),
+            )
             for candidate in candidates
             if candidate.kem_id in kems
         ]
@@ -161,62 +205,72 @@ class KemSearch:
             # Nothing to compare a vector with.
             return RankedKems([])
         lexical_scores = await self.lexical.scores(text, query, principal)
-        cosines = await self._cosines(text, query, principal, lexical_scores)
-        scores = {key: score.score for key, score in lexical_scores.items()}
-        if cosines is not None:
-            if not scores and self._are_far(cosines):
-                return RankedKems([])
-            scores = fuse(scores, cosines)
-        weighed = await self._weigh(scores, query, principal)
-
-        def explanation(key: str) -> Explanation:
-            words = lexical_scores.get(key, _NO_WORDS)
-            parts = {"dense": (cosines or {}).get(key), "lexical": words.score, "words": words.words}
-            weight = _OUTDATED if key in weighed.outdated else 1.0
-            return Explanation(**parts, validity=weight, raised_by=weighed.raised_by.get(key))
-
-        ranked, batch = best_first(weighed.scores), 2 * limit + _TWINS
+        compared = await self._compared(text, query, principal, lexical_scores)
+        if compared is not None and self._are_far(text, compared, lexical_scores):
+            return RankedKems([])
+        weighed = _weighed(lexical_scores, None if compared is None else centred_cosines(*compared))
+        await self._weigh(weighed, query, principal)
+        ranked, batch = best_first(weighed.scores), max(2 * limit, COMPARED) + _TWINS
         items: list[FoundKem] = []
         results: list[FoundKem] = []
         for start in range(0, len(ranked), batch):
-            # Some of them say the same.
             more = ranked[start : start + batch]
             kems = await self.queries.among(more, query, principal)
-            found = [key for key in more if key in kems]
-            items += [FoundKem(kem=kems[key], score=weighed.scores[key], explain=explanation(key)) for key in found]
-            results = folded(items)
-            if len(results) >= limit:
+            items += [
+                FoundKem(kem=kems[key], score=weighed.scores[key], explain=weighed.explanation(key))
+                for key in more
+                if key in kems
+            ]
+            results = await asyncio.to_thread(folded, items, self._is_near)
+            if len(results) >= max(limit, COMPARED):
                 break
-        return RankedKems(results[:limit], is_degraded=cosines is None)
+        results = await asyncio.to_thread(with_contradictions, results)
+        return RankedKems(results[:limit], is_degraded=compared is None)
 
-    async def _weigh(self, scores: Mapping[str, float], query: KemQuery, principal: Principal) -> Weighed:
+    async def _weigh(self, weighed: Weighed, query: KemQuery, principal: Principal) -> None:
         """Lower what does not hold; raise what supersedes it, by whatever number of steps, to where it was."""
-        time = query.as_of or self.clock()
-        weighed, looked_at = Weighed(dict(scores)), set(scores)
-        while looked_at and (outdated := await self.queries.outdated(looked_at, time)):
+        time, candidates = query.holds_at or self.clock(), set(weighed.scores)
+        looked_at = candidates
+        while looked_at and (outdated := await self.queries.outdated(looked_at, time, query.known_at)):
             looked_at = weighed.raise_over(outdated)
-        if added := weighed.scores.keys() - scores.keys():
+        if added := weighed.scores.keys() - candidates:
             found = await self.queries.among(list(added), query, principal)
             for hidden in added - found.keys():
                 del weighed.scores[hidden]
         for key in weighed.outdated & weighed.scores.keys():
             weighed.scores[key] *= _OUTDATED
-        return weighed
 
-    def _are_far(self, cosines: Mapping[str, float]) -> bool:
-        return len(cosines) >= _FEW and max(cosines.values()) < _NOTHING_BELOW.get(self.index.space.model, -1.0)
+    def _are_far(self, text: str, compared: Compared, lexical: Mapping[str, LexicalScore]) -> bool:
+        """Whether a text is about nothing in memory; units with its words may still wait for their vectors."""
+        vector, vectors = compared
+        model = self.index.space.model
+        if model not in _MEANS or not vectors or lexical.keys() - vectors.keys():
+            return False
+        cosines = centred_cosines(vector, vectors, _MEANS[model])
+        return max(cosine + lexical.get(key, _NO_WORDS).score for key, cosine in cosines.items()) < least_in_common(
+            len(vectors), len(text.split())
+        )
 
-    async def _cosines(
+    def _is_near(self, one: Kem, other: Kem) -> bool:
+        """Whether two statements that differ in a word mean the same."""
+        model = self.index.space.model
+        first, second = one.embeddings, other.embeddings
+        if model not in _MEANS or first is None or second is None or not first.model == second.model == model:
+            return False
+        cosines = centred_cosines(first.raw, {other.id: second.raw}, _MEANS[model])
+        return cosines[other.id] >= _SAME_ABOVE[model]
+
+    async def _compared(
         self, text: str, query: KemQuery, principal: Principal, lexical_scores: Mapping[str, LexicalScore]
-    ) -> dict[str, float] | None:
-        """Cosines of the nearest units and of those found by words; None without embedder or index."""
+    ) -> Compared | None:
+        """Vectors of the text, and of the nearest units and those found by words; None without embedder or index."""
         try:
             vector = query.embedding_query or await self._embedding(text)
             if vector is None:
                 return None
-            nearest = await self.index.nearest(vector.raw, query, principal, _NEAREST)
+            nearest = await self.index.nearest(vector.raw, answerable_by_index(query), principal, _NEAREST)
             candidates = {candidate.kem_id for candidate in nearest} | lexical_scores.keys()
-            return centred_cosines(vector.raw, await self._vectors(candidates, query, principal))
+            return vector.raw, await self.queries.vectors(candidates, query, principal, self.index.space)
         except (EmbedderFailure, IndexAway, IndexRefused, TimeoutError) as error:
             logger().warning("searched by words alone", reason=str(error) or "the embedder took too long")
             return None
@@ -231,18 +285,7 @@ class KemSearch:
         self._embeddings[text] = vector
         return vector
 
-    async def _vectors(self, kem_ids: Collection[str], query: KemQuery, principal: Principal) -> dict[str, bytes]:
-        space = self.index.space
-        condition = and_(
-            KemRow.id.in_(kem_ids),
-            KemRow.model == space.model,
-            matching_apart_from_metadata(query),
-            readable_by(principal),
-        )
-        async with self.queries.database.reading() as session:
-            rows = (await session.execute(select(KemRow.id, KemRow.vector, KemRow.facts).where(condition))).all()
-        return {
-            row.id: row.vector
-            for row in rows
-            if len(row.vector) == space.bytes_of_vector and meets_filter(row.facts, query.metadata_filters)
-        }
+
+def _weighed(lexical: Mapping[str, LexicalScore], cosines: Mapping[str, float] | None) -> Weighed:
+    scores = {key: score.score for key, score in lexical.items()}
+    return Weighed(scores if cosines is None else fuse(scores, cosines), lexical, cosines)

@@ -1,7 +1,11 @@
 """Lexical scores, semantic scores and what they come to together."""
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from retrieval.bm25 import lexical_scores
-from retrieval.similarity import best_first, fuse
+from retrieval.similarity import best_first, fuse, fused_parts, standard_scores
 
 
 def test_a_rare_word_weighs_more_than_a_common_one() -> None:
@@ -30,3 +34,15 @@ def test_words_that_say_little_leave_it_to_meaning() -> None:
 
 def test_of_equals_the_order_is_always_the_same() -> None:
     assert best_first({"b": 0.5, "a": 0.5, "c": 0.6}) == ["c", "a", "b"]
+
+
+SCORES = st.dictionaries(st.sampled_from("abcdef"), st.floats(0, 1), min_size=1)
+
+
+@given(SCORES, SCORES)
+def test_the_parts_of_a_score_add_up_to_it(lexical: dict[str, float], cosines: dict[str, float]) -> None:
+    scores, semantic = fuse(lexical, cosines), standard_scores(cosines)
+
+    parts = {key: fused_parts(lexical.get(key, 0.0), semantic.get(key, 0.0)) for key in scores}
+    assert {key: sum(each) for key, each in parts.items()} == pytest.approx(scores)
+    assert all(each.words >= 0 and each.meaning * semantic.get(key, 0.0) >= -1e-9 for key, each in parts.items())

@@ -468,7 +468,7 @@ async def test_memory_goes_over_to_the_model_of_its_settings(settings: FleetSett
 
         # A search waits for the index, but not for ever.
         await until(is_indexed, 30)
-        near = await newer.page(query={"text_query": "when does it ship"}, explain=True)
+        near = await newer.page(query={"text_query": "when is the new version out on a Friday"}, explain=True)
         assert near.items[0].explain is not None
         assert near.items[0].explain.dense is not None
         assert (await newer.hear(GetMemoryStats())).model == MODEL

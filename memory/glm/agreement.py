@@ -1,0 +1,131 @@
+"""Results of a search that say the same, of which one stands for all, and those that contradict each other."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from itertools import combinations
+
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from bus_schema.glm import FoundKem, KemContradiction, KemTwin
+from bus_schema.kem import Kem
+from language.statements import Statement, statement_of
+from language.words import stem, terms, words
+
+COMPARED = 30
+"""So many of the first results are read as statements; of the others only those in the same words are twins."""
+# Where a unit comes from; of what it says any other key of its metadata may be a part, such as a person.
+_ORIGIN = frozenset({"artifact_id", "page", "part", "path", "revision", "run_id", "section"})
+# Who said it and when: the same may be said by several, and contradicted.
+_SAYING = frozenset({"agent", "fact_id", "fragment_id", "kind", "message_id", "said_at", "source", "status", "user_id"})
+# Words that come and go while a sentence says the same; «не», "to", "before" do not.
+_LIGHT = frozenset({"a", "an", "the", "is", "are", "was", "were", "это"})
+_FEWEST_WORDS = 3
+# A longer text makes several statements.
+_MOST_CHARS = 300
+# Share of the words of the shorter one: what has less in common is about something else.
+_COMMON_WORDS = 0.5
+
+IsNear = Callable[[Kem, Kem], bool]
+
+
+def folded(ranked: Iterable[FoundKem], is_near: IsNear) -> list[FoundKem]:
+    """Results without those that a better one stands for; what comes after a result does not change that."""
+    best: dict[object, FoundKem] = {}
+    for found in ranked:
+        key = _key(found)
+        if key not in best:
+            compared = best.items() if len(best) < COMPARED else ()
+            key = next((other for other, first in compared if _say_the_same(first, found, is_near)), key)
+        if (first := best.get(key)) is None:
+            best[key] = found
+        else:
+            kem = found.kem
+            twin = KemTwin(kem_id=kem.id, owner=kem.owner, source=kem.source)
+            best[key] = first.model_copy(update={"twins": (*first.twins, twin)})
+    return list(best.values())
+
+
+def with_contradictions(results: Sequence[FoundKem]) -> list[FoundKem]:
+    """The results, those that hold with what they contradict among the first ones, which follows right after them."""
+    marks: dict[str, list[KemContradiction]] = {}
+    for one, other in combinations(results[:COMPARED], 2):
+        if _holds(one) and _holds(other) and _contradict(one.kem, other.kem):
+            marks.setdefault(one.kem.id, []).append(_mark(other.kem, one.kem))
+            marks.setdefault(other.kem.id, []).append(_mark(one.kem, other.kem))
+    if not marks:
+        return list(results)
+    marked = [
+        each.model_copy(update={"contradicts": tuple(marks[each.kem.id])}) if each.kem.id in marks else each
+        for each in results
+    ]
+    by_id = {each.kem.id: each for each in marked}
+    ordered: dict[str, FoundKem] = {}
+    for each in marked:
+        ordered.setdefault(each.kem.id, each)
+        for mark in each.contradicts:
+            ordered.setdefault(mark.kem_id, by_id[mark.kem_id])
+    return list(ordered.values())
+
+
+def _key(found: FoundKem) -> object:
+    """Words of a unit in order, apart from their grammatical forms, with its metadata, and whether it holds."""
+    kem = found.kem
+    said = [stem(word) for word in words(kem.content or "") if word.lower() not in _LIGHT]
+    if len(said) < _FEWEST_WORDS:
+        return kem.id
+    return " ".join(said), _about(kem), _holds(found)
+
+
+def _about(kem: Kem) -> bytes:
+    return to_json(dict(sorted(_without(kem.metadata, _ORIGIN).items())))
+
+
+def _without(metadata: Mapping[str, JsonValue], keys: frozenset[str]) -> dict[str, JsonValue]:
+    return {name: value for name, value in metadata.items() if name not in keys}
+
+
+def _holds(found: FoundKem) -> bool:
+    return found.explain is None or found.explain.validity == 1.0
+
+
+def _say_the_same(one: FoundKem, other: FoundKem, is_near: IsNear) -> bool:
+    """Whether two units state the same values in the same words, or all but one that means the same."""
+    if not _are_alike(one.kem, other.kem) or (_holds(one), _about(one.kem)) != (_holds(other), _about(other.kem)):
+        return False
+    first, second = _statement(one.kem), _statement(other.kem)
+    return first.repeats(second) or (first.differing_word(second) is not None and is_near(one.kem, other.kem))
+
+
+def _contradict(one: Kem, other: Kem) -> bool:
+    if not _are_alike(one, other):
+        return False
+    about, of_other = (_without(each.metadata, _ORIGIN | _SAYING) for each in (one, other))
+    is_of_one = all(about[key] == of_other[key] for key in about.keys() & of_other.keys())
+    return is_of_one and _statement(one).contradicts(_statement(other))
+
+
+def _are_alike(one: Kem, other: Kem) -> bool:
+    """Whether it is worth the while to read two units as statements."""
+    if not all(each.content and len(each.content) <= _MOST_CHARS for each in (one, other)):
+        return False
+    said, of_other = _words_of(one.content or ""), _words_of(other.content or "")
+    return len(said & of_other) >= _COMMON_WORDS * max(min(len(said), len(of_other)), 1)
+
+
+@lru_cache(maxsize=4096)
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(terms(text))
+
+
+def _statement(kem: Kem) -> Statement:
+    return statement_of(kem.content or "", kem.created_at)
+
+
+def _mark(kem: Kem, of: Kem) -> KemContradiction:
+    return KemContradiction(kem_id=kem.id, is_newer=_since(kem) > _since(of))
+
+
+def _since(kem: Kem) -> datetime:
+    return kem.valid_from or kem.created_at
