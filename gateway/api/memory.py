@@ -103,10 +103,14 @@ class KemSearchParams(BaseModel):
     filter: FilterText = ""
     order: OrderBy | None = None
     as_of: AwareDatetime | None = Field(default=None, description="Time at which units must be valid.")
+    known_at: AwareDatetime | None = Field(
+        default=None, description="Time by which it must have been learnt that units are valid; also sets `as_of`."
+    )
 
     def query(self) -> KemQuery:
         """Raises MalformedFilter, UnsupportedQuery."""
-        return query_from(self.filter, text_query=self.q, order_by=self.order, as_of=self.as_of)
+        fields = {"text_query": self.q, "order_by": self.order, "as_of": self.as_of, "known_at": self.known_at}
+        return query_from(self.filter, **fields)
 
 
 class KemPageParams(KemSearchParams):
@@ -132,7 +136,7 @@ async def find(wanted: MemoryQuestion, backend: BackendDependency) -> FoundMemor
 
 @router.get("/memory/kems")
 async def search(params: Annotated[KemPageParams, Query()], backend: BackendDependency) -> KemPage:
-    """Units most similar to `q`, or without it the newest; `explain` adds the parts of each score."""
+    """Units most similar to `q`, or without it the newest; `explain` adds what each score is the sum of."""
     memory = backend.memory(params.user)
     page = await memory.search(params.query(), params.cursor, params.limit, explain=params.explain)
     items = tuple(item.model_copy(update={"kem": _without_vector(item.kem)}) for item in page.items)

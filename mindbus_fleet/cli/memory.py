@@ -29,6 +29,7 @@ from mindbus_fleet.cli.memory_options import (
     show_kem,
     show_stats,
     show_units,
+    times_of,
     unit_json,
 )
 
@@ -41,6 +42,10 @@ def search(
     filter_: FilterText = None,
     as_of: Annotated[
         datetime | None, typer.Option("--as-of", formats=TIMES, help="Only what held at that time.")
+    ] = None,
+    known_at: Annotated[
+        datetime | None,
+        typer.Option("--known-at", formats=TIMES, help="Only what was known then to hold, then or at --as-of."),
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show what each score is made of.")] = False,
     acting: As = LOCAL_USER,
@@ -56,9 +61,9 @@ def search(
 
     mindbus memory search "deadline" --filter 'metadata.kind=plan OR metadata.kind=decision' --json
 
-    mindbus memory search "when is the release" --as-of 2026-11-01
+    mindbus memory search "when is the release" --as-of 2026-11-01 --known-at 2026-10-01
     """
-    wanted = query_of(filter_, text_query=query, as_of=as_of.astimezone() if as_of else None)
+    wanted = query_of(filter_, text_query=query, **times_of(as_of=as_of, known_at=known_at))
     found = answer_to(lambda: RetrieveKems(query=wanted, page_size=top, explain=explain), acting).items
     show_result(
         [unit_json(each) for each in found], lambda _all: show_units(found, is_explained=explain), as_json=as_json

@@ -151,14 +151,14 @@ def unit_json(found: FoundKem) -> dict[str, Any]:
     kem = found.kem.model_dump(mode="json", include={"content", "metadata", "source"})
     kem |= found.kem.model_dump(mode="json", include={"valid_from", "valid_to", "expires_at"}, exclude_none=True)
     explained = {} if found.explain is None else {"explain": _parts(found.explain)}
-    twins = {"twins": [each.model_dump(mode="json") for each in found.twins]} if found.twins else {}
-    return {"kem_id": found.kem.id, "score": found.score, **kem, **explained, **twins}
+    others = found.model_dump(mode="json", include={"twins", "contradicts"}, exclude_defaults=True)
+    return {"kem_id": found.kem.id, "score": found.score, **kem, **explained, **others}
 
 
 def _parts(explain: Explanation) -> dict[str, Any]:
-    """Parts of a score; what validity has to do with it only where it has."""
-    parts = explain.model_dump(mode="json", include={"dense", "lexical", "words"})
-    return parts | explain.model_dump(mode="json", include={"validity", "raised_by"}, exclude_defaults=True)
+    """Evidence and parts of a score; what validity has to do with it only where it has."""
+    parts = explain.model_dump(mode="json", include={"dense", "lexical", "words", "base", "by_words", "by_meaning"})
+    return parts | explain.model_dump(mode="json", include={"validity", "raised", "raised_by"}, exclude_defaults=True)
 
 
 def show_units(found: Iterable[FoundKem], *, is_explained: bool) -> None:
@@ -168,8 +168,11 @@ def show_units(found: Iterable[FoundKem], *, is_explained: bool) -> None:
 
 
 def _what(found: FoundKem) -> Text:
+    """Beginning of the unit, which others say the same, and which contradict it, the newer ones marked."""
     twins = ", ".join(twin.kem_id for twin in found.twins)
-    return summary(found.kem) + Text(f" (= {twins})" if twins else "", style="dim")
+    shown = summary(found.kem) + Text(f" (= {twins})" if twins else "", style="dim")
+    ids = ", ".join(f"{each.kem_id}{' (newer)' if each.is_newer else ''}" for each in found.contradicts)
+    return shown + Text(f" (contradicts {ids})" if ids else "", style="yellow")
 
 
 def show_kem(kem: Kem, *, as_json: bool, with_vector: bool = False) -> None:
@@ -224,15 +227,17 @@ def _score(found: FoundKem) -> str:
 
 
 def _why(found: FoundKem) -> str:
-    if found.explain is None:
+    """Parts that add up to the score, and what their sum is multiplied by."""
+    explain = found.explain
+    if explain is None:
         return ""
-    parts = {"meaning": found.explain.dense, "words": found.explain.lexical}
-    said = [f"{name} {value:.3f}" for name, value in parts.items() if value is not None]
-    if found.explain.validity != 1:
-        said.append(f"× {found.explain.validity:g}, it does not hold")
-    if found.explain.raised_by is not None:
-        said.append(f"in place of {found.explain.raised_by}")
-    return " ".join([*said, *found.explain.words])
+    parts = {"base": explain.base, "words": explain.by_words, "meaning": explain.by_meaning}
+    if explain.raised_by is not None:
+        parts[f"in place of {explain.raised_by}"] = explain.raised
+    said = " + ".join(f"{name} {value:.3f}" for name, value in parts.items() if value)
+    if explain.validity != 1:
+        said = f"({said}) × {explain.validity:g}, it does not hold"
+    return f"{said}: {', '.join(explain.words)}" if explain.words else said
 
 
 def _artifact(kem: Kem) -> str:

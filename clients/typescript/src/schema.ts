@@ -669,7 +669,7 @@ export interface paths {
         };
         /**
          * Search
-         * @description Units most similar to `q`, or without it the newest; `explain` adds the parts of each score.
+         * @description Units most similar to `q`, or without it the newest; `explain` adds what each score is the sum of.
          */
         get: operations["memory_search"];
         put?: never;
@@ -2376,10 +2376,12 @@ export interface components {
         };
         /**
          * Explanation
-         * @description Parts of a score: similarity of meaning, lexical match, and the matching words.
+         * @description Evidence of a score: similarity of meaning, lexical match, matching words; and the parts of the score.
          *
-         *     `validity` is what the score was multiplied by because the unit does not hold now; 1 if it does. A unit that
-         *     supersedes another, `raised_by`, scores at least as high as that one would if it held.
+         *     The score is (`base` + `by_words` + `by_meaning` + `raised`) × `validity`. `base` is what a unit of average
+         *     similarity scores without any of the words; what is further away has a negative `by_meaning`. `validity` is less
+         *     than 1 if the unit does not hold now. A unit that supersedes another, `raised_by`, scores at least as high as that
+         *     one would if it held: `raised` is what this adds.
          */
         Explanation: {
             /** Dense */
@@ -2391,6 +2393,26 @@ export interface components {
              * @default []
              */
             words?: string[];
+            /**
+             * Base
+             * @default 0
+             */
+            base?: number;
+            /**
+             * By Words
+             * @default 0
+             */
+            by_words?: number;
+            /**
+             * By Meaning
+             * @default 0
+             */
+            by_meaning?: number;
+            /**
+             * Raised
+             * @default 0
+             */
+            raised?: number;
             /**
              * Validity
              * @default 1
@@ -2557,7 +2579,8 @@ export interface components {
          * FoundKem
          * @description A unit that the requester may read; it has a `score` if the query ranks by similarity.
          *
-         *     A ranked result also stands for its `twins`, which are not results of their own.
+         *     A ranked result also stands for its `twins`, which are not results of their own. Those of the first results that
+         *     it contradicts, as far as rules tell, come right after it.
          */
         FoundKem: {
             kem: components["schemas"]["Kem"];
@@ -2569,6 +2592,11 @@ export interface components {
              * @default []
              */
             twins?: components["schemas"]["KemTwin"][];
+            /**
+             * Contradicts
+             * @default []
+             */
+            contradicts?: components["schemas"]["KemContradiction"][];
         };
         /**
          * FoundManifest
@@ -2730,6 +2758,8 @@ export interface components {
         /**
          * Kem
          * @description A stored unit; `version` counts its changes, `superseded_by` is the unit that set its `valid_to`.
+         *
+         *     `end_learnt_at` is when `valid_to` was set, if that was after the unit was stored.
          */
         Kem: {
             /**
@@ -2815,6 +2845,8 @@ export interface components {
             version: number;
             /** Superseded By */
             superseded_by?: string | null;
+            /** End Learnt At */
+            end_learnt_at?: string | null;
         };
         /**
          * KemChanges
@@ -2844,6 +2876,19 @@ export interface components {
             valid_to?: string | null;
             /** Expires At */
             expires_at?: string | null;
+        };
+        /**
+         * KemContradiction
+         * @description Another unit that says something else of the same; `is_newer` if it has held, or was learnt, since later.
+         */
+        KemContradiction: {
+            /** Kem Id */
+            kem_id: string;
+            /**
+             * Is Newer
+             * @default false
+             */
+            is_newer?: boolean;
         };
         /**
          * KemPage
@@ -2880,7 +2925,7 @@ export interface components {
         };
         /**
          * KemTwin
-         * @description Another unit that says the same in the same words, and where it comes from.
+         * @description Another unit that says the same, and where it comes from.
          */
         KemTwin: {
             /** Kem Id */
@@ -6022,6 +6067,8 @@ export interface operations {
                 order?: ("created_at asc" | "created_at desc" | "updated_at asc" | "updated_at desc" | "id asc" | "id desc") | null;
                 /** @description Time at which units must be valid. */
                 as_of?: string | null;
+                /** @description Time by which it must have been learnt that units are valid; also sets `as_of`. */
+                known_at?: string | null;
                 explain?: boolean;
                 cursor?: string | null;
                 /** @example 5 */
@@ -6260,6 +6307,8 @@ export interface operations {
                 order?: ("created_at asc" | "created_at desc" | "updated_at asc" | "updated_at desc" | "id asc" | "id desc") | null;
                 /** @description Time at which units must be valid. */
                 as_of?: string | null;
+                /** @description Time by which it must have been learnt that units are valid; also sets `as_of`. */
+                known_at?: string | null;
             };
             header?: never;
             path?: never;

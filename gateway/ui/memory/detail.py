@@ -157,6 +157,8 @@ class KemDetail(Drawer):
                 lexical, dense = i18n.number(explain.lexical or 0, 2), i18n.number(explain.dense or 0, 2)
                 words = i18n("memory.matched", n=lexical, words=", ".join(explain.words))
                 note = words if explain.words else "memory.no_words"
+                if shares.base:
+                    self._evidence("memory.base", "t3", shares.base, "memory.base_note")
                 self._evidence("memory.lexical", "processed", shares.words, note)
                 near = "memory.not_compared" if explain.dense is None else i18n("memory.cosine", n=dense)
                 self._evidence("memory.dense", "process", shares.meaning, near)
@@ -168,7 +170,7 @@ class KemDetail(Drawer):
         note = i18n(note) if note.startswith("memory.") else note
         with box("mb-evidence"):
             text(i18n(key), "mb-t2")
-            score_bar((share, colour))
+            score_bar((max(share, 0), colour))
             text(i18n.number(share, 2), "mb-num mb-strong")
             attributes(text(note, "mb-meta mb-ell"), title=note)
 

@@ -146,6 +146,10 @@ def _foot(i18n: Localizer, hit: KemItem) -> None:
         show_state(i18n, hit)
         if twins := hit.found.twins:
             attributes(tag(i18n.count("memory.twins", len(twins)), ""), title=", ".join(each.kem_id for each in twins))
+        if others := hit.found.contradicts:
+            has_newer = any(each.is_newer for each in others)
+            mark = tag(i18n("memory.contradicted" if has_newer else "memory.contradicts"), "warn")
+            attributes(mark, title=", ".join(each.kem_id for each in others))
         if kem.visibility != "public":
             with box("mb-tag", "span"):
                 icon("hidden", "mb-i14")
@@ -160,28 +164,30 @@ def _foot(i18n: Localizer, hit: KemItem) -> None:
 
 @dataclass(frozen=True)
 class ScoreShares:
-    """Parts of a score by words and by meaning, in proportion to their similarities; as shown, they add up to it."""
+    """Parts of a score, each multiplied by the unit's validity; as shown, they add up to the score."""
 
+    base: float
     words: float
     meaning: float
 
     @classmethod
     def of(cls, score: float, explain: Explanation | None) -> "ScoreShares":
-        lexical, dense = (max(explain.lexical or 0, 0), max(explain.dense or 0, 0)) if explain else (0.0, 1.0)
-        shown = round(score, 2)
-        words = round(shown * lexical / ((lexical + dense) or 1), 2)
-        return cls(words, round(shown - words, 2))
+        parts = (explain.base, explain.by_words) if explain else (0.0, 0.0)
+        base, words = (round(part * (explain.validity if explain else 1.0), 2) for part in parts)
+        return cls(base, words, round(round(score, 2) - base - words, 2))
 
 
 def _show_score(i18n: Localizer, score: float, explain: Explanation | None) -> None:
     """A bar of the score, coloured by its shares."""
     shares = ScoreShares.of(score, explain)
-    parts: tuple[tuple[float, str], ...] = ((shares.words, "processed"), (shares.meaning, "process"))
+    # What meaning takes away is taken from the base, so that the bar is as long as the score.
+    base = shares.base + min(shares.meaning, 0)
+    parts: tuple[tuple[float, str], ...] = ((base, "t3"), (shares.words, "processed"), (shares.meaning, "process"))
     if explain is not None and explain.raised_by is not None:
         # What it is found by is said of the unit that it supersedes.
         parts = ((score, "t3"),)
     title = i18n("memory.score", score=i18n.number(score, 2))
-    score_bar(*((share, colour) for share, colour in parts if share), title=title)
+    score_bar(*((share, colour) for share, colour in parts if share > 0), title=title)
 
 
 def is_strong(hit: KemItem) -> bool:

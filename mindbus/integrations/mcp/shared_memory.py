@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 from mcp.server.mcpserver import Context
 from pydantic import BaseModel, Field
 
-from bus_schema.glm import DeleteKem, FoundKem, KemChanges, RetrieveKems, StoreKem, UpdateKem
+from bus_schema.glm import DeleteKem, FoundKem, KemChanges, KemContradiction, RetrieveKems, StoreKem, UpdateKem
 from bus_schema.kem import Kem, KemDraft, KemVisibility
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
@@ -21,7 +21,7 @@ About = Annotated[dict[str, Any], Field(description='What it is about, such as {
 
 
 class MemoryUnit(BaseModel):
-    """A unit of shared memory; it has a `score` if it was searched for."""
+    """A unit of shared memory; if it was searched for, with a `score` and what says something else of the same."""
 
     id: str
     text: str | None
@@ -32,14 +32,15 @@ class MemoryUnit(BaseModel):
     updated_at: datetime
     valid_to: datetime | None = None
     score: float | None = None
+    contradicts: tuple[KemContradiction, ...] = ()
 
     @classmethod
-    def of(cls, kem: Kem, score: float | None = None) -> Self:
+    def of(cls, kem: Kem, **found: Any) -> Self:
         artifact_id = None if kem.ref is None else kem.ref.artifact_id
         fields = {
             name: getattr(kem, name) for name in ("id", "metadata", "owner", "visibility", "updated_at", "valid_to")
         }
-        return cls(**fields, text=kem.content, artifact_id=artifact_id, score=score)
+        return cls(**fields, text=kem.content, artifact_id=artifact_id, **found)
 
 
 class FoundUnits(BaseModel):
@@ -83,7 +84,7 @@ class SharedMemoryTools:
         wanted = query_from(filter, text_query=query)
         page = await self._of(context).bus.request(RetrieveKems(query=wanted, page_size=limit, cursor=cursor))
         return FoundUnits(
-            items=[MemoryUnit.of(item.kem, item.score) for item in page.items],
+            items=[MemoryUnit.of(each.kem, score=each.score, contradicts=each.contradicts) for each in page.items],
             cursor=page.next_cursor,
             is_degraded=page.is_degraded,
         )
