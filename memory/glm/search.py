@@ -204,10 +204,12 @@ class KemSearch:
         if await self.queries.is_empty():
             # Nothing to compare a vector with.
             return RankedKems([])
-        lexical_scores = await self.lexical.scores(text, query, principal)
-        compared = await self._compared(text, query, principal, lexical_scores)
-        if compared is not None and self._are_far(text, compared, lexical_scores):
-            return RankedKems([])
+        lexical_scores, compared = await self._evidence(text, query, principal)
+        if self._are_far(text, lexical_scores, compared):
+            # What does not hold at that time may tell of what is about it then.
+            timeless = query.model_copy(update={"as_of": None, "known_at": None})
+            if timeless == query or self._are_far(text, *await self._evidence(text, timeless, principal)):
+                return RankedKems([])
         weighed = _weighed(lexical_scores, None if compared is None else centred_cosines(*compared))
         await self._weigh(weighed, query, principal)
         ranked, batch = best_first(weighed.scores), max(2 * limit, COMPARED) + _TWINS
@@ -240,16 +242,15 @@ class KemSearch:
         for key in weighed.outdated & weighed.scores.keys():
             weighed.scores[key] *= _OUTDATED
 
-    def _are_far(self, text: str, compared: Compared, lexical: Mapping[str, LexicalScore]) -> bool:
+    def _are_far(self, text: str, lexical: Mapping[str, LexicalScore], compared: Compared | None) -> bool:
         """Whether a text is about nothing in memory; units with its words may still wait for their vectors."""
-        vector, vectors = compared
         model = self.index.space.model
+        vector, vectors = compared or (b"", {})
         if model not in _MEANS or not vectors or lexical.keys() - vectors.keys():
             return False
         cosines = centred_cosines(vector, vectors, _MEANS[model])
-        return max(cosine + lexical.get(key, _NO_WORDS).score for key, cosine in cosines.items()) < least_in_common(
-            len(vectors), len(text.split())
-        )
+        nearest = max(cosine + lexical.get(key, _NO_WORDS).score for key, cosine in cosines.items())
+        return nearest < least_in_common(len(vectors), len(text.split()))
 
     def _is_near(self, one: Kem, other: Kem) -> bool:
         """Whether two statements that differ in a word mean the same."""
@@ -260,20 +261,21 @@ class KemSearch:
         cosines = centred_cosines(first.raw, {other.id: second.raw}, _MEANS[model])
         return cosines[other.id] >= _SAME_ABOVE[model]
 
-    async def _compared(
-        self, text: str, query: KemQuery, principal: Principal, lexical_scores: Mapping[str, LexicalScore]
-    ) -> Compared | None:
-        """Vectors of the text, and of the nearest units and those found by words; None without embedder or index."""
+    async def _evidence(
+        self, text: str, query: KemQuery, principal: Principal
+    ) -> tuple[Mapping[str, LexicalScore], Compared | None]:
+        """Lexical scores, and the vectors of what they are of and of the nearest units; None without these."""
+        lexical = await self.lexical.scores(text, query, principal)
         try:
             vector = query.embedding_query or await self._embedding(text)
             if vector is None:
-                return None
+                return lexical, None
             nearest = await self.index.nearest(vector.raw, answerable_by_index(query), principal, _NEAREST)
-            candidates = {candidate.kem_id for candidate in nearest} | lexical_scores.keys()
-            return vector.raw, await self.queries.vectors(candidates, query, principal, self.index.space)
+            candidates = {candidate.kem_id for candidate in nearest} | lexical.keys()
+            return lexical, (vector.raw, await self.queries.vectors(candidates, query, principal, self.index.space))
         except (EmbedderFailure, IndexAway, IndexRefused, TimeoutError) as error:
             logger().warning("searched by words alone", reason=str(error) or "the embedder took too long")
-            return None
+            return lexical, None
 
     async def _embedding(self, text: str) -> Embedding | None:
         if self.embedder is None:

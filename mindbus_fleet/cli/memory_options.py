@@ -151,7 +151,9 @@ def unit_json(found: FoundKem) -> dict[str, Any]:
     kem = found.kem.model_dump(mode="json", include={"content", "metadata", "source"})
     kem |= found.kem.model_dump(mode="json", include={"valid_from", "valid_to", "expires_at"}, exclude_none=True)
     explained = {} if found.explain is None else {"explain": _parts(found.explain)}
-    others = found.model_dump(mode="json", include={"twins", "contradicts"}, exclude_defaults=True)
+    others = {
+        name: each for name, each in found.model_dump(mode="json", include={"twins", "contradicts"}).items() if each
+    }
     return {"kem_id": found.kem.id, "score": found.score, **kem, **explained, **others}
 
 

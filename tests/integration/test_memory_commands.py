@@ -1,6 +1,7 @@
 """`mindbus memory`, `glm`, `locks`, `counters` on a memory of one's own, as somebody at a shell has them."""
 
 import json
+import re
 from collections.abc import Iterator
 from threading import Thread
 from typing import Any
@@ -105,6 +106,8 @@ def test_a_unit_holds_until_another_supersedes_it(shell: Shell) -> None:
     assert found() == [new, old]
     assert found("--as-of", "2026-02-01") == [old]
     assert found("--as-of", "2026-04-01") == [new]
+    # Both were stored today.
+    assert found("--known-at", "2026-04-01") == []
     assert shell.json("memory", "get", old)["superseded_by"] == new
     assert shell.json("memory", "update", new, "--valid-to", "2026-03-20")["valid_to"].startswith("2026-03-")
     assert found("--as-of", "2026-04-01") == []
@@ -124,9 +127,26 @@ def test_what_is_searched_for_is_found_with_its_reasons(shell: Shell) -> None:
     )
 
     explained = shell.json("memory", "search", "кто согласовал отпуск", "--explain")
-    assert explained[0]["explain"].keys() == {"dense", "lexical", "words"}
+    assert explained[0]["explain"].keys() == {"dense", "lexical", "words", "base", "by_words", "by_meaning"}
     assert hidden not in {each["kem_id"] for each in explained}
-    assert plan in shell.ok("memory", "search", "отпуск", "--explain")
+    table = shell.ok("memory", "search", "отпуск", "--explain")
+    assert plan in table
+    # What is shown adds up to what is shown, within its rounding.
+    score, parts = re.search(rf"(\d\.\d+) +{plan}", table), re.findall(r"(?:base|words|meaning)\s+(-?\d\.\d+)", table)
+    assert score is not None
+    assert abs(sum(map(float, parts[:3])) - float(score[1])) <= 0.002
+
+
+def test_units_that_say_something_else_of_the_same_name_each_other(shell: Shell) -> None:
+    older, newer = (added(shell, f"Бюджет каталога {number} млн", "--meta", "kind=budget") for number in (2, 3))
+    only = ("memory", "search", "бюджет каталога", "--filter", "metadata.kind=budget")
+
+    marked = {each["kem_id"]: each["contradicts"] for each in shell.json(*only)}
+    assert marked == {
+        older: [{"kem_id": newer, "is_newer": True}],
+        newer: [{"kem_id": older, "is_newer": False}],
+    }
+    assert "(newer)" in shell.ok(*only)
 
 
 def test_rows_and_vectors_agree(shell: Shell) -> None:

@@ -157,11 +157,11 @@ class KemDetail(Drawer):
                 lexical, dense = i18n.number(explain.lexical or 0, 2), i18n.number(explain.dense or 0, 2)
                 words = i18n("memory.matched", n=lexical, words=", ".join(explain.words))
                 note = words if explain.words else "memory.no_words"
-                if shares.base:
-                    self._evidence("memory.base", "t3", shares.base, "memory.base_note")
                 self._evidence("memory.lexical", "processed", shares.words, note)
                 near = "memory.not_compared" if explain.dense is None else i18n("memory.cosine", n=dense)
                 self._evidence("memory.dense", "process", shares.meaning, near)
+                if shares.base:
+                    self._evidence("memory.base", "t3", shares.base, "memory.base_note")
                 if explain.validity != 1:
                     text(i18n("memory.weighed", n=i18n.number(explain.validity, 2)), "mb-meta", "p")
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from bus_schema.glm import FoundKem, KemPage
+from bus_schema.glm import Explanation, FoundKem, KemPage
 from bus_schema.kem import Kem
 from bus_schema.kem_match import meets_filter
 from bus_schema.kem_query import AllOf, KemQuery
 from gateway.shared_memory import KemChange
 from gateway.ui.memory.detail import content_target, origin_of
-from gateway.ui.memory.results import SearchResults
+from gateway.ui.memory.results import ScoreShares, SearchResults
 from gateway.ui.memory.search_form import MemorySearch
 from gateway.ui.rich_text import HighlightedText, excerpt, highlight, text_diff
 from mindbus.sdk.kem_filters import MalformedFilter
@@ -140,3 +140,13 @@ def test_a_change_marks_what_was_found_and_moves_nothing() -> None:
     assert found.fresh == {"kem_new"}
     assert [item.kem.id for item in found.items()] == ["kem_1", "kem_2"]
     assert found.visible_items(MemorySearch(content_type="text/html"), None) == []
+
+
+@pytest.mark.parametrize("validity", [1.0, 0.5])
+def test_the_parts_of_a_score_add_up_as_shown(validity: float) -> None:
+    explain = Explanation(base=0.1192, by_words=0.2551, by_meaning=-0.0349, validity=validity)
+    score = (0.1192 + 0.2551 - 0.0349) * validity
+    shares = ScoreShares.of(score, explain)
+    assert round(shares.base + shares.words + shares.meaning, 2) == round(score, 2)
+    assert shares.base == round(0.1192 * validity, 2)
+    assert shares.meaning < 0
