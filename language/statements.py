@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from language.dates.expressions import SpokenDate, dates_in, without_dates
 from language.russian import word_forms
 from language.word_lists import MEASURES
-from language.words import bases, has_cyrillic, is_meaningful, stem, words
+from language.words import bases, has_cyrillic, is_meaningful, stem, with_signs_as_words, words
 
 NEGATION = re.compile(
     r"(?<!\w)(?:not|no|never|nobody|nothing|none|cannot|without|\w+n['’]t|не|нет|ни|никогда|никто|ничего|нельзя|без)(?!\w)",
@@ -112,7 +112,7 @@ class Statement:
     def __init__(self, text: str, said_at: datetime) -> None:
         self.text, self.dates = text, dates_in(text, said_at)
         self.content = statement_content(text, said_at)
-        rest = without_dates(text, self.dates)
+        rest = with_signs_as_words(without_dates(text, self.dates))
         self.words = _telling(rest)
         self.stems = tuple(map(stem, self.words))
         self.is_negated = bool(NEGATION.search(rest))
@@ -148,8 +148,12 @@ class Statement:
         if not is_short or not self.has_values_of(other):
             return None
         differing = [place for place, each in enumerate(self.stems) if each != other.stems[place]]
-        both = [(self.words[place], other.words[place]) for place in differing]
-        return both[0] if len(both) == 1 and all(map(_may_have_synonyms, both[0])) else None
+        # Beside a number is what it counts, or its unit.
+        beside = [each for place in differing for each in self.words[max(place - 1, 0) : place + 2]]
+        if len(differing) != 1 or any(each[0].isdigit() for each in beside):
+            return None
+        both = self.words[differing[0]], other.words[differing[0]]
+        return both if all(map(_may_have_synonyms, both)) else None
 
     def contradicts(self, other: "Statement") -> bool:
         """Whether two statements of one subject cannot both hold, as far as rules tell."""

@@ -43,6 +43,14 @@ MESSAGE_TOKENS = 4
 _SIGNS = str.maketrans({"%": " percent ", "$": " dollar ", "€": " euro ", "£": " pound ", "₽": " руб "})
 
 
+_MINUS = re.compile(r"(?<!\S)[-−](?=\d)")
+
+
+def with_signs_as_words(text: str) -> str:
+    """A text with words for the signs of currencies, per cent and negative numbers, which are none: $20 is not €20."""
+    return _MINUS.sub("minus ", text.translate(_SIGNS))
+
+
 def language_of(text: str) -> Language:
     """Russian where at least 30 % of the letters are Cyrillic, else English."""
     return _known_language(text) if len(text) <= _KNOWN_CHARS else _count_letters(text)

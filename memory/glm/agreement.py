@@ -11,7 +11,7 @@ from pydantic_core import to_json
 from bus_schema.glm import FoundKem, KemContradiction, KemTwin
 from bus_schema.kem import Kem
 from language.statements import Statement, statement_of
-from language.words import stem, terms, words
+from language.words import stem, terms, with_signs_as_words, words
 
 COMPARED = 30
 """So many of the first results are read as statements; of the others only those in the same words are twins."""
@@ -72,7 +72,7 @@ def with_contradictions(results: Sequence[FoundKem]) -> list[FoundKem]:
 def _key(found: FoundKem) -> object:
     """Words of a unit in order, apart from their grammatical forms, with its metadata, and whether it holds."""
     kem = found.kem
-    said = [stem(word) for word in words(kem.content or "") if word.lower() not in _LIGHT]
+    said = [stem(word) for word in words(with_signs_as_words(kem.content or "")) if word.lower() not in _LIGHT]
     if len(said) < _FEWEST_WORDS:
         return kem.id
     return " ".join(said), _about(kem), _holds(found)

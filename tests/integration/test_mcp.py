@@ -101,6 +101,11 @@ async def _use_memory(use: Any) -> None:
     assert unit["visibility"] == "private"
     found = await use("memory_search", query="when does Apollo ship", filter="metadata.project_id=apollo")
     assert [each["id"] for each in found["items"]] == [unit["id"]]
+    budgets = [(await use("memory_add", text=f"Apollo's budget is {number} million."))["id"] for number in (2, 3)]
+    older = next(each for each in (await use("memory_search", query="budget"))["items"] if each["id"] == budgets[0])
+    assert older["contradicts"] == [{"kem_id": budgets[1], "is_newer": True}]
+    for budget in budgets:
+        await use("memory_delete", id=budget)
     await use("memory_update", id=unit["id"], text="Apollo ships in May.")
     assert (await use("memory_get", id=unit["id"]))["text"] == "Apollo ships in May."
     await use("memory_delete", id=unit["id"])

@@ -47,6 +47,10 @@ def test_other_values_of_one_subject_contradict_each_other(one: str, other: str)
         ("The launch is on 5 May.", "The launch of Aurora is on 5 May."),
         ("Payment is due before delivery", "Payment is due after delivery"),
         ("Maria likes cats", "Anna likes cats"),
+        ("Price: $20", "Price: €20"),
+        ("The rate is 5%", "The rate is 5"),
+        ("Budget 2 млн", "Budget 2 тыс"),
+        ("The lake is at -5 degrees", "The lake is at 5 degrees"),
     ],
 )
 def test_what_is_of_something_else_neither_contradicts_nor_repeats(one: str, other: str) -> None:

@@ -57,6 +57,7 @@ async def test_one_stands_for_all_and_knows_where_they_come_from(library: Librar
     [
         ("The office is on Baker Street 14.", {}),
         ("The office is not on Baker Street 12.", {}),
+        ("The office is on Baker Street $12.", {}),
         ("Baker Street 12 is on the office.", {}),
         ("The office was moved to Baker Street 12.", {}),
         (OFFICE, {"user_id": "anna"}),

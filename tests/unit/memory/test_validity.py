@@ -199,6 +199,7 @@ async def test_what_was_believed_at_a_time_is_found_apart_from_what_held_then(
     assert set(await ranked(search, as_of=between)) == {"monday"}
     assert set(await ranked(search, known_at=between)) == {"friday", "ended"}
     assert set(await ranked(search, as_of=between, known_at=library.clock())) == {"monday"}
+    assert set(await ranked(search, as_of=between, known_at=between)) == {"friday", "ended"}
     assert set(await ranked(search, as_of=NOON, known_at=between)) == {"friday", "ended"}
     assert set((await ranked(search, known_at=between)).values()) == {1.0}
     assert sorted(await library.found(known_at=between)) == ["ended", "friday"]
