@@ -4,7 +4,7 @@ BRIEF ?=
 # Set in some containers, it has every process compile whatever it imports, and the tests be prepared once a process.
 export PYTHONDONTWRITEBYTECODE :=
 # The files that take long come first, so that no core is idle at the end. Of the whole suite much is waiting, so that
-# three processes keep two cores busy.
+# four processes keep two cores busy.
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
@@ -26,7 +26,7 @@ demo: setup-to-run ## A team of agents turns a brief into an article: make demo 
 	@$(BIN)/mindbus demo $(if $(BRIEF),--brief "$(BRIEF)")
 
 test: setup-tests ## The whole suite, on a real RabbitMQ, PostgreSQL and S3
-	$(BIN)/pytest -m "not proof" --numprocesses 3 $(SIDE_BY_SIDE)
+	$(BIN)/pytest -m "not proof" --numprocesses 4 $(SIDE_BY_SIDE)
 
 check: setup ## What must be right before a commit, in under two minutes
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line check-code check-tests
