@@ -31,8 +31,8 @@ from mindbus.sdk.artifacts import open_artifacts
 from mindbus.settings import Settings
 
 # Whoever makes data comes before whoever keeps it. Memory comes last: of what is still on its way there, only that is
-# kept of which storage has the messages.
-CLEAR = ("sim", "orchestrator", "storage", "history", "swm", "glm", "lsm")
+# kept of which storage has the messages. Storage is asked again then: memory may have put an archive there meanwhile.
+CLEAR = ("sim", "orchestrator", "storage", "history", "swm", "glm", "lsm", "storage")
 FORGET = (
     "task_manager",
     "context_manager",
@@ -44,6 +44,7 @@ FORGET = (
     "swm",
     "glm",
     "lsm",
+    "storage",
 )
 
 
@@ -82,13 +83,18 @@ async def ask_owners(
     """One after the other, each whatever the others say; of `others` none need ever have been started."""
     outcome = RemovalOutcome()
     for owner in (*other_owners, *owners):
+        if owner in outcome.failed:
+            continue
         try:
             removed = await bus.request(command, to=owner, timeout_s=within_s)
         except (ReplyError, BusUnavailable) as error:
             if owner in owners or not isinstance(error, Unroutable):
                 outcome.failed[owner] = str(error)
         else:
-            outcome.removed[owner] = removed.counts
+            before = outcome.removed.get(owner, {})
+            outcome.removed[owner] = {
+                kind: before.get(kind, 0) + removed.counts.get(kind, 0) for kind in before | removed.counts
+            }
     return outcome
 
 
