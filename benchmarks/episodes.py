@@ -108,7 +108,7 @@ async def _measured(memory: LongTermMemory, settings: FleetSettings, size: int, 
     search.embeddings.embedder = await open_embedder()
     row = Row(size)
     row.opened_s = await _opened_s(search, size, 0)
-    row.index_mib = round(search.indexes.size_bytes / 2**20, 1)
+    row.index_mib = round(search.indexes.size_bytes() / 2**20, 1)
     await search.indexes.save()
     snapshots = list(search.indexes.snapshots.folder.glob("*"))
     if snapshots:

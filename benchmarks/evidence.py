@@ -16,6 +16,7 @@ from benchmarks.locomo_baselines import messages_of, ranked_turns
 from benchmarks.locomo_data import Conversation, Question
 from bus_schema.lsm_search import FoundEpisodes, SearchEpisodes
 from config.settings import FleetSettings
+from memory.lsm.archived_texts import ArchivedTexts
 from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.index_snapshots import IndexSnapshots
 from mindbus.bus.client import Client
@@ -207,13 +208,15 @@ async def _index_mb(settings: FleetSettings, chats: Sequence[Conversation]) -> f
     embedder = await open_embedder()
     database = Database(settings.database_of("lsm"), "lsm")
     gap = timedelta(minutes=settings.lsm_gap_minutes)
-    indexes = ChatIndexCache(database, gap, sys.maxsize, IndexSnapshots(database, settings.data_dir / "none"))
+    indexes = ChatIndexCache(
+        database, gap, sys.maxsize, IndexSnapshots(database, settings.data_dir / "none"), ArchivedTexts(database, None)
+    )
     for chat in chats:
         async with indexes.index(chat.chat_id, embedder.space.model):
             pass
     await embedder.close()
     await database.dispose()
-    return round(indexes.size_bytes / 2**20, 1)
+    return round(indexes.size_bytes() / 2**20, 1)
 
 
 def as_text(report: EvidenceReport) -> str:

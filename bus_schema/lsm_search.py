@@ -40,7 +40,8 @@ class FoundEpisode(Value):
 class FoundEpisodes(Value):
     """Search result: episodes, best first unless the newest were asked for, within the word budget.
 
-    `unpacked` means that raw turns of a warm or cold episode were read, `is_degraded` that words alone were compared.
+    `unpacked` means that raw turns of a warm or cold episode were read, `is_degraded` that words alone were compared;
+    `unreadable` counts turns that were found, but left out, since their archive cannot be read.
     There is no `search_id` if nothing was searched for. `hot` are the current episodes, as `lsm.get_hot` finds them.
     """
 
@@ -50,6 +51,7 @@ class FoundEpisodes(Value):
     words: int = Field(ge=0)
     episodes: tuple[FoundEpisode, ...]
     is_degraded: bool = False
+    unreadable: int = Field(default=0, ge=0, exclude_if=lambda turns: not turns)
     hot: tuple[FoundEpisode, ...] = ()
 
 

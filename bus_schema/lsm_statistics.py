@@ -1,5 +1,7 @@
 """Queries about the state of long-term memory: priorities, layers, statistics (spec 002 L9)."""
 
+from typing import Literal
+
 from pydantic import AwareDatetime, Field
 
 from bus_schema.episodes import Episode, EpisodeId, Layer, RawTurn
@@ -35,7 +37,8 @@ class NextLayer(Value):
 class ExplainedEpisode(Value):
     """An episode with its raw turns, the report of its last pack, and the terms of its priority.
 
-    `kept_words` counts the words of its layer; there is no `next` if the episode stays as it is.
+    `kept_words` counts the words of its layer; there is no `next` if the episode stays as it is. `raw_turns` tells
+    where the texts are: in the log, in an artifact, or gone with it; then `turns` has only those that can be read.
     """
 
     episode: Episode
@@ -44,6 +47,7 @@ class ExplainedEpisode(Value):
     terms: PriorityTerms
     next: NextLayer | None = None
     report: PackReport | None = None
+    raw_turns: Literal["log", "artifact", "gone"] = "log"
 
 
 class ExplainEpisode(Query[ExplainedEpisode], domain="lsm", action="explain_episode"):
@@ -91,8 +95,25 @@ class LayerStats(Value):
         return self.raw_words / self.words if self.words else None
 
 
+class MemorySizes(Value):
+    """Bytes that long-term memory takes.
+
+    `texts`, `packs` and `vectors` are in the database; `archives` are artifacts with texts of cold episodes, which
+    took `archived_texts` there. `indexes` is the memory of the search indexes in use, `snapshots` the files that the
+    large ones are mapped from.
+    """
+
+    texts: int
+    archives: int
+    archived_texts: int
+    packs: int
+    vectors: int
+    indexes: int
+    snapshots: int
+
+
 class EpisodeStats(Value):
-    """Statistics of long-term memory that tuning uses (spec 002 L9)."""
+    """Statistics of long-term memory that tuning uses (spec 002 L9), and its sizes."""
 
     chats: int
     turns: int
@@ -107,6 +128,7 @@ class EpisodeStats(Value):
     put_back: int
     struck_out: int
     waiting_for_vectors: int
+    sizes: MemorySizes | None = None
 
 
 class GetEpisodeStats(Query[EpisodeStats], domain="lsm", action="stats"):

@@ -164,6 +164,9 @@ class FleetSettings(GatewaySettings):
     lsm_cold_after_days: float = Field(
         default=90, gt=0, description="Days without access after which a warm episode becomes cold."
     )
+    lsm_raw_days: float = Field(
+        default=0, ge=0, description="Days after which a cold episode's raw turns move to an artifact; 0: never."
+    )
     lsm_hot_tokens: int = Field(
         default=24_000, ge=100, description="Limit on hot tokens per chat; beyond it, the oldest episodes become warm."
     )

@@ -84,6 +84,10 @@ class NoSuchEpisode(Rejected, code=Code.NOT_FOUND):
     """There is no such episode; mindbus episodes ls lists those that exist."""
 
 
+class RawTurnsGone(Rejected, code=Code.NOT_FOUND):
+    """The raw turns of the episode are gone: their artifact has expired or cannot be read; its pack is what is left."""
+
+
 class MessageDiffers(Rejected, code=Code.CONFLICT):
     """The log has a message of this id with another text; messages never change, so use a new id."""
 

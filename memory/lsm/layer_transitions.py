@@ -8,12 +8,14 @@ from typing import Any
 from sqlalchemy import and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import object_session
+from sqlalchemy.orm.attributes import set_committed_value
 
 from bus_schema.episodes import ColdContent, EpisodeHead, EpisodeId, HotContent, Layer, WarmContent
 from bus_schema.lsm import SetAnchor
 from bus_schema.lsm_events import EpisodeAnchored, EpisodePacked, EpisodeReactivated, EpisodeTouched
 from bus_schema.packer import ApplyPack, DueEpisode, DueEpisodes
 from memory.errors import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackRejected
+from memory.lsm.archived_texts import ArchivedTexts
 from memory.lsm.episode_updates import EpisodeLimits, make_anchor
 from memory.lsm.priority import LayerRules
 from memory.lsm.rows import as_head, as_hot, as_turn, stored_words, turns_of
@@ -176,22 +178,34 @@ class Packs:
 class Reactivation:
     """Accesses of episodes, which may take them up to hot, in the current transaction."""
 
-    def __init__(self, database: Database, rules: LayerRules) -> None:
-        self.database, self.rules = database, rules
+    def __init__(self, database: Database, rules: LayerRules, texts: ArchivedTexts) -> None:
+        self.database, self.rules, self.texts = database, rules, texts
 
     async def unpack(self, episode_id: str, at: datetime) -> tuple[HotContent, EpisodeReactivated | None]:
-        """Raw turns of an episode, which is hot from now on; an event where it was not. Raises NoSuchEpisode."""
+        """Raw turns of an episode, which is hot from now on; an event where it was not.
+
+        Raises NoSuchEpisode, RawTurnsGone, StorageAway.
+        """
+        archived = await self.texts.of_episode(episode_id)
         async with self.database.reading() as session:
             turns = await turns_of(session, episode_id)
+        for turn in turns:
+            if turn.id in archived:
+                set_committed_value(turn, "content", archived[turn.id])
         content = await asyncio.to_thread(as_hot, turns)
         row = await _lock_episode(self.database, episode_id)
+        await self.texts.restore(episode_id, archived, at)
         self._access(row, at)
         return content, self._reactivate(row, at)
 
     async def set_anchor(
         self, command: SetAnchor, at: datetime
     ) -> tuple[EpisodeHead, list[EpisodeAnchored | EpisodeReactivated]]:
-        """Set or remove an anchor by hand, for good; a cold anchor becomes hot. Raises NoSuchEpisode."""
+        """Set or remove an anchor by hand, for good; a cold anchor becomes hot.
+
+        Raises NoSuchEpisode, RawTurnsGone, StorageAway.
+        """
+        archived = await self.texts.of_episode(command.episode_id) if command.is_anchor else {}
         row = await _lock_episode(self.database, command.episode_id)
         events: list[EpisodeAnchored | EpisodeReactivated] = []
         row.version += 1
@@ -200,6 +214,7 @@ class Reactivation:
             if row.layer == Layer.COLD.value:
                 # Its age would take it down to warm at once.
                 row.last_accessed = max(row.last_accessed, at)
+                await self.texts.restore(row.id, archived, at)
                 events += filter(None, [self._reactivate(row, at)])
         else:
             row.is_anchor, row.anchor_reason, row.anchored_by = False, None, "hand"

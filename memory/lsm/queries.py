@@ -8,12 +8,13 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, select, tuple_
 
 from bus_schema.dialogue import MessageKind
-from bus_schema.episodes import Episode, Layer, RawTurn
+from bus_schema.episodes import Episode, Layer
 from bus_schema.lsm import EpisodePage, ListEpisodes
 from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, GetHotEpisodes
 from bus_schema.lsm_statistics import ExplainedEpisode, NextLayer
 from bus_schema.packer import PackReport
 from memory.errors import NoSuchEpisode
+from memory.lsm.archived_texts import ArchivedTexts
 from memory.lsm.priority import LayerRules
 from memory.lsm.rows import as_episode, as_head, as_turn, stored_words, turns_after, turns_of
 from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow
@@ -41,8 +42,8 @@ _EPISODE = (
 class EpisodeQueries:
     """Reads without locks, in read-only sessions."""
 
-    def __init__(self, database: Database, rules: LayerRules) -> None:
-        self.database, self.rules = database, rules
+    def __init__(self, database: Database, rules: LayerRules, texts: ArchivedTexts) -> None:
+        self.database, self.rules, self.texts = database, rules, texts
 
     async def episode(self, episode_id: str, at: datetime) -> Episode:
         """An episode with the content of its layer. Raises NoSuchEpisode."""
@@ -70,12 +71,16 @@ class EpisodeQueries:
             return {row.chat_id: row.heard for row in await session.execute(query)}
 
     async def explain(self, episode_id: str, at: datetime) -> ExplainedEpisode:
-        """An episode with its raw turns and the reasons for its layer. Raises NoSuchEpisode."""
+        """An episode with its raw turns and the reasons for its layer. Raises NoSuchEpisode, StorageAway."""
         row, turns, later = await self._load(episode_id)
+        await self.texts.fill(turns)
+        readable = [turn for turn in turns if turn.archived is None or turn.content]
+        of_log = all(turn.archived is None for turn in turns)
         following = self.rules.next_layer(row)
         return ExplainedEpisode(
             episode=await asyncio.to_thread(as_episode, row, turns, self.rules, at, later),
-            turns=tuple(map(as_turn, turns)),
+            turns=tuple(map(as_turn, readable)),
+            raw_turns="log" if of_log else "artifact" if len(readable) == len(turns) else "gone",
             kept_words=stored_words(row),
             terms=self.rules.terms(row, at),
             next=None if following is None else NextLayer(layer=following[0], at=following[1]),
@@ -121,14 +126,16 @@ class EpisodeQueries:
             episodes=tuple(_group(rows)),
         )
 
-    async def _load(self, episode_id: str) -> tuple[EpisodeRow, Sequence[TurnRow], Sequence[RawTurn]]:
+    async def _load(self, episode_id: str) -> tuple[EpisodeRow, Sequence[TurnRow], Sequence[TurnRow]]:
         """An episode, its turns, those that were said after it."""
         async with self.database.reading() as session:
             row = await session.get(EpisodeRow, episode_id)
             if row is None:
                 raise NoSuchEpisode(episode_id=episode_id)
             later = await turns_after(session, row.chat_id, row.ended_at) if row.layer == Layer.WARM else []
-            return row, await turns_of(session, episode_id), later
+            turns = await turns_of(session, episode_id)
+        await self.texts.fill(later)
+        return row, turns, later
 
 
 def _fitting(connection: Connection, latest: Any, budget_words: int) -> list[Row[Any]]:

@@ -16,7 +16,7 @@ from memory.errors import MessageDiffers
 from memory.lsm.episode_updates import EpisodeLimits, anchor_reason, extend, make_anchor, new_episode
 from memory.lsm.log_changes import LogListeners
 from memory.lsm.priority import LayerRules
-from memory.lsm.rows import delete_empty_chat, lock_chat
+from memory.lsm.rows import delete_empty_chat, lock_chat, text_digest
 from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow
 from mindbus.logs import logger
 from mindbus.sql.database import Database
@@ -60,8 +60,10 @@ class Utterance:
 
     def matches(self, row: TurnRow) -> bool:
         """Whether the log has it with the same role, content and visibility."""
-        is_hidden = row.kind == MessageKind.HIDDEN
-        return (row.role, row.content, is_hidden) == (self.role, self.content, self.kind is MessageKind.HIDDEN)
+        is_hidden, is_same = row.kind == MessageKind.HIDDEN, row.content == self.content
+        if row.archived is not None:
+            is_same = row.archived == text_digest(self.content)
+        return is_same and (row.role, is_hidden) == (self.role, self.kind is MessageKind.HIDDEN)
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, cast
 
 from pydantic import TypeAdapter
@@ -65,6 +66,11 @@ async def turns_of(session: AsyncSession, episode_id: str) -> Sequence[TurnRow]:
     return (await session.scalars(query)).all()
 
 
+def text_digest(text: str) -> int:
+    """Signed 64 bits, by which a text that is in an artifact is compared."""
+    return int.from_bytes(sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big", signed=True)
+
+
 async def lacking_vectors(session: AsyncSession, episode_ids: Collection[str]) -> set[str]:
     """Ids of those episodes that have a turn without a vector."""
     of_turn = EpisodeOfTurnRow.raw_log_id
@@ -104,18 +110,20 @@ def as_head(row: EpisodeRow, rules: LayerRules, at: datetime) -> EpisodeHead:
     return EpisodeHead.model_validate(_head(row, rules, at))
 
 
-async def turns_after(session: AsyncSession, chat_id: str, time: datetime) -> list[RawTurn]:
+async def turns_after(session: AsyncSession, chat_id: str, time: datetime) -> Sequence[TurnRow]:
     """Turns of a chat that were said after a time, the first ones of many."""
     said_later = (TurnRow.chat_id == chat_id, TurnRow.time > time, TurnRow.kind != MessageKind.HIDDEN.value)
     query = select(TurnRow).where(*said_later).order_by(TurnRow.time, TurnRow.position).limit(_LATER_TURNS)
-    return [as_turn(row) for row in await session.scalars(query)]
+    return (await session.scalars(query)).all()
 
 
 def as_episode(
-    row: EpisodeRow, turns: Sequence[TurnRow], rules: LayerRules, at: datetime, later: Sequence[RawTurn] = ()
+    row: EpisodeRow, turns: Sequence[TurnRow], rules: LayerRules, at: datetime, later: Sequence[TurnRow] = ()
 ) -> Episode:
     """An episode with the content of its layer; slow for a long hot one. `later` are turns said after it."""
-    content = with_superseded(as_hot(turns) if row.layer == Layer.HOT else pack_of(row), decisions_of(later))
+    content = with_superseded(
+        as_hot(turns) if row.layer == Layer.HOT else pack_of(row), decisions_of(list(map(as_turn, later)))
+    )
     ids = tuple(turn.id for turn in turns)
     return Episode.model_validate(_head(row, rules, at) | {"content": content, "raw_log_ids": ids})
 

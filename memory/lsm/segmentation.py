@@ -12,6 +12,7 @@ from sqlalchemy.orm import aliased
 from bus_schema.episodes import Layer
 from bus_schema.ids import derived
 from bus_schema.lsm_events import EpisodeOpened, EpisodeRecorded
+from memory.lsm.archived_texts import ArchivedTexts
 from memory.lsm.episode_updates import EpisodeLimits, first_headline
 from memory.lsm.log_changes import LogListener, LogListeners
 from memory.lsm.rows import lacking_vectors, lock_chat
@@ -39,8 +40,10 @@ Links = tuple[str | None, list[str]]
 class Segmentation(LogListener):
     """Splits hot episodes of two topics and links all; never joins any."""
 
-    def __init__(self, database: Database, listeners: LogListeners, limits: EpisodeLimits) -> None:
-        self.database, self.listeners, self.limits = database, listeners, limits
+    def __init__(
+        self, database: Database, listeners: LogListeners, limits: EpisodeLimits, texts: ArchivedTexts
+    ) -> None:
+        self.database, self.listeners, self.limits, self.texts = database, listeners, limits, texts
         # By id, number of turns and model.
         self._topics: LRUCache[tuple[str, int, str | None], Topic] = LRUCache(_CACHED_TOPICS)
         self._first_seen: dict[str, datetime] = {}
@@ -78,6 +81,7 @@ class Segmentation(LogListener):
             if ready is None:
                 return None
             text = await episode_text(session, ready.id)
+            await self.texts.fill(text.turns)
             topic = await asyncio.to_thread(text.topic)
             earlier = await self._earlier_topics(session, ready, topic)
         boundary = await asyncio.to_thread(topic_boundary, text) if ready.layer == Layer.HOT else None
@@ -178,6 +182,7 @@ class Segmentation(LogListener):
         key = (row.id, row.turns, row.model)
         if (topic := self._topics.get(key)) is None:
             text = await episode_text(session, row.id)
+            await self.texts.fill(text.turns)
             topic = self._topics[key] = await asyncio.to_thread(text.topic)
         return topic
 

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from config.settings import FleetSettings
+from memory.lsm.archived_texts import ArchivedTexts
+from memory.lsm.archives import EpisodeArchives
 from memory.lsm.episode_updates import EpisodeLimits
 from memory.lsm.layer_transitions import LayerSchedule, Packs, Reactivation
 from memory.lsm.log_changes import EpisodeErasure, LogListeners
@@ -20,20 +22,34 @@ from memory.lsm.queries import EpisodeQueries
 from memory.lsm.recorder import Recorder
 from memory.lsm.segmentation import Segmentation
 from memory.lsm.statistics import EpisodeStatistics
+from mindbus.sdk.artifacts import Artifacts
 from mindbus.sql.database import Database
 
 
 class LongTermMemory:
     """Services of the lsm worker, beside the search; nothing is opened yet."""
 
-    def __init__(self, database: Database, settings: FleetSettings, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        settings: FleetSettings,
+        clock: Callable[[], datetime],
+        artifacts: Artifacts | None = None,
+    ) -> None:
+        """Without `artifacts` nothing is archived, and what is cannot be read."""
         self.database, self.clock = database, clock
         self.rules, limits = LayerRules.of(settings), EpisodeLimits.of(settings)
         self.listeners = LogListeners(database)
+        self.texts = ArchivedTexts(database, artifacts)
+        self.listeners.add(self.texts)
+        age = timedelta(days=settings.lsm_raw_days) if settings.lsm_raw_days else None
+        self.archives = EpisodeArchives(database, artifacts, age)
         self.recorder = Recorder(database, self.listeners, self.rules, limits, clock)
-        self.segmentation = Segmentation(database, self.listeners, limits)
+        self.segmentation = Segmentation(database, self.listeners, limits, self.texts)
         self.listeners.add(self.segmentation)
-        self.queries, self.statistics = EpisodeQueries(database, self.rules), EpisodeStatistics(database)
+        self.queries = EpisodeQueries(database, self.rules, self.texts)
+        self.statistics = EpisodeStatistics(database)
         self.schedule = LayerSchedule(database, self.rules, limits)
-        self.packs, self.reactivation = Packs(database, self.rules), Reactivation(database, self.rules)
+        self.packs = Packs(database, self.rules)
+        self.reactivation = Reactivation(database, self.rules, self.texts)
         self.erasure = EpisodeErasure(database, self.listeners, timedelta(days=settings.lsm_searches_days))

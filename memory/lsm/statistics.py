@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, LargeBinary, Text, cast, func, literal, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.episodes import Layer
-from bus_schema.lsm_statistics import EpisodeStats, GetLayerHistory, LayerHistory, LayerMoment, LayerStats
+from bus_schema.lsm_statistics import EpisodeStats, GetLayerHistory, LayerHistory, LayerMoment, LayerStats, MemorySizes
 from memory.lsm.tables import (
+    ArchiveRow,
     ChatRow,
     EpisodeRow,
     LayerChangeRow,
@@ -27,7 +28,7 @@ _BATCH = 500
 
 
 class EpisodeStatistics:
-    """Counts for one chat or for all, in read-only sessions."""
+    """Counts and sizes for one chat or for all, in read-only sessions."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -49,6 +50,33 @@ class EpisodeStatistics:
                 verified_packs=sum(layer.packs for layer in layers.values()),
                 **await self._repairs(session, chat_id),
             )
+
+    async def sizes(self, chat_id: str | None, indexes: int, snapshots: int) -> MemorySizes:
+        """Bytes in the database, beside those of the indexes; every text is looked at. Raises DatabaseAway."""
+        packs = (EpisodeRow.content_warm, EpisodeRow.content_cold, EpisodeRow.embedding)
+        of_vector = select(self._sum(TurnVectorRow.data)).select_from(TurnVectorRow)
+        if chat_id is not None:
+            of_vector = of_vector.join(TurnRow, TurnRow.id == TurnVectorRow.raw_log_id)
+        of_episode = ArchiveRow.episode_id.in_(select(EpisodeRow.id).where(*of_chat(EpisodeRow, chat_id)))
+        queries = {
+            "texts": select(self._sum(TurnRow.content)).where(*of_chat(TurnRow, chat_id)),
+            "packs": select(sum(map(self._sum, packs), literal(0))).where(*of_chat(EpisodeRow, chat_id)),
+            "archives": select(func.sum(ArchiveRow.size_bytes)).where(
+                ArchiveRow.state.in_(("archived", "restored")), of_episode
+            ),
+            "archived_texts": select(func.sum(ArchiveRow.text_bytes)).where(ArchiveRow.state == "archived", of_episode),
+            "vectors": of_vector.where(*of_chat(TurnRow, chat_id)),
+        }
+        async with self.database.reading() as session:
+            stored = {name: int(await session.scalar(query) or 0) for name, query in queries.items()}
+        return MemorySizes(**stored, indexes=indexes, snapshots=snapshots)
+
+    def _sum(self, column: Any) -> ColumnElement[int]:
+        """Bytes of a column; SQLite counts the characters of a text, unless it is cast."""
+        is_binary, is_sqlite = isinstance(column.type, LargeBinary), self.database.is_sqlite
+        length = func.length if is_sqlite else func.octet_length
+        stored = column if is_binary else cast(column, LargeBinary if is_sqlite else Text)
+        return func.coalesce(func.sum(length(stored)), 0)
 
     async def layer_history(self, query: GetLayerHistory, now: datetime) -> LayerHistory:
         """Words in each layer at equal intervals from the first word on; an episode counts from its beginning.

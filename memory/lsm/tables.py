@@ -44,7 +44,8 @@ class TurnRow(LsmBase):
     """A turn of the append-only log, deleted only by an erasure.
 
     Positions are in order of arrival; a dialogue is ordered by (`time`, `position`). A `hidden` turn is an instruction
-    and belongs to no episode. `is_heard` where storage has the message too.
+    and belongs to no episode. `is_heard` where storage has the message too. Where the text is in the artifact of its
+    episode, `content` is empty and `archived` the digest of the text (`rows.text_digest`).
     """
 
     __tablename__ = "raw_log"
@@ -61,6 +62,7 @@ class TurnRow(LsmBase):
     word_count: Mapped[int] = mapped_column(sa.Integer)
     is_heard: Mapped[bool] = mapped_column(sa.Boolean)
     recorded_at: Mapped[datetime] = mapped_column(Utc)
+    archived: Mapped[int | None] = mapped_column(sa.BigInteger)
 
 
 class EpisodeRow(LsmBase):
@@ -128,6 +130,24 @@ class LayerChangeRow(LsmBase):
     word_count: Mapped[int] = mapped_column(sa.Integer)
 
 
+class ArchiveRow(LsmBase):
+    """The artifact with the texts of a cold episode, of `sha256` and `size_bytes`; they take `text_bytes` in the log.
+
+    It is `begun` until storage has confirmed the artifact and the texts are only there, `archived` from then on,
+    `restored` once they are in the log again; `refused` where storage did not accept it, at the time `at`; `small`
+    where there is none, since it would save too little.
+    """
+
+    __tablename__ = "archives"
+    episode_id: Mapped[str] = mapped_column(sa.ForeignKey("episodes.id", ondelete="CASCADE"), primary_key=True)
+    artifact_id: Mapped[str] = mapped_column(sa.String(68))
+    state: Mapped[str] = mapped_column(sa.String(8))
+    at: Mapped[datetime] = mapped_column(Utc)
+    sha256: Mapped[str] = mapped_column(sa.String(64))
+    size_bytes: Mapped[int] = mapped_column(sa.BigInteger)
+    text_bytes: Mapped[int] = mapped_column(sa.BigInteger)
+
+
 class TurnVectorRow(LsmBase):
     """Vector of a turn, little-endian float32."""
 
@@ -139,7 +159,8 @@ class TurnVectorRow(LsmBase):
 
 def wants_vector() -> sa.ColumnElement[bool]:
     """Condition for a turn to be embedded: hidden and empty ones are not searched."""
-    return sa.and_(TurnRow.kind != MessageKind.HIDDEN.value, TurnRow.content != "")
+    has_text = sa.or_(TurnRow.content != "", TurnRow.archived.is_not(None))
+    return sa.and_(TurnRow.kind != MessageKind.HIDDEN.value, has_text)
 
 
 def of_chat(table: Any, chat_id: str | None) -> list[sa.ColumnElement[bool]]:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
+from rich.filesize import decimal
 from rich.text import Text
 
 from bus_schema.episodes import ColdContent, Decision, Entity, Episode, EpisodeHead, HotContent, Layer, RawTurn
@@ -90,6 +91,8 @@ def show_search_result(found: FoundEpisodes, *, is_explained: bool) -> None:
     unpacked = ", read again word by word" if found.unpacked else ""
     degraded = "; compared by words alone" if found.is_degraded else ""
     say(f"{found.confidence}: {len(found.episodes)} episodes, {found.words} words{unpacked}{degraded}")
+    if found.unreadable:
+        say(f"left out: {found.unreadable} turns whose archive cannot be read")
     for episode in found.episodes:
         say("")
         head = Text(f"{episode.episode_id}  ").append_text(_layer(episode.layer))
@@ -130,6 +133,13 @@ def show_stats(found: EpisodeStats) -> None:
         "packs": f"{found.verified_packs} verified, {found.put_back} facts put back, {found.struck_out} struck out",
         "waiting for vectors": found.waiting_for_vectors,
     }
+    if (sizes := found.sizes) is not None:
+        texts, packs, vectors = map(decimal, (sizes.texts, sizes.packs, sizes.vectors))
+        facts |= {
+            "in the database": f"{texts} of texts, {packs} of packs, {vectors} of vectors",
+            "in artifacts": f"{decimal(sizes.archives)}, which were {decimal(sizes.archived_texts)} of texts",
+            "search indexes": f"{decimal(sizes.indexes)} in memory, {decimal(sizes.snapshots)} in files",
+        }
     show_table(("", ""), facts.items())
 
 

@@ -1,7 +1,10 @@
 """Long-term memory as others meet it: on a real RabbitMQ, through the client."""
 
+import re
 import sqlite3
+import zlib
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import cycle
 from pathlib import Path
@@ -16,11 +19,13 @@ from bus_schema.episodes import Episode, EpisodeHead, Layer, WarmContent
 from bus_schema.lsm import GetEpisode, ListEpisodes, RecordExchange, SaidMessage, SetAnchor, UnpackEpisode
 from bus_schema.lsm_events import EpisodePacked, EpisodeRecorded
 from bus_schema.lsm_search import GetHotEpisodes, SearchEpisodes
-from bus_schema.lsm_statistics import GetEpisodeStats
+from bus_schema.lsm_statistics import ExplainEpisode, GetEpisodeStats, MemorySizes
 from bus_schema.packer import ApplyPack, GetDueEpisodes
 from bus_schema.replies import Code
+from bus_schema.storage import GetArtifact, SearchArtifacts
 from config.settings import FleetSettings
 from mindbus import ReplyError, WorkerContext
+from mindbus.cli.users import ask_owners
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import until
 from tests.clocks import NOON
@@ -228,3 +233,90 @@ async def test_bad_questions_are_answered_with_a_reason(fleet: Fleet) -> None:
             await fleet.bus.request(command)
         assert no.value.code is code, what
         assert no.value.message, what
+
+
+SECRET = "Zanzibar"
+LONG_TALK = tuple(
+    f"On day {day} Vesna told us that the lighthouse keeper of {SECRET} painted door number {day} in another colour, "
+    "as extraordinarily conscientious representatives of administrations notwithstanding thunderstorms and "
+    "misunderstandings customarily demonstrate."
+    for day in range(40)
+)
+
+
+async def test_raw_turns_of_long_cold_episodes_move_to_artifacts_and_go_with_their_user(
+    settings: FleetSettings, tmp_path: Path
+) -> None:
+    settings = settings.model_copy(update={"lsm_raw_days": 1e-6})
+    async with fleet_of(FLEET["storage"], lsm, settings=settings) as fleet:
+        episode_id = (await fleet.bus.request(exchange(*LONG_TALK))).episode_id
+        await until(lambda: has_vectors(fleet))
+        before = await found_about_doors(fleet)
+        await cool(fleet, episode_id)
+    assert SECRET not in dump_of(tmp_path)
+
+    # Another process builds the index of what the artifact has.
+    async with fleet_of(FLEET["storage"], lsm, settings=settings) as fleet:
+        assert await found_about_doors(fleet) == before
+        explained = await fleet.bus.request(ExplainEpisode(episode_id=episode_id))
+        assert explained.raw_turns == "artifact"
+        content = await fleet.bus.request(UnpackEpisode(episode_id=episode_id))
+        assert tuple(turn.content for turn in content.raw_messages) == LONG_TALK
+        assert (await sizes_of(fleet)).archived_texts == 0
+        await cool(fleet, episode_id)
+
+        assert has_archive(tmp_path / "artifacts")
+        (artifact,) = (
+            await fleet.bus.acting_as("svc.lsm").request(SearchArtifacts(artifact_type="episode_turns"))
+        ).items
+        bus = fleet.bus.acting_as("user.local")
+        forgotten = await ask_owners(bus, DeleteUser(user_id=ANNA), ("storage", "lsm", "storage"), within_s=30)
+        assert (forgotten.failed, forgotten.removed["storage"]["artifacts"]) == ({}, 1)
+        with pytest.raises(ReplyError):
+            await fleet.bus.acting_as("svc.lsm").request(GetArtifact(artifact_id=artifact.id))
+        await until(lambda: not has_archive(tmp_path / "artifacts"))
+
+
+async def has_vectors(fleet: Fleet) -> bool:
+    return not (await fleet.bus.request(GetEpisodeStats())).waiting_for_vectors
+
+
+async def found_about_doors(fleet: Fleet) -> list[tuple[str, str]]:
+    found = await fleet.bus.request(SearchEpisodes(query="Who painted door 7?", chat_id=ANNA, touch=False))
+    assert not found.unreadable
+    return [(turn.raw_log_id, turn.content) for each in found.episodes for turn in each.turns]
+
+
+async def sizes_of(fleet: Fleet) -> MemorySizes:
+    sizes = (await fleet.bus.request(GetEpisodeStats(chat_id=ANNA))).sizes
+    assert sizes is not None
+    return sizes
+
+
+async def cool(fleet: Fleet, episode_id: str | None) -> None:
+    """Down to the cold layer, then until its texts are in an artifact."""
+    assert episode_id is not None
+    for _layer in range(2):
+        await pack(fleet, await fleet.bus.request(GetEpisode(episode_id=episode_id)))
+
+    async def is_archived() -> bool:
+        return (await sizes_of(fleet)).archived_texts > 0
+
+    await until(is_archived)
+    assert (await sizes_of(fleet)).texts == 0
+
+
+def dump_of(folder: Path) -> str:
+    with sqlite3.connect(folder / "lsm.db") as connection:
+        return "\n".join(line for line in connection.iterdump() if '"raw_log"' in line)
+
+
+def has_archive(folder: Path) -> bool:
+    """Whether any file has a compressed stream that tells the word."""
+    for path in filter(Path.is_file, folder.rglob("*")):
+        stored = path.read_bytes()
+        for start in (found.start() for found in re.finditer(re.escape(b"\x1f\x8b\x08"), stored)):
+            with suppress(zlib.error):
+                if SECRET.encode() in zlib.decompressobj(wbits=31).decompress(stored[start:]):
+                    return True
+    return False

@@ -27,6 +27,7 @@ from memory.lsm.service import LongTermMemory
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, background, every, on_command, on_event, time_limit
 from mindbus.bus.telemetry import RATED, RECALLED, series
+from mindbus.errors import TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sql.inbox import SqlInbox
 from retrieval.embedding.embedder import EmbedderFailure
@@ -165,16 +166,31 @@ _UNPACKED = UnpackEpisode.wire.type.replace("mb.cmd.", "mb.rpl.", 1)
 class EpisodeMaintenance:
     """Handlers of operators: counts, layer history, erasure."""
 
-    def __init__(self, memory: LongTermMemory, inbox: SqlInbox) -> None:
-        self._memory, self._inbox = memory, inbox
+    def __init__(self, memory: LongTermMemory, search: EpisodeSearch, inbox: SqlInbox) -> None:
+        self._memory, self._search, self._inbox = memory, search, inbox
 
     @on_command
     async def stats(self, query: GetEpisodeStats) -> EpisodeStats:
-        return await self._memory.statistics.count(query.chat_id)
+        chat_id, indexes = query.chat_id, self._search.indexes
+        counted = await self._memory.statistics.count(chat_id)
+        snapshots = await asyncio.to_thread(indexes.snapshots.size_bytes, chat_id)
+        sizes = await self._memory.statistics.sizes(chat_id, indexes.size_bytes(chat_id), snapshots)
+        return counted.model_copy(update={"sizes": sizes})
 
     @on_command
     async def layer_history(self, query: GetLayerHistory) -> LayerHistory:
         return await self._memory.statistics.layer_history(query, self._memory.clock())
+
+    @background(pause_s=0.2)
+    async def archive(self) -> None:
+        """Move raw turns of episodes that have been cold for long into artifacts, some at a time."""
+        try:
+            archived = await self._memory.archives.step(self._memory.clock())
+        except TemporaryFailure as error:
+            logger().warning("raw turns stay in the log for now", reason=str(error))
+            archived = 0
+        if not archived:
+            await asyncio.sleep(self._memory.archives.pause_s)
 
     @every(seconds=60)
     async def forget_searches(self) -> None:
@@ -184,6 +200,7 @@ class EpisodeMaintenance:
     @time_limit(seconds=3600)
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
         counts = await self._memory.erasure.erase(None)
+        await self._memory.archives.require_idle(None)
         await self._inbox.forget()
         return Removed.of(counts)
 
@@ -193,5 +210,6 @@ class EpisodeMaintenance:
         """Erase everything said with the user, outcomes in the inbox included."""
         user_id = command.user_id
         counts = await self._memory.erasure.erase(user_id)
+        await self._memory.archives.require_idle(user_id)
         await self._inbox.forget(user_id, conversation_trace(user_id), _UNPACKED)
         return Removed.of(counts)

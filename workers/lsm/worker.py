@@ -28,9 +28,9 @@ class LsmWorker(Worker):
 
     def __init__(self, database: Database, context: WorkerContext, opening: Callable[[], Awaitable[Embedder]]) -> None:
         settings = context.settings_as(FleetSettings)
-        self.memory = LongTermMemory(database, settings, context.clock)
-        self.search = EpisodeSearch(self.memory, settings, opening)
         self._artifacts = open_artifacts(context.bus, settings, context.clock)
+        self.memory = LongTermMemory(database, settings, context.clock, self._artifacts)
+        self.search = EpisodeSearch(self.memory, settings, opening)
         conversations = Conversations(context.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
         self._gaps = Gaps(context.bus, conversations, self.memory, timedelta(seconds=settings.lsm_gap_check_s))
         self.inbox = inbox = SqlInbox(database)
@@ -39,7 +39,7 @@ class LsmWorker(Worker):
             MessageLogHandlers(self.memory, conversations, self._gaps),
             EpisodeHandlers(self.memory),
             EpisodeSearchHandlers(self.memory, self.search),
-            EpisodeMaintenance(self.memory, inbox),
+            EpisodeMaintenance(self.memory, self.search, inbox),
         )
 
     async def start(self) -> None:

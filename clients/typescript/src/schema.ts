@@ -2297,7 +2297,7 @@ export interface components {
         };
         /**
          * EpisodeStats
-         * @description Statistics of long-term memory that tuning uses (spec 002 L9).
+         * @description Statistics of long-term memory that tuning uses (spec 002 L9), and its sizes.
          */
         EpisodeStats: {
             /** Chats */
@@ -2328,6 +2328,7 @@ export interface components {
             struck_out: number;
             /** Waiting For Vectors */
             waiting_for_vectors: number;
+            sizes?: components["schemas"]["MemorySizes"] | null;
         };
         /**
          * EventWebhook
@@ -2362,7 +2363,8 @@ export interface components {
          * ExplainedEpisode
          * @description An episode with its raw turns, the report of its last pack, and the terms of its priority.
          *
-         *     `kept_words` counts the words of its layer; there is no `next` if the episode stays as it is.
+         *     `kept_words` counts the words of its layer; there is no `next` if the episode stays as it is. `raw_turns` tells
+         *     where the texts are: in the log, in an artifact, or gone with it; then `turns` has only those that can be read.
          */
         ExplainedEpisode: {
             episode: components["schemas"]["Episode"];
@@ -2373,6 +2375,12 @@ export interface components {
             terms: components["schemas"]["PriorityTerms"];
             next?: components["schemas"]["NextLayer"] | null;
             report?: components["schemas"]["PackReport"] | null;
+            /**
+             * Raw Turns
+             * @default log
+             * @enum {string}
+             */
+            raw_turns?: "log" | "artifact" | "gone";
         };
         /**
          * Explanation
@@ -2547,7 +2555,8 @@ export interface components {
          * FoundEpisodes
          * @description Search result: episodes, best first unless the newest were asked for, within the word budget.
          *
-         *     `unpacked` means that raw turns of a warm or cold episode were read, `is_degraded` that words alone were compared.
+         *     `unpacked` means that raw turns of a warm or cold episode were read, `is_degraded` that words alone were compared;
+         *     `unreadable` counts turns that were found, but left out, since their archive cannot be read.
          *     There is no `search_id` if nothing was searched for. `hot` are the current episodes, as `lsm.get_hot` finds them.
          */
         FoundEpisodes: {
@@ -2569,6 +2578,11 @@ export interface components {
              * @default false
              */
             is_degraded?: boolean;
+            /**
+             * Unreadable
+             * @default 0
+             */
+            unreadable?: number;
             /**
              * Hot
              * @default []
@@ -3144,6 +3158,30 @@ export interface components {
              * @default false
              */
             newest_first?: boolean;
+        };
+        /**
+         * MemorySizes
+         * @description Bytes that long-term memory takes.
+         *
+         *     `texts`, `packs` and `vectors` are in the database; `archives` are artifacts with texts of cold episodes, which
+         *     took `archived_texts` there. `indexes` is the memory of the search indexes in use, `snapshots` the files that the
+         *     large ones are mapped from.
+         */
+        MemorySizes: {
+            /** Texts */
+            texts: number;
+            /** Archives */
+            archives: number;
+            /** Archived Texts */
+            archived_texts: number;
+            /** Packs */
+            packs: number;
+            /** Vectors */
+            vectors: number;
+            /** Indexes */
+            indexes: number;
+            /** Snapshots */
+            snapshots: number;
         };
         /**
          * MemoryStats

@@ -118,7 +118,7 @@ class EpisodeDetail:
 def _raw_basis(explained: ExplainedEpisode) -> tuple[object, ...]:
     """All that is shown of the raw turns."""
     episode = explained.episode
-    return explained.turns, episode.content, episode.words, episode.continues_from
+    return explained.turns, explained.raw_turns, episode.content, episode.words, episode.continues_from
 
 
 _TITLES = {"decision": "episodes.decisions", "point": "episodes.points", "entity": "episodes.entities"}
@@ -133,6 +133,8 @@ def show_raw(i18n: Localizer, explained: ExplainedEpisode, retained: RetainedCon
         if (before := explained.episode.continues_from) is not None:
             anchor(f"/episodes?{urlencode({'episode': before})}", i18n("episodes.before"), "mb-link mb-cap")
     with scroller("mb-ep-text mb-grow"):
+        if explained.raw_turns == "gone":
+            text(i18n("episodes.raw_gone"), "mb-meta", "p")
         for turn in explained.turns:
             _turn(i18n, turn, retained)
 

@@ -4,8 +4,8 @@ import asyncio
 import math
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from cachetools import LRUCache
 from sqlalchemy import delete, func, insert, select
@@ -15,6 +15,7 @@ from memory.lsm.rows import resettle
 from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.tables import TurnRow, TurnVectorRow, wants_vector
 from mindbus.logs import logger
+from mindbus.sdk.errors import StorageAway
 from mindbus.sql.database import Database
 from retrieval.embedding.embedder import Embedder, EmbedderFailure
 
@@ -157,23 +158,40 @@ class TurnBacklog(LogListener):
         return True
 
     async def _select(self) -> list[_PendingTurn]:
-        """Round robin over the chats, so that a large import delays no other; in order of arrival within each."""
+        """Round robin over the chats, so that a large import delays no other; in order of arrival within each.
+
+        Turns of the log come first.
+        """
         place = func.row_number().over(partition_by=TurnRow.chat_id, order_by=TurnRow.position).label("place")
         first = (
             select(TurnRow.id, place)
             .outerjoin(TurnVectorRow, TurnVectorRow.raw_log_id == TurnRow.id)
             .where(TurnVectorRow.raw_log_id.is_(None), wants_vector())
-            .order_by(place)
+            .order_by(TurnRow.archived.is_not(None), place)
             .limit(_SELECTED)
             .subquery()
         )
         query = (
-            select(TurnRow.id, TurnRow.chat_id, TurnRow.speaker, TurnRow.content)
+            select(TurnRow.id, TurnRow.chat_id, TurnRow.speaker, TurnRow.content, TurnRow.archived)
             .join(first, first.c.id == TurnRow.id)
-            .order_by(first.c.place, TurnRow.chat_id)
+            .order_by(TurnRow.archived.is_not(None), first.c.place, TurnRow.chat_id)
         )
         async with self.database.reading() as session:
-            return [_PendingTurn(*row) for row in await session.execute(query)]
+            rows = (await session.execute(query)).all()
+        return await self._pending_turns(rows)
+
+    async def _pending_turns(self, rows: Sequence[Any]) -> list[_PendingTurn]:
+        """Turns with their texts; those whose archive cannot be read wait. Raises EmbedderFailure."""
+        in_log = [_PendingTurn(row.id, row.chat_id, row.speaker, row.content) for row in rows if row.archived is None]
+        try:
+            texts = await self.indexes.texts.of([row.id for row in rows if row.archived is not None])
+        except StorageAway as error:
+            if in_log:
+                return in_log
+            self._has_work.set()
+            raise EmbedderFailure(str(error)) from error
+        archived = [_PendingTurn(row.id, row.chat_id, row.speaker, texts[row.id]) for row in rows if row.id in texts]
+        return in_log + archived
 
     async def _store(self, made: dict[str, bytes], model: str) -> None:
         async with self.database.transaction() as session:

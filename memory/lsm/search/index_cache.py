@@ -2,15 +2,16 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import starmap
+from typing import Any
 
 from sqlalchemy import and_, func, select
 
 from bus_schema.dialogue import MessageKind
+from memory.lsm.archived_texts import ArchivedTexts
 from memory.lsm.log_changes import LogListener
 from memory.lsm.search.chat_index import ChatIndex, IndexedTurn
 from memory.lsm.search.index_snapshots import IndexSnapshots, SavedIndex
@@ -52,14 +53,18 @@ class ChatIndexCache(LogListener):
     The least recently used are dropped while all together exceed `limit_bytes`; the latest always stays.
     """
 
-    def __init__(self, database: Database, gap: timedelta, limit_bytes: int, snapshots: IndexSnapshots) -> None:
+    def __init__(
+        self, database: Database, gap: timedelta, limit_bytes: int, snapshots: IndexSnapshots, texts: ArchivedTexts
+    ) -> None:
         self.database, self.gap, self.limit_bytes = database, gap, limit_bytes
-        self.snapshots = snapshots
+        self.snapshots, self.texts = snapshots, texts
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
-    @property
-    def size_bytes(self) -> int:
-        return sum(entry.index.size_bytes for entry in self._entries.values())
+    def size_bytes(self, chat_id: str | None = None) -> int:
+        """Memory that the chat's index takes, or all of them."""
+        entries = self._entries
+        of_chat = entries.values() if chat_id is None else [entries[chat_id]] if chat_id in entries else []
+        return sum(entry.index.size_bytes for entry in of_chat)
 
     def on_recorded(self, chat_id: str) -> None:
         if chat_id in self._entries:
@@ -163,7 +168,7 @@ class ChatIndexCache(LogListener):
             columns = (TurnRow.id, TurnRow.time, TurnRow.role, TurnRow.speaker, TurnRow.content, TurnRow.word_count)
             has_vector = and_(TurnVectorRow.raw_log_id == TurnRow.id, TurnVectorRow.model == entry.model)
             query = (
-                select(*columns, TurnVectorRow.data)
+                select(*columns, TurnVectorRow.data, TurnRow.archived)
                 .outerjoin(TurnVectorRow, has_vector)
                 .where(TurnRow.chat_id == chat_id, TurnRow.kind != MessageKind.HIDDEN.value)
                 .where(TurnRow.position >= entry.next_position, TurnRow.position <= last)
@@ -171,8 +176,18 @@ class ChatIndexCache(LogListener):
             )
             rows = await session.stream(query.execution_options(yield_per=_BATCH))
             async for batch in rows.partitions():
-                await asyncio.to_thread(entry.index.add, starmap(IndexedTurn, batch))
+                await asyncio.to_thread(entry.index.add, await self._indexed(batch))
         entry.next_position = last + 1
+
+    async def _indexed(self, rows: Sequence[Any]) -> list[IndexedTurn]:
+        """Turns with their texts; one whose archive cannot be read is found by its vector alone. Raises StorageAway."""
+        texts = await self.texts.of([row.id for row in rows if row.archived is not None])
+        return [
+            IndexedTurn(
+                row.id, row.time, row.role, row.speaker, texts.get(row.id, row.content), row.word_count, row.data
+            )
+            for row in rows
+        ]
 
     def _evict(self) -> None:
         sizes = {chat_id: entry.index.size_bytes for chat_id, entry in self._entries.items()}

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,15 @@ class IndexSnapshots:
         """Delete the snapshot of this chat; without an id, all of them."""
         for path in list(self._paths()) if chat_id is None else [self._path(chat_id)]:
             path.unlink(missing_ok=True)
+
+    def size_bytes(self, chat_id: str | None) -> int:
+        """Size of the chat's snapshot, or of all."""
+        size_bytes = 0
+        for path in self._paths() if chat_id is None else [self._path(chat_id)]:
+            # There may be none; one may be deleted meanwhile.
+            with suppress(FileNotFoundError):
+                size_bytes += path.stat().st_size
+        return size_bytes
 
     async def sweep(self) -> None:
         """Delete what does not fit the log: an erasure may have been cut off before its file was deleted."""

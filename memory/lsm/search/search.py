@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 from sqlalchemy import ColumnElement, select
@@ -11,8 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from bus_schema.episodes import Content, Layer, RawTurn
 from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, SearchEpisodes
 from config.settings import FleetSettings
-from memory.lsm.priority import LayerRules
-from memory.lsm.rows import pack_of, turns_after, with_superseded
+from memory.lsm.rows import as_turn, pack_of, turns_after, with_superseded
 from memory.lsm.search.embeddings import QueryEmbeddings, TurnBacklog
 from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.index_snapshots import IndexSnapshots
@@ -25,10 +25,14 @@ from memory.lsm.search.turn_search import ChatResult, match_query, search_turns
 from memory.lsm.service import LongTermMemory
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow, TurnRow
 from memory.packing.decisions import decisions_of
-from mindbus.sql.database import Database
+from mindbus.logs import logger
+from mindbus.sdk.errors import StorageAway
 from retrieval.embedding.embedder import Embedder
 
-_TURN = (TurnRow.id, TurnRow.role, TurnRow.content, TurnRow.time, TurnRow.speaker, TurnRow.position, TurnRow.word_count)
+_TURN = (
+    *(TurnRow.id, TurnRow.role, TurnRow.content, TurnRow.time, TurnRow.speaker, TurnRow.position, TurnRow.word_count),
+    TurnRow.archived,
+)
 _EPISODE = (
     EpisodeRow.id.label("episode_id"),
     EpisodeRow.layer,
@@ -62,10 +66,10 @@ class EpisodeSearch:
         database, self.opening, self.queries = memory.database, opening, memory.queries
         snapshots = IndexSnapshots(database, settings.data_dir / "lsm-indexes")
         limit_bytes = settings.lsm_index_mib * _MIB
-        self.indexes = ChatIndexCache(database, memory.recorder.limits.gap, limit_bytes, snapshots)
+        self.indexes = ChatIndexCache(database, memory.recorder.limits.gap, limit_bytes, snapshots, memory.texts)
         self.embeddings = QueryEmbeddings()
         self.backlog = TurnBacklog(database, self.embeddings, self.indexes)
-        self.finder = EpisodeFinder(database, memory.rules, self.indexes, self.embeddings)
+        self.finder = EpisodeFinder(memory, self.indexes, self.embeddings)
         self.log = SearchLog(database, memory.reactivation)
         self.tuning = WeightTuning(database, self.indexes, self.embeddings)
         for listener in (self.indexes, self.backlog, self.log):
@@ -101,16 +105,14 @@ class EpisodeSearch:
 class EpisodeFinder:
     """Searches raw turns whatever layer their episode is in; packs are returned, never searched."""
 
-    def __init__(
-        self, database: Database, rules: LayerRules, indexes: ChatIndexCache, embeddings: QueryEmbeddings
-    ) -> None:
-        self.database, self.rules = database, rules
+    def __init__(self, memory: LongTermMemory, indexes: ChatIndexCache, embeddings: QueryEmbeddings) -> None:
+        self.database, self.rules, self.texts = memory.database, memory.rules, memory.texts
         self.indexes, self.embeddings = indexes, embeddings
 
     async def find(
         self, query: SearchEpisodes, at: datetime, search_id: str, requester: str, weights: Weights
     ) -> FinishedSearch:
-        """Search one chat. Raises DatabaseAway."""
+        """Search one chat. Raises DatabaseAway; StorageAway where its index has to be built of archived turns."""
         embedding = asyncio.ensure_future(self.embeddings.of(query.query))
         # Let the embedder start before this task occupies the loop.
         await asyncio.sleep(0)
@@ -124,7 +126,7 @@ class EpisodeFinder:
             words = min(query.budget_words, query.doubtful_words)
             query = query.model_copy(update={"budget_words": words})
         packs = query.depth == "summary" or (query.depth == "auto" and is_overview(query.query))
-        loaded = await self._load(result, with_packs=packs)
+        loaded, unreadable = await self._load(result, with_packs=packs)
         episodes = found_episodes(loaded, query, self.rules, at, with_packs=packs)
         answer = FoundEpisodes(
             search_id=search_id,
@@ -133,6 +135,7 @@ class EpisodeFinder:
             words=sum(map(words_of, episodes)),
             episodes=_ordered(episodes, query),
             is_degraded=not is_covered,
+            unreadable=unreadable,
         )
         logged = [
             {"raw_log_id": turn.raw_log_id, "layer": each.layer.value} for each in episodes for turn in each.turns
@@ -157,8 +160,8 @@ class EpisodeFinder:
             rows = (await session.execute(of_turns)).all()
         return {row.raw_log_id for row in rows if tags <= {tag.casefold() for tag in row.tags}}
 
-    async def _load(self, result: ChatResult, *, with_packs: bool) -> list[ShownTurn]:
-        """The hits with their rows; exact matches in hot episodes come first."""
+    async def _load(self, result: ChatResult, *, with_packs: bool) -> tuple[list[ShownTurn], int]:
+        """The hits with their rows, exact matches in hot episodes first; number of those without a readable text."""
         hits = {hit.raw_log_id: hit for hit in result.hits}
         query = (
             select(*_TURN, *_EPISODE, *(_PACK if with_packs else ()))
@@ -171,13 +174,28 @@ class EpisodeFinder:
             connection = await session.connection()
             rows = {row.id: row for row in await connection.execute(query)}
             packs = await self._packs(session, rows.values()) if with_packs else {}
+        found, rows = len(rows), await self._with_texts(rows)
         exact = {key for key in result.exact if key in rows and rows[key].layer == Layer.HOT}
         order = [key for key in hits if key in exact] + [key for key in hits if key not in exact]
-        return [
+        shown = [
             shown_turn(hits[key], row, result.weights, packs.get(row.episode_id))
             for key in order
             if (row := rows.get(key)) is not None
         ]
+        return shown, found - len(rows)
+
+    async def _with_texts(self, rows: dict[str, Any]) -> dict[str, Any]:
+        """The rows with the texts of archived turns, without those whose artifact cannot be read."""
+        archived = [row.id for row in rows.values() if row.archived is not None]
+        if not archived:
+            return rows
+        try:
+            texts = await self.texts.of(archived)
+        except StorageAway as error:
+            logger().warning("found turns are left out: their archives cannot be read", reason=str(error))
+            texts = {}
+        filled = {key: SimpleNamespace(**rows[key]._asdict() | {"content": text}) for key, text in texts.items()}
+        return {key: row for key, row in (rows | filled).items() if row.archived is None or key in texts}
 
     async def _packs(self, session: AsyncSession, rows: Iterable[Any]) -> dict[str, Content]:
         """Packs of the episodes by id, decisions with what has superseded them since the first of them ended."""
@@ -185,7 +203,9 @@ class EpisodeFinder:
         warm = [row for row in by_episode.values() if row.layer == Layer.WARM]
         later: list[RawTurn] = []
         if warm:
-            later = await turns_after(session, warm[0].chat_id, min(row.ended_at for row in warm))
+            after = await turns_after(session, warm[0].chat_id, min(row.ended_at for row in warm))
+            await self.texts.fill(after)
+            later = list(map(as_turn, after))
         return await asyncio.to_thread(_marked_packs, by_episode, later)
 
 

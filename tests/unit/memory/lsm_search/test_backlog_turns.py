@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from memory.lsm.archived_texts import ArchivedTexts
 from memory.lsm.search.embeddings import QueryEmbeddings, TurnBacklog
 from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.index_snapshots import IndexSnapshots
@@ -32,7 +33,13 @@ def now() -> Now:
 @pytest.fixture
 async def backlog(tmp_path: Path, now: Now) -> AsyncIterator[TurnBacklog]:
     database = Database(f"sqlite+aiosqlite:///{tmp_path}/lsm.db", "lsm")
-    indexes = ChatIndexCache(database, timedelta(hours=3), 2**20, IndexSnapshots(database, tmp_path / "indexes"))
+    indexes = ChatIndexCache(
+        database,
+        timedelta(hours=3),
+        2**20,
+        IndexSnapshots(database, tmp_path / "indexes"),
+        ArchivedTexts(database, None),
+    )
     found = TurnBacklog(database, QueryEmbeddings(), indexes, now)
     # What an earlier process may have left.
     await found.until_due()

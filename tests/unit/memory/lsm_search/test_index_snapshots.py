@@ -43,7 +43,7 @@ class Shop:
 
     def restarted(self) -> ChatIndexCache:
         snapshots = self.snapshots(self.archive.database, self.folder, 10)
-        self.indexes = ChatIndexCache(self.archive.database, HOUR, 2**30, snapshots)
+        self.indexes = ChatIndexCache(self.archive.database, HOUR, 2**30, snapshots, self.archive.memory.texts)
         self.archive.memory.listeners.add(self.indexes)
         return self.indexes
 
@@ -99,7 +99,11 @@ async def test_turns_and_vectors_that_came_after_a_snapshot_are_added(shop: Shop
     from_snapshot = await shop.answers()
 
     built = ChatIndexCache(
-        shop.archive.database, HOUR, 2**30, IndexSnapshots(shop.archive.database, shop.folder / "none")
+        shop.archive.database,
+        HOUR,
+        2**30,
+        IndexSnapshots(shop.archive.database, shop.folder / "none"),
+        shop.archive.memory.texts,
     )
     for question, found in zip(QUESTIONS, from_snapshot, strict=True):
         expected = await shop.ask(question, built)

@@ -1,0 +1,169 @@
+"""Texts of archived turns: read from the artifacts of their episodes, put into the log again."""
+
+import asyncio
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from cachetools import LRUCache
+from sqlalchemy import and_, bindparam, select, update
+from sqlalchemy.orm.attributes import set_committed_value
+
+from bus_schema.artifacts import Manifest
+from bus_schema.dialogue import conversation_trace
+from memory.errors import RawTurnsGone
+from memory.lsm.log_changes import LogListener
+from memory.lsm.tables import ArchiveRow, EpisodeOfTurnRow, TurnRow
+from mindbus.errors import TemporaryFailure
+from mindbus.logs import logger
+from mindbus.sdk.artifacts import Artifacts
+from mindbus.sdk.errors import ArtifactUnreadable, StorageAway
+from mindbus.sql.database import Database
+
+_IDS = 500
+# As many manifests as storage returns at once.
+_MANIFESTS = 100
+_CACHED_CHARS = 16 * 1024**2
+_AGAIN = timedelta(seconds=1)
+
+
+class ArchivedTexts(LogListener):
+    """Texts that are in artifacts; those of the episodes read last stay in memory."""
+
+    def __init__(self, database: Database, artifacts: Artifacts | None) -> None:
+        self.database, self.artifacts = database, artifacts
+        # By artifact: texts by position in the chat.
+        self._read: LRUCache[str, Mapping[int, str]] = LRUCache(_CACHED_CHARS, _size_of)
+
+    def on_erased(self, chat_id: str | None) -> None:
+        self._read.clear()
+
+    async def fill(self, turns: Sequence[TurnRow]) -> None:
+        """Give archived turns their texts, unless the artifact is gone or unreadable. Raises StorageAway."""
+        texts = await self.of([turn.id for turn in turns if turn.archived is not None])
+        for turn in turns:
+            if turn.id in texts:
+                # No change of the row.
+                set_committed_value(turn, "content", texts[turn.id])
+
+    async def of(self, raw_log_ids: Collection[str]) -> dict[str, str]:
+        """Texts of archived turns by id, without those whose artifact is gone or unreadable. Raises StorageAway."""
+        places = await self._places(list(raw_log_ids))
+        artifact_ids: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        for place in places:
+            artifact_ids[place.chat_id][place.artifact_id] = None
+        texts: dict[str, Mapping[int, str]] = {}
+        for chat_id, ids in artifact_ids.items():
+            texts |= await self._texts(chat_id, list(ids))
+        return {
+            place.id: text
+            for place in places
+            if (text := texts.get(place.artifact_id, {}).get(place.position)) is not None
+        }
+
+    async def of_episode(self, episode_id: str) -> dict[str, str]:
+        """All archived texts of an episode by turn, none if it is not archived. Raises RawTurnsGone, StorageAway."""
+        query = select(TurnRow.id).join(EpisodeOfTurnRow, EpisodeOfTurnRow.raw_log_id == TurnRow.id)
+        archived = query.where(EpisodeOfTurnRow.episode_id == episode_id, TurnRow.archived.is_not(None))
+        async with self.database.reading() as session:
+            ids = set(await session.scalars(archived))
+        texts = await self.of(ids)
+        if texts.keys() < ids:
+            raise RawTurnsGone(episode_id=episode_id)
+        return texts
+
+    async def restore(self, episode_id: str, texts: Mapping[str, str], at: datetime) -> None:
+        """Put the texts of `of_episode` into the log again, in the current transaction. Raises TemporaryFailure."""
+        session = self.database.session
+        row = await session.scalar(select(ArchiveRow).where(ArchiveRow.episode_id == episode_id).with_for_update())
+        if row is not None and row.state == "small":
+            # It may grow.
+            await session.delete(row)
+        if row is None or row.state != "archived":
+            return
+        if not texts:
+            raise TemporaryFailure("the episode has been archived just now", _AGAIN)
+        restoring = update(TurnRow).where(TurnRow.id == bindparam("of")).values(
+            content=bindparam("text"), archived=None
+        )  # fmt: skip
+        await (await session.connection()).execute(
+            restoring, [{"of": id_, "text": text} for id_, text in texts.items()]
+        )
+        row.state, row.at = "restored", at
+
+    async def _places(self, raw_log_ids: Sequence[str]) -> list[Any]:
+        """Chat, position and artifact of those of the turns that are archived."""
+        query = (
+            select(TurnRow.id, TurnRow.chat_id, TurnRow.position, ArchiveRow.artifact_id)
+            .join(EpisodeOfTurnRow, EpisodeOfTurnRow.raw_log_id == TurnRow.id)
+            .join(ArchiveRow, ArchiveRow.episode_id == EpisodeOfTurnRow.episode_id)
+        )
+        places: list[Any] = []
+        for start in range(0, len(raw_log_ids), _IDS):
+            some = and_(TurnRow.id.in_(raw_log_ids[start : start + _IDS]), TurnRow.archived.is_not(None))
+            async with self.database.reading() as session:
+                places += await session.execute(query.where(some))
+        return places
+
+    async def _texts(self, chat_id: str, artifact_ids: Sequence[str]) -> dict[str, Mapping[int, str]]:
+        """Texts by artifact, then by position."""
+        found = {each: texts for each in artifact_ids if (texts := self._read.get(each)) is not None}
+        wanted = [each for each in artifact_ids if each not in found]
+        for start in range(0, len(wanted), _MANIFESTS):
+            some = wanted[start : start + _MANIFESTS]
+            manifests = await self._open.manifests(some, trace=conversation_trace(chat_id))
+            if gone := [each for each in some if each not in manifests]:
+                logger().warning("raw turns are gone: storage has no such artifact", artifacts=gone[:10])
+            for artifact_id, manifest in manifests.items():
+                if (texts := await self._content(chat_id, manifest)) is not None:
+                    found[artifact_id] = texts
+        return found
+
+    async def _content(self, chat_id: str, manifest: Manifest) -> Mapping[int, str] | None:
+        try:
+            async with self._open.open_found(manifest, trace=conversation_trace(chat_id)) as reader:
+                content = b"".join([piece async for piece in reader])
+        except ArtifactUnreadable as error:
+            logger().warning("raw turns cannot be read", artifact_id=manifest.id, reason=str(error))
+            return None
+        except OSError as error:
+            raise StorageAway(str(error)) from error
+        self._read[manifest.id] = texts = await asyncio.to_thread(_unpacked, content)
+        return texts
+
+    @property
+    def _open(self) -> Artifacts:
+        if self.artifacts is None:
+            raise StorageAway("this process has no access to artifacts")
+        return self.artifacts
+
+
+def compressed(turns: Sequence[TurnRow]) -> bytes:
+    """Content of the artifact: a line of JSON for each turn; equal turns make equal bytes."""
+    lines = [
+        json.dumps(
+            {
+                "position": turn.position,
+                "time": turn.time.isoformat(),
+                "role": turn.role,
+                **({"speaker": turn.speaker} if turn.speaker else {}),
+                "content": turn.content,
+            },
+            ensure_ascii=False,
+        )
+        for turn in turns
+    ]
+    return gzip.compress("\n".join(lines).encode("utf-8", "surrogatepass"), 9, mtime=0)
+
+
+def _unpacked(content: bytes) -> dict[int, str]:
+    lines = gzip.decompress(content).decode("utf-8", "surrogatepass").split("\n")
+    turns = map(json.loads, filter(None, lines))
+    return {turn["position"]: turn["content"] for turn in turns}
+
+
+def _size_of(texts: Mapping[int, str]) -> int:
+    return sum(map(len, texts.values()))

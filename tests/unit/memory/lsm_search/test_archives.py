@@ -1,0 +1,245 @@
+"""Raw turns of cold episodes in artifacts: found and read as before, whatever fails on the way."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bus_schema.lsm_search import FoundEpisodes, SearchEpisodes
+from config.settings import FleetSettings
+from memory.errors import MessageDiffers, RawTurnsGone
+from memory.lsm.search.search import EpisodeSearch
+from memory.lsm.service import LongTermMemory
+from memory.lsm.tables import ArchiveRow
+from mindbus.errors import TemporaryFailure
+from mindbus.sdk.errors import StorageAway
+from mindbus.sql.database import Database
+from mindbus.testing.wait import until
+from tests.clocks import NOON
+from tests.hashing_embedder import HashingEmbedder
+from tests.lsm_kit import ANNA, Archive, said, talk
+from tests.postgres import DatabaseOf
+from tests.sdk_kit import Bench, FakeStorage, PartingStorage
+
+DAY = timedelta(days=1)
+COLD_DAYS = 30
+TURNS = [
+    f"Chapter {number}: the ferry to Korčula leaves at {number} past noon, said Vesna, "
+    "for whom neighbourliness and thoughtfulness are extraordinarily straightforward characteristics of Mediterranean "
+    "archipelagos and their administrations."
+    for number in range(40)
+]
+NAMED = said("Das Passwort der Bücherei ist Zwetschge.", NOON + timedelta(minutes=45), message_id="msg_1")
+
+
+class Attic(Archive):
+    """An archive whose raw turns move out when their episode has been cold for thirty days."""
+
+    bench: Bench
+    search: EpisodeSearch
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator["Attic"]:
+        async with self.bench.artifacts() as artifacts:
+            self.memory = LongTermMemory(self.database, self.settings, self.clock, artifacts)
+            self.open_search("hashing")
+            yield self
+            await self.search.close()
+
+    def open_search(self, model: str) -> None:
+        """As after a restart: nothing is in memory."""
+
+        async def opening() -> HashingEmbedder:
+            return HashingEmbedder(model)
+
+        self.memory.texts.on_erased(None)
+        self.search = EpisodeSearch(self.memory, self.settings, opening)
+
+    async def embed(self) -> None:
+        await self.search.embed()
+        while (await self.stats()).waiting_for_vectors:
+            await self.search.embed()
+
+    async def settle(self) -> None:
+        while await self.work(lambda: self.memory.segmentation.step(NOON + 300 * DAY)) is not None:
+            pass
+
+    async def cool(self, *turns: str) -> str:
+        """The cold episode of all turns; it has been so for long."""
+        await self.record(*talk(*(turns or TURNS)), NAMED)
+        await self.embed()
+        await self.settle()
+        (row,) = await self.episodes()
+        for _layer in range(2):
+            await self.pack(row.id, NOON + 100 * DAY)
+        self.clock.now = NOON + (100 + COLD_DAYS) * DAY
+        return row.id
+
+    async def archive(self) -> int:
+        return await self.memory.archives.step(self.clock())
+
+    async def found(self, query: str, **fields: Any) -> FoundEpisodes:
+        wanted = SearchEpisodes(query=query, chat_id=ANNA, **fields)
+        return await self.search.find(wanted, self.clock(), "srch_1", "user.anna")
+
+    async def explained(self, episode_id: str) -> tuple[list[str], str]:
+        found = await self.memory.queries.explain(episode_id, self.clock())
+        return [turn.content for turn in found.turns], found.raw_turns
+
+
+@pytest.fixture
+async def attic(database_of: DatabaseOf, tmp_path: Path) -> AsyncIterator[Attic]:
+    settings = FleetSettings(lsm_max_turns=50, lsm_raw_days=COLD_DAYS, data_dir=tmp_path)
+    found = Attic(Database(database_of("lsm"), "lsm"), settings)
+    found.bench = Bench(tmp_path)
+    async with found.opened():
+        yield found
+    await found.database.dispose()
+
+
+def texts(found: FoundEpisodes) -> list[str]:
+    return [turn.content for each in found.episodes for turn in each.turns]
+
+
+ALL = [*TURNS, NAMED.content]
+QUESTIONS = ("When does ferry 7 leave?", "Passwort der Bücherei", "What did we discuss about the ferry?")
+
+
+async def test_an_archived_episode_is_found_read_and_unpacked_as_before(attic: Attic) -> None:
+    episode_id = await attic.cool()
+    before = [await attic.found(question) for question in QUESTIONS]
+    attic.clock.now -= timedelta(seconds=1)
+    assert await attic.archive() == 0
+    attic.clock.now += timedelta(seconds=1)
+
+    assert await attic.archive() == 1
+    assert await attic.archive() == 0
+    assert set(await attic.log()) == {""}
+    (manifest,) = attic.bench.storage.manifests.values()
+    assert (manifest.artifact_type, manifest.trace_id, manifest.step_id) == ("episode_turns", "conv_anna", episode_id)
+    assert (manifest.visibility, manifest.retention) == ("private", "infinite")
+    sizes = await attic.memory.statistics.sizes(ANNA, 0, 0)
+    assert (sizes.texts, sizes.archives) == (0, manifest.size_bytes)
+    assert sizes.archived_texts == sum(len(text.encode()) for text in ALL) > manifest.size_bytes
+    attic.open_search("hashing")
+    await attic.embed()
+    assert [await attic.found(question) for question in QUESTIONS] == before
+
+
+async def test_an_archived_episode_is_embedded_recorded_and_unpacked_as_others(attic: Attic) -> None:
+    episode_id = await attic.cool()
+    assert await attic.archive() == 1
+    attic.open_search("another")
+    await attic.embed()
+    assert NAMED.content in texts(await attic.found("Passwort der Bücherei"))
+    assert await attic.explained(episode_id) == (ALL, "artifact")
+    assert (await attic.record(NAMED)).new == 0
+    with pytest.raises(MessageDiffers):
+        await attic.record(said("Something else.", NAMED.time, message_id="msg_1"))
+
+    content, _event = await attic.unpack(episode_id, attic.clock())
+    assert [turn.content for turn in content.raw_messages] == await attic.log() == ALL
+    assert await attic.explained(episode_id) == (ALL, "log")
+    assert (await attic.memory.statistics.sizes(None, 0, 0)).archived_texts == 0
+    for _layer in range(2):
+        await attic.pack(episode_id, attic.clock())
+    attic.clock.advance(days=COLD_DAYS)
+    assert await attic.archive() == 1
+    assert len(attic.bench.storage.manifests) == 1
+    await attic.anchor(episode_id, is_anchor=True)
+    assert await attic.log() == ALL
+
+
+async def test_texts_stay_in_the_log_until_storage_has_them(attic: Attic) -> None:
+    episode_id = await attic.cool()
+    storage = attic.bench.storage
+    storage.is_away = True
+    with pytest.raises(StorageAway):
+        await attic.archive()
+    assert await attic.log() == ALL
+    with pytest.raises(TemporaryFailure):
+        # Its bytes wait in the buffer: whoever is forgotten now would come back.
+        await attic.memory.archives.require_idle(ANNA)
+    await attic.memory.archives.require_idle("boris")
+
+    storage.is_away, storage.refuses = False, {*attic.bench.waiting()}
+    assert await attic.archive() == 1
+    assert (await attic.log(), storage.manifests) == (ALL, {})
+    await attic.memory.archives.require_idle(None)
+    assert await attic.archive() == 0
+    attic.clock.advance(days=1)
+    assert await attic.archive() == 1
+    assert await attic.explained(episode_id) == (ALL, "artifact")
+
+
+async def test_a_crash_before_the_commit_leaves_one_artifact(attic: Attic) -> None:
+    episode_id = await attic.cool()
+    attic.bench.storage = PartingStorage(attic.bench.files)
+    async with attic.opened():
+        with pytest.raises(StorageAway):
+            await attic.archive()
+        # It has the artifact; nobody has heard of that.
+        (artifact_id,) = attic.bench.storage.manifests
+        assert await attic.log() == ALL
+    manifests, attic.bench.storage = attic.bench.storage.manifests, FakeStorage(attic.bench.files)
+    attic.bench.storage.manifests = manifests
+
+    async def is_archived() -> bool:
+        # What waits in the buffer may be on its way at this moment.
+        with suppress(StorageAway):
+            return await attic.archive() == 1
+        return False
+
+    async with attic.opened():
+        await until(is_archived)
+        assert list(attic.bench.storage.manifests) == [artifact_id]
+        assert await attic.explained(episode_id) == (ALL, "artifact")
+
+
+async def test_raw_turns_that_are_gone_are_said_to_be_and_nothing_else_fails(attic: Attic) -> None:
+    episode_id = await attic.cool()
+    await attic.record(*talk("The ferry of today is late.", begins=attic.clock()))
+    await attic.embed()
+    await attic.archive()
+    assert texts(await attic.found("ferry to Korčula"))
+    attic.memory.texts.on_erased(None)
+    attic.bench.storage.is_away = True
+    with pytest.raises(StorageAway):
+        await attic.unpack(episode_id)
+    away = await attic.found("ferry to Korčula")
+    attic.bench.storage.is_away = False
+    attic.bench.storage.manifests.clear()
+
+    gone = await attic.found("ferry to Korčula")
+    for found in (away, gone):
+        assert texts(found) == ["The ferry of today is late."]
+        assert found.unreadable > 0
+    with pytest.raises(RawTurnsGone):
+        await attic.unpack(episode_id)
+    with pytest.raises(RawTurnsGone):
+        await attic.anchor(episode_id, is_anchor=True)
+    assert await attic.explained(episode_id) == ([], "gone")
+    attic.open_search("another")
+    await attic.search.embed()
+    assert texts(await attic.found("ferry of today"))
+
+
+async def test_who_is_being_forgotten_is_not_archived(attic: Attic) -> None:
+    await attic.cool()
+    due = await attic.memory.archives._due(attic.clock(), attic.clock())
+    archive = await attic.memory.archives._archive_of(due[1][0])
+    await attic.work(lambda: attic.memory.erasure.erase(ANNA))
+
+    assert await attic.memory.archives._begin(ANNA, [archive], attic.clock()) == {}
+
+
+async def test_an_episode_that_would_save_too_little_stays_in_the_log(attic: Attic) -> None:
+    episode_id = await attic.cool(*(f"Word {number} of {number} said nothing of substance." for number in range(45)))
+    assert (await attic.archive(), await attic.archive()) == (1, 0)
+    assert attic.bench.storage.manifests == {}
+    assert (await attic.explained(episode_id))[1] == "log"
+    await attic.unpack(episode_id)
+    assert await attic.count(ArchiveRow) == 0
