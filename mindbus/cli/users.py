@@ -31,8 +31,8 @@ from mindbus.sdk.artifacts import open_artifacts
 from mindbus.settings import Settings
 
 # Whoever makes data comes before whoever keeps it. Memory comes last: of what is still on its way there, only that is
-# kept of which storage has the messages. Storage is asked again then: memory may have put an archive there meanwhile.
-CLEAR = ("sim", "orchestrator", "storage", "history", "swm", "glm", "lsm", "storage")
+# kept of which storage has the messages.
+CLEAR = ("sim", "orchestrator", "storage", "history", "swm", "glm", "lsm")
 FORGET = (
     "task_manager",
     "context_manager",
@@ -44,7 +44,6 @@ FORGET = (
     "swm",
     "glm",
     "lsm",
-    "storage",
 )
 
 
@@ -80,9 +79,13 @@ class RemovalOutcome:
 async def ask_owners(
     bus: Client, command: Command[Removed], owners: Sequence[str], other_owners: Iterable[str] = (), *, within_s: float
 ) -> RemovalOutcome:
-    """One after the other, each whatever the others say; of `others` none need ever have been started."""
+    """One after the other, each whatever the others say; of `others` none need ever have been started.
+
+    Storage is asked again last: until it was asked itself, long-term memory may have put an archive there.
+    """
     outcome = RemovalOutcome()
-    for owner in (*other_owners, *owners):
+    again = [owner for owner in owners if owner == "storage" and "lsm" in owners]
+    for owner in (*other_owners, *owners, *again):
         if owner in outcome.failed:
             continue
         try:
@@ -92,8 +95,8 @@ async def ask_owners(
                 outcome.failed[owner] = str(error)
         else:
             before = outcome.removed.get(owner, {})
-            outcome.removed[owner] = {
-                kind: before.get(kind, 0) + removed.counts.get(kind, 0) for kind in before | removed.counts
+            outcome.removed[owner] = removed.counts | {
+                kind: count + removed.counts.get(kind, 0) for kind, count in before.items()
             }
     return outcome
 

@@ -58,8 +58,7 @@ class DataClearing:
         urls = {settings.database_of(name) for name in self.owners if name != "sim"}
         databases = sorted(make_url(url).render_as_string(hide_password=True) for url in urls)
         places = ", ".join([*databases, settings.files_url])
-        names = ", ".join(dict.fromkeys([*self.owners, *self.others]))
-        return f"Remove all data of {names} for good? They are in {places}"
+        return f"Remove all data of {', '.join([*self.owners, *self.others])} for good? They are in {places}"
 
     async def work(self) -> RemovalOutcome:
         """Raises Failed unless every owner has done it."""

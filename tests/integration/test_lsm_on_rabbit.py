@@ -270,7 +270,7 @@ async def test_raw_turns_of_long_cold_episodes_move_to_artifacts_and_go_with_the
             await fleet.bus.acting_as("svc.lsm").request(SearchArtifacts(artifact_type="episode_turns"))
         ).items
         bus = fleet.bus.acting_as("user.local")
-        forgotten = await ask_owners(bus, DeleteUser(user_id=ANNA), ("storage", "lsm", "storage"), within_s=30)
+        forgotten = await ask_owners(bus, DeleteUser(user_id=ANNA), ("storage", "lsm"), within_s=30)
         assert (forgotten.failed, forgotten.removed["storage"]["artifacts"]) == ({}, 1)
         with pytest.raises(ReplyError):
             await fleet.bus.acting_as("svc.lsm").request(GetArtifact(artifact_id=artifact.id))

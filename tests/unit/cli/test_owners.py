@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from bus_schema.data import ClearData, DeleteUser
+from bus_schema.data import ClearData, DeleteUser, Removed
 from config.settings import FleetSettings
+from mindbus import Worker, on_command
 from mindbus.bus.connection import open_transport
-from mindbus.cli.users import CLEAR, FORGET, others_that_take
+from mindbus.cli.users import CLEAR, FORGET, ask_owners, others_that_take
 from mindbus.runtime.service import build
+from tests.fleets import fleet_of, settings_for
 from tests.installed import FLEET
 from tests.third_party import ECHO, install
 
@@ -59,3 +61,39 @@ def test_an_agent_of_another_package_is_asked_to_forget_a_stranger_to_users_is_n
     finally:
         for module in ("keeper_package", "owns_package"):
             sys.modules.pop(module, None)
+
+
+KEPT = ["what was said"]
+
+
+class KeepingStorage(Worker):
+    """Has what memory puts there."""
+
+    name = "storage"
+
+    @on_command
+    async def delete_user(self, command: DeleteUser) -> Removed:
+        removed, KEPT[:] = len(KEPT), []
+        return Removed.of({"artifacts": removed})
+
+
+class LateMemory(Worker):
+    """Has begun to put an archive into storage before it is asked to forget."""
+
+    name = "lsm"
+
+    @on_command
+    async def delete_user(self, command: DeleteUser) -> Removed:
+        KEPT.append("an archive")
+        return Removed(counts={})
+
+
+async def test_storage_is_asked_again_after_memory(tmp_path: Path) -> None:
+    async with fleet_of(
+        lambda _context: KeepingStorage(),
+        lambda _context: LateMemory(),
+        settings=settings_for(f"memory://{tmp_path}", tmp_path),
+    ) as fleet:
+        outcome = await ask_owners(fleet.bus, DeleteUser(user_id="anna"), ("storage", "lsm"), within_s=30)
+
+    assert (KEPT, outcome.failed, outcome.removed) == ([], {}, {"storage": {"artifacts": 2}, "lsm": {}})
