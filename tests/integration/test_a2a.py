@@ -160,9 +160,9 @@ async def test_bodies_that_nobody_can_read_are_refused_and_are_no_errors_here(
     anna = accounts_of(settings).add("anna", AccessRole.USER)
     request = {"jsonrpc": "2.0", "id": 1}
     nowhere = {"method": "SubscribeToTask", "params": {"id": "run_nowhere"}}
+    signed = {"Authorization": f"Bearer {anna}"}
     async with agent(settings) as served:
         for body in (b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "GetTask"}', b'{"\xff": 1}', b"[" * 100_000):
-            signed = {"Authorization": f"Bearer {anna}"}
             refused = await served.http.post(f"{served.worker.url}/a2a", content=body, headers=signed)
             assert (refused.status_code, refused.json()["code"]) == (400, "invalid")
         signed |= {"A2A-Version": "1.0"}
