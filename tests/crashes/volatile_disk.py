@@ -14,6 +14,7 @@ from unittest.mock import patch
 Files = Mapping[str, bytes]
 Note = Callable[[str], None]
 _TEMPORARY = "objects/.tmp"
+_CUT, _NAMES_ALONE = "cut", "cut, names alone"
 
 
 @dataclass(eq=False, slots=True)
@@ -37,16 +38,17 @@ class VolatileDisk:
         self._inodes: dict[int, _Inode] = {}
         self._on_disk = _Inode()
 
-    def adopt(self, synced: Files | None = None) -> None:
-        """Count all that is there now as synced, or those files alone, some of which may be there no more."""
+    def adopt(self, found: Mapping[str, Files] | None = None) -> None:
+        """Count all that is there now as synced, or what was when a process was killed, of which `found` tells."""
         numbers = self._numbers()
         for path, number in numbers.items():
             self._inodes[number] = _Inode((self.root / path).is_dir(), _content_of(self.root / path))
         for path, number in numbers.items():
             self._inodes[number].names = self._names(path)
         self._on_disk = self._inodes[numbers["."]]
-        if synced is not None:
-            self._doubt({path: self._inodes[number] for path, number in numbers.items()}, synced)
+        if found is not None:
+            inodes = {path: self._inodes[number] for path, number in numbers.items()}
+            self._doubt(inodes, found[_CUT], found[_NAMES_ALONE])
 
     def found(self) -> Mapping[str, Files]:
         """The files as a process finds them after each way to die now.
@@ -66,8 +68,8 @@ class VolatileDisk:
         synced = dict(_walk(self._on_disk, ""))
         ways: dict[str, Files] = {
             "killed": {path: content for path, (_, content) in now.items()},
-            "cut": {path: inode.content for path, inode in synced.items()},
-            "cut, names alone": {path: inode.content for path, (inode, _) in now.items()},
+            _CUT: {path: inode.content for path, inode in synced.items()},
+            _NAMES_ALONE: {path: inode.content for path, (inode, _) in now.items()},
         }
         for way, part in _PARTS.items():
             ways[way] = {
@@ -141,10 +143,10 @@ class VolatileDisk:
 
             self._effect("fsync", where, harden)
 
-    def _doubt(self, inodes: Mapping[str, _Inode], synced: Files) -> None:
-        """Count as not synced whatever is not among these files."""
-        for inode in inodes.values():
-            inode.content, inode.names = b"", {}
+    def _doubt(self, inodes: Mapping[str, _Inode], synced: Files, contents: Files) -> None:
+        """Count as not synced all names but those of `synced`, all bytes but `contents`, which are of any name."""
+        for path, inode in inodes.items():
+            inode.content, inode.names = contents.get(path, b""), {}
         for path, content in synced.items():
             folder, at = self._on_disk, ""
             *parents, name = path.split("/")
@@ -152,8 +154,9 @@ class VolatileDisk:
                 at = f"{at}/{parent}".lstrip("/")
                 folder = folder.names.setdefault(parent, inodes.get(at, _Inode(True)))
             if name:
-                folder.names[name] = inodes.get(path, _Inode())
-                folder.names[name].content = content
+                # Another file may have taken the place of this one since.
+                is_it = path in inodes and inodes[path].content == content
+                folder.names[name] = inodes[path] if is_it else _Inode(content=content)
 
     def _effect(self, name: str, where: str, act: Callable[[], Any]) -> Any:
         area = _TEMPORARY if where.startswith(f"{_TEMPORARY}/") else where.partition("/")[0]

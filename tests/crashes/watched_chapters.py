@@ -111,12 +111,14 @@ class Tales:
                 await world.close()
             yield chapter, world
 
-    async def tell_again(self, image: Image) -> list[Moment]:
-        """Have a new process find it, watched in turn. Raises Broken."""
+    async def tell_again(self, chapter: Chapter, image: Image) -> list[Moment]:
+        """Have a new process find it and go on with the chapter, watched in turn. Raises Broken."""
         world = WatchedWorld(self._folder / "again", image, self._kind)
         try:
             with world.disk.watched():
-                await world.settle(world.start())
+                await world.settle(storage := world.start())
+                if chapter.work is not WatchedWorld.settle:
+                    await chapter.work(world, storage)
             world.require_unbroken()
         finally:
             await world.close()

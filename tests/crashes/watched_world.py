@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -44,8 +44,8 @@ _UNTIL_QUIET = (timedelta(hours=25, minutes=1), timedelta(hours=25), timedelta(d
 class Image:
     """All that a new process finds.
 
-    The broker has dropped or dead-lettered the messages in `late`, which were committed. After a kill, `synced` is what
-    a power cut would still leave.
+    The broker has dropped or dead-lettered the messages in `late`, which were committed. After a kill, `synced`
+    tells what a power cut would still leave.
     """
 
     files: Files
@@ -54,7 +54,7 @@ class Image:
     now: datetime
     invariants: Invariants
     late: tuple[Message, ...] = ()
-    synced: Files | None = None
+    synced: Mapping[str, Files] | None = None
 
     @property
     def fingerprint(self) -> int:
@@ -214,7 +214,7 @@ class WatchedWorld:
         for way, files in ways.items():
             image = Image(files, self.commits.on_disk, waiting, now, known)
             if way == "killed":
-                image = replace(image, rows=self.commits.now, synced=ways["cut"])
+                image = replace(image, rows=self.commits.now, synced=ways)
             yield way, image
             if late:
                 kept = tuple(message for message in waiting if message not in late)
