@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
 from agents.models.language_model import LanguageModel, try_complete_as
 from agents.models.prompt import Material, build_prompt
-from bus_schema.episodes import ColdContent, Decision, Entity, RawLogIds, RawTurn, WarmContent
+from bus_schema.episodes import ColdContent, Decision, Entity, Note, NoteKind, RawLogIds, RawTurn, WarmContent
 from language.words import language_of
 
 _LONGEST_TAG_WORDS = 3
@@ -36,6 +36,14 @@ class ReadEntity(_Read):
     turns: list[int]
 
 
+class ReadNote(_Read):
+    """An event, a preference, an instruction or a number that a person told, with the numbers of its turns."""
+
+    kind: NoteKind
+    text: str
+    turns: list[int]
+
+
 class ReadWarm(_Read):
     """The model's answer for the warm layer."""
 
@@ -43,6 +51,7 @@ class ReadWarm(_Read):
     key_points: list[ReadPoint] = Field(max_length=60)
     entities: list[ReadEntity] = Field(max_length=100)
     decisions: list[ReadPoint] = Field(max_length=40)
+    notes: list[ReadNote] = Field(default=[], max_length=60)
 
 
 class ReadCold(_Read):
@@ -72,12 +81,12 @@ def _lines(warm: WarmContent) -> list[str]:
     return [warm.summary, *(f"- {point}" for point in warm.key_points), *decisions, f"Named: {names or 'nothing'}"]
 
 
-@dataclass
-class WarmReading:
-    """Warm content by turns of this episode; `unfounded` lists texts that name turns that do not exist."""
+class WarmReading(NamedTuple):
+    """Warm content and notes by turns of this episode; `unfounded` lists texts that name turns that do not exist."""
 
     content: WarmContent
     unfounded: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 async def read_warm(turns: Sequence[RawTurn], model: LanguageModel) -> WarmReading | None:
@@ -102,6 +111,7 @@ class _Gathered:
     points: list[tuple[str, RawLogIds]] = field(default_factory=list)
     entities: list[Entity] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     unfounded: list[str] = field(default_factory=list)
 
     def add(self, read: ReadWarm, ids: dict[int, str]) -> None:
@@ -116,7 +126,11 @@ class _Gathered:
             if sources := self._sources(decision, decision.text, ids):
                 self.decisions.append(Decision(text=decision.text, raw_log_ids=sources))
 
-    def _sources(self, read: ReadPoint | ReadEntity, text: str, ids: dict[int, str]) -> RawLogIds:
+        for note in read.notes:
+            if sources := self._sources(note, note.text, ids):
+                self.notes.append(Note(kind=note.kind, text=note.text, raw_log_ids=sources))
+
+    def _sources(self, read: ReadPoint | ReadEntity | ReadNote, text: str, ids: dict[int, str]) -> RawLogIds:
         sources = tuple(dict.fromkeys(ids[number] for number in read.turns if number in ids))
         if not sources or not text.strip():
             self.unfounded.append(text)
@@ -131,7 +145,7 @@ class _Gathered:
             entities=tuple(self.entities),
             decisions=tuple(self.decisions),
         )
-        return WarmReading(content, tuple(self.unfounded))
+        return WarmReading(content, tuple(self.unfounded), tuple(self.notes))
 
 
 def _portions(turns: Sequence[RawTurn]) -> Iterator[list[tuple[int, RawTurn]]]:

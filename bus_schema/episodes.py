@@ -82,6 +82,20 @@ class Decision(Value):
     superseded_by: RawLogIds = ()
 
 
+NoteKind = Literal["event", "preference", "instruction", "number"]
+
+
+class Note(Value):
+    """A short sentence in which a person told an event with its time, a preference, an instruction or a number.
+
+    `raw_log_ids` are the turns that say so. Searches look among the notes for what questions of these kinds ask for.
+    """
+
+    kind: NoteKind
+    text: str
+    raw_log_ids: RawLogIds
+
+
 class _OfALayer(Value):
     layer: str
 
@@ -158,7 +172,11 @@ class EpisodeHead(Value):
 
 
 class Episode(EpisodeHead):
-    """Consecutive turns of a dialogue on one topic, in the form of their layer; the raw turns stay in the log."""
+    """Consecutive turns of a dialogue on one topic, in the form of their layer; the raw turns stay in the log.
+
+    `notes` are made when the episode is packed, for the search, and stay in every layer; they are no part of its text.
+    """
 
     content: Content
     raw_log_ids: RawLogIds
+    notes: tuple[Note, ...] = ()

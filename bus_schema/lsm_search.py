@@ -43,6 +43,8 @@ class FoundEpisodes(Value):
     `unpacked` means that raw turns of a warm or cold episode were read, `is_degraded` that words alone were compared;
     `unreadable` counts turns that were found, but left out, since their archive cannot be read.
     There is no `search_id` if nothing was searched for. `hot` are the current episodes, as `lsm.get_hot` finds them.
+    `asks_for`, if it is to be explained, is what kind of question it was taken for: `overview`, `order`, `how often`,
+    and the kinds of notes that it asks for.
     """
 
     search_id: SearchId | None = None
@@ -53,6 +55,7 @@ class FoundEpisodes(Value):
     is_degraded: bool = False
     unreadable: int = Field(default=0, ge=0, exclude_if=lambda turns: not turns)
     hot: tuple[FoundEpisode, ...] = ()
+    asks_for: tuple[str, ...] = ()
 
 
 class SearchEpisodes(Query[FoundEpisodes], domain="lsm", action="search"):

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from bus_schema.episodes import ColdContent, EpisodeHead, EpisodeId, Layer, WarmContent
+from bus_schema.episodes import ColdContent, EpisodeHead, EpisodeId, Layer, Note, WarmContent
 from bus_schema.lsm import MAX_PAGE, Moment
 from bus_schema.messages import Command, Query, Value
 
@@ -28,7 +28,8 @@ class PackReport(Value):
 class ApplyPack(Command[EpisodeHead], domain="lsm", action="apply_pack"):
     """Apply a pack; it is a conflict if the episode has changed since it was read, invalid if verification fails.
 
-    Applying a pack of the same version again changes nothing.
+    Applying a pack of the same version again changes nothing. `notes` are those of a model, for a warm pack; memory
+    adds what rules find.
     """
 
     episode_id: EpisodeId
@@ -37,6 +38,7 @@ class ApplyPack(Command[EpisodeHead], domain="lsm", action="apply_pack"):
     content: WarmContent | ColdContent = Field(discriminator="layer")
     report: PackReport
     at: Moment | None = None
+    notes: tuple[Note, ...] = Field(default=(), max_length=200)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

@@ -10,19 +10,21 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import object_session
 from sqlalchemy.orm.attributes import set_committed_value
 
-from bus_schema.episodes import ColdContent, EpisodeHead, EpisodeId, HotContent, Layer, WarmContent
+from bus_schema.episodes import ColdContent, EpisodeHead, EpisodeId, HotContent, Layer, Note, RawTurn, WarmContent
 from bus_schema.lsm import SetAnchor
 from bus_schema.lsm_events import EpisodeAnchored, EpisodePacked, EpisodeReactivated, EpisodeTouched
 from bus_schema.packer import ApplyPack, DueEpisode, DueEpisodes
 from memory.errors import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackRejected
 from memory.lsm.archived_texts import ArchivedTexts
 from memory.lsm.episode_updates import EpisodeLimits, make_anchor
+from memory.lsm.log_changes import LogListeners
 from memory.lsm.priority import LayerRules
-from memory.lsm.rows import as_head, as_hot, as_turn, stored_words, turns_of
-from memory.lsm.tables import EpisodeRow, LayerChangeRow
+from memory.lsm.rows import add_notes, as_head, as_hot, as_turn, stored_words, turns_of
+from memory.lsm.tables import ChatRow, EpisodeRow, LayerChangeRow, TurnRow
 from memory.packing.budget import content_words
+from memory.packing.notes import notes_of
 from memory.packing.sentences import turns_of_warm
-from memory.packing.verification import verify
+from memory.packing.verification import SourceText, VerificationResult, unfounded_notes, verify
 from mindbus.sql.database import Database
 
 _COLUMNS = (
@@ -117,8 +119,8 @@ _MAX_REPORTED = 20
 class Packs:
     """Applies packs in the current transaction; nothing else takes an episode down."""
 
-    def __init__(self, database: Database, rules: LayerRules) -> None:
-        self.database, self.rules = database, rules
+    def __init__(self, database: Database, listeners: LogListeners, rules: LayerRules) -> None:
+        self.database, self.listeners, self.rules = database, listeners, rules
 
     async def apply(self, command: ApplyPack, at: datetime) -> tuple[EpisodeHead, EpisodePacked | None]:
         """Take an episode down one layer; no event where this pack was applied before.
@@ -126,7 +128,10 @@ class Packs:
         Raises NoSuchEpisode, EpisodeHasChanged, NotTheNextLayer, AnchorsStay, PackRejected.
         """
         # Verification is slow, so it comes before the lock.
-        await self._verify(command)
+        turns, notes = await self._verify(command)
+        # As an erasure does first; and whoever reads notes by position misses none that is committed later.
+        chat = select(ChatRow.chat_id).where(ChatRow.chat_id.in_({turn.chat_id for turn in turns}))
+        await self.database.session.scalar(chat.with_for_update())
         row = await _lock_episode(self.database, command.episode_id)
         if (row.layer, row.packed_version) == (command.to, command.expected_version):
             return as_head(row, self.rules, at), None
@@ -134,6 +139,8 @@ class Packs:
         before = Layer(row.layer)
         _store(row, command)
         _log_layer(row, at)
+        if await add_notes(self.database.session, turns, notes):
+            self.listeners.notify_recorded(row.chat_id)
         row.priority = self.rules.priority(row, at)
         event = EpisodePacked(
             episode_id=row.id,
@@ -145,25 +152,28 @@ class Packs:
         )
         return as_head(row, self.rules, at), event
 
-    async def _verify(self, command: ApplyPack) -> None:
+    async def _verify(self, command: ApplyPack) -> tuple[Sequence[TurnRow], tuple[Note, ...]]:
+        """Turns of the episode with the notes of a warm pack, those by rules first."""
         episode_id, content = command.episode_id, command.content
         async with self.database.reading() as session:
             row = await session.get(EpisodeRow, episode_id)
             if row is None:
                 raise NoSuchEpisode(episode_id=episode_id)
-            turns = [as_turn(turn) for turn in await turns_of(session, episode_id)]
+            rows = await turns_of(session, episode_id)
+            turns = [as_turn(turn) for turn in rows]
             if isinstance(content, ColdContent) and row.content_warm:
                 # Cold packs are made of the warm one, whose own words were verified.
                 turns += turns_of_warm(WarmContent.model_validate(row.content_warm))
-        findings = await asyncio.to_thread(verify, content, turns)
+        findings, notes, unfounded = await asyncio.to_thread(_checked, command, turns)
         # Of another version it may well not hold.
-        if not findings.holds and row.version == command.expected_version:
+        if (unfounded or not findings.holds) and row.version == command.expected_version:
             raise PackRejected(
                 episode_id=episode_id,
                 missing_entities=[entity.name for entity in findings.missing_entities[:_MAX_REPORTED]],
                 missing_decisions=[decision.text for decision in findings.missing_decisions[:_MAX_REPORTED]],
-                invented=findings.invented[:_MAX_REPORTED],
+                invented=(*findings.invented, *(note.text for note in unfounded))[:_MAX_REPORTED],
             )
+        return rows, notes
 
     @staticmethod
     def _require_next(row: EpisodeRow, command: ApplyPack) -> None:
@@ -264,6 +274,15 @@ async def _lock_episode(database: Database, episode_id: str) -> EpisodeRow:
     if row is None:
         raise NoSuchEpisode(episode_id=episode_id)
     return row
+
+
+def _checked(
+    command: ApplyPack, turns: Sequence[RawTurn]
+) -> tuple[VerificationResult, tuple[Note, ...], tuple[Note, ...]]:
+    """Findings of the verification, notes by rules and of the model, those of the model that nothing supports."""
+    notes = (*notes_of(turns), *command.notes) if command.to is Layer.WARM else ()
+    unfounded = unfounded_notes(command.notes, SourceText(turns)) if command.notes else ()
+    return verify(command.content, turns), notes, unfounded
 
 
 def _store(row: EpisodeRow, command: ApplyPack) -> None:

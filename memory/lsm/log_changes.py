@@ -13,6 +13,7 @@ from memory.lsm.tables import (
     ChatRow,
     EpisodeOfTurnRow,
     EpisodeRow,
+    NoteRow,
     SearchRow,
     SearchWeightsRow,
     TurnRow,
@@ -26,7 +27,7 @@ class LogListener:
     """Called after the commit of a change, so that it may read the tables; it must not block."""
 
     def on_recorded(self, chat_id: str) -> None:
-        """Turns of this chat were added or moved to other episodes."""
+        """Turns of this chat were added, moved to other episodes, or noted."""
 
     def on_erased(self, chat_id: str | None) -> None:
         """This chat was erased; without an id, all were."""
@@ -68,7 +69,7 @@ class LogListeners:
             self.database.after_commit(partial(notify, listener))
 
 
-_BY_TURN: dict[str, Any] = {"vectors": TurnVectorRow, "memberships": EpisodeOfTurnRow}
+_BY_TURN: dict[str, Any] = {"notes": NoteRow, "vectors": TurnVectorRow, "memberships": EpisodeOfTurnRow}
 _BY_CHAT: dict[str, Any] = {"turns": TurnRow, "episodes": EpisodeRow, "searches": SearchRow, "chats": ChatRow}
 _BATCH = 500
 

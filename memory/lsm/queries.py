@@ -16,7 +16,7 @@ from bus_schema.packer import PackReport
 from memory.errors import NoSuchEpisode
 from memory.lsm.archived_texts import ArchivedTexts
 from memory.lsm.priority import LayerRules
-from memory.lsm.rows import as_episode, as_head, as_turn, stored_words, turns_after, turns_of
+from memory.lsm.rows import ReadEpisode, as_episode, as_head, as_turn, noted, stored_words, turns_after, turns_of
 from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow
 from mindbus.sql.database import Database
 from retrieval.cursors import InvalidCursor, PageKey, decode_cursor, encode_cursor
@@ -47,8 +47,7 @@ class EpisodeQueries:
 
     async def episode(self, episode_id: str, at: datetime) -> Episode:
         """An episode with the content of its layer. Raises NoSuchEpisode."""
-        row, turns, later = await self._load(episode_id)
-        return await asyncio.to_thread(as_episode, row, turns, self.rules, at, later)
+        return await asyncio.to_thread(as_episode, await self._load(episode_id), self.rules, at)
 
     async def chat_of(self, episode_id: str) -> str | None:
         """The chat of an episode, None where there is no such episode."""
@@ -72,13 +71,14 @@ class EpisodeQueries:
 
     async def explain(self, episode_id: str, at: datetime) -> ExplainedEpisode:
         """An episode with its raw turns and the reasons for its layer. Raises NoSuchEpisode, StorageAway."""
-        row, turns, later = await self._load(episode_id)
+        read = await self._load(episode_id)
+        row, turns = read.row, read.turns
         await self.texts.fill(turns)
         readable = [turn for turn in turns if turn.archived is None or turn.content]
         of_log = all(turn.archived is None for turn in turns)
         following = self.rules.next_layer(row)
         return ExplainedEpisode(
-            episode=await asyncio.to_thread(as_episode, row, turns, self.rules, at, later),
+            episode=await asyncio.to_thread(as_episode, read, self.rules, at),
             turns=tuple(map(as_turn, readable)),
             raw_turns="log" if of_log else "artifact" if len(readable) == len(turns) else "gone",
             kept_words=stored_words(row),
@@ -126,16 +126,17 @@ class EpisodeQueries:
             episodes=tuple(_group(rows)),
         )
 
-    async def _load(self, episode_id: str) -> tuple[EpisodeRow, Sequence[TurnRow], Sequence[TurnRow]]:
-        """An episode, its turns, those that were said after it."""
+    async def _load(self, episode_id: str) -> ReadEpisode:
+        """An episode, its turns and their notes, those that were said after it."""
         async with self.database.reading() as session:
             row = await session.get(EpisodeRow, episode_id)
             if row is None:
                 raise NoSuchEpisode(episode_id=episode_id)
             later = await turns_after(session, row.chat_id, row.ended_at) if row.layer == Layer.WARM else []
             turns = await turns_of(session, episode_id)
+            notes = await noted(session, turns)
         await self.texts.fill(later)
-        return row, turns, later
+        return ReadEpisode(row, turns, notes, later)
 
 
 def _fitting(connection: Connection, latest: Any, budget_words: int) -> list[Row[Any]]:

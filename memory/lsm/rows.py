@@ -1,9 +1,9 @@
 """Rows of turns, episodes and chats: reading, locking and conversion to the schema's types."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from pydantic import TypeAdapter
 from sqlalchemy import Row, delete, select
@@ -20,11 +20,13 @@ from bus_schema.episodes import (
     EpisodeHead,
     HotContent,
     Layer,
+    Note,
+    NoteKind,
     RawTurn,
     Speaker,
 )
 from memory.lsm.priority import LayerRules
-from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow, TurnVectorRow, wants_vector
+from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, NoteRow, TurnRow, TurnVectorRow, wants_vector
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
 from memory.packing.supersession import superseded
@@ -33,6 +35,17 @@ from mindbus.sql.tables import insert_or_ignore
 _CONTENT: TypeAdapter[Content] = TypeAdapter(Content)
 # A decision that stood so long is rarely changed.
 _LATER_TURNS = 300
+
+
+class ReadEpisode(NamedTuple):
+    """An episode with its turns, their notes, and the first turns said after it."""
+
+    row: EpisodeRow
+    turns: Sequence[TurnRow]
+    notes: Sequence[Note]
+    later: Sequence[TurnRow]
+
+
 _HEAD_COLUMNS = (
     *("id", "chat_id", "created_at", "last_accessed", "access_count", "layer", "headline", "tags", "continues_from"),
     *("related_to", "is_anchor", "anchor_reason", "started_at", "ended_at", "turns", "version"),
@@ -105,6 +118,26 @@ def as_turn(row: TurnRow | Row[Any]) -> RawTurn:
     )
 
 
+async def noted(session: AsyncSession, turns: Sequence[TurnRow]) -> tuple[Note, ...]:
+    """Notes of these turns, in the order in which they were made."""
+    found: dict[tuple[str, str], list[str]] = {}
+    query = select(NoteRow).where(NoteRow.raw_log_id.in_([turn.id for turn in turns])).order_by(NoteRow.position)
+    for row in await session.scalars(query):
+        found.setdefault((row.kind, row.text), []).append(row.raw_log_id)
+    return tuple(Note(kind=cast("NoteKind", kind), text=text, raw_log_ids=ids) for (kind, text), ids in found.items())
+
+
+async def add_notes(session: AsyncSession, turns: Sequence[TurnRow], notes: Iterable[Note]) -> bool:
+    """Add those of the notes that these turns lack, in the current transaction; whether there was one."""
+    chats = {turn.id: turn.chat_id for turn in turns}
+    known = {(each, note.kind, note.text) for note in await noted(session, turns) for each in note.raw_log_ids}
+    wanted = dict.fromkeys((each, note.kind, note.text) for note in notes for each in note.raw_log_ids)
+    new = [each for each in wanted if each not in known]
+    for raw_log_id, kind, text in new:
+        session.add(NoteRow(raw_log_id=raw_log_id, chat_id=chats[raw_log_id], kind=kind, text=text))
+    return bool(new)
+
+
 def as_head(row: EpisodeRow, rules: LayerRules, at: datetime) -> EpisodeHead:
     """An episode without its content, its priority as of `at`."""
     return EpisodeHead.model_validate(_head(row, rules, at))
@@ -117,15 +150,12 @@ async def turns_after(session: AsyncSession, chat_id: str, time: datetime) -> Se
     return (await session.scalars(query)).all()
 
 
-def as_episode(
-    row: EpisodeRow, turns: Sequence[TurnRow], rules: LayerRules, at: datetime, later: Sequence[TurnRow] = ()
-) -> Episode:
-    """An episode with the content of its layer; slow for a long hot one. `later` are turns said after it."""
-    content = with_superseded(
-        as_hot(turns) if row.layer == Layer.HOT else pack_of(row), decisions_of(list(map(as_turn, later)))
-    )
-    ids = tuple(turn.id for turn in turns)
-    return Episode.model_validate(_head(row, rules, at) | {"content": content, "raw_log_ids": ids})
+def as_episode(read: ReadEpisode, rules: LayerRules, at: datetime) -> Episode:
+    """An episode with the content of its layer; slow for a long hot one."""
+    row, turns, later = read.row, read.turns, list(map(as_turn, read.later))
+    content = with_superseded(as_hot(turns) if row.layer == Layer.HOT else pack_of(row), decisions_of(later))
+    kept = {"content": content, "raw_log_ids": tuple(turn.id for turn in turns), "notes": read.notes}
+    return Episode.model_validate(_head(row, rules, at) | kept)
 
 
 def with_superseded(content: Content, later: Sequence[Decision]) -> Content:

@@ -9,13 +9,13 @@ from sqlalchemy import exists, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
-from bus_schema.episodes import Layer
+from bus_schema.episodes import Layer, Note
 from bus_schema.ids import derived
 from bus_schema.lsm_events import EpisodeOpened, EpisodeRecorded
 from memory.lsm.archived_texts import ArchivedTexts
 from memory.lsm.episode_updates import EpisodeLimits, first_headline
 from memory.lsm.log_changes import LogListener, LogListeners
-from memory.lsm.rows import lacking_vectors, lock_chat
+from memory.lsm.rows import add_notes, lacking_vectors, lock_chat
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow
 from memory.lsm.topics import EpisodeText, Topic, TopicSimilarity, episode_text, mean_vector, nearest, topic_boundary
 from mindbus.sql.database import Database
@@ -84,11 +84,14 @@ class Segmentation(LogListener):
             await self.texts.fill(text.turns)
             topic = await asyncio.to_thread(text.topic)
             earlier = await self._earlier_topics(session, ready, topic)
-        boundary = await asyncio.to_thread(topic_boundary, text) if ready.layer == Layer.HOT else None
-        return await self._settle(ready, text, boundary, _links(topic, earlier))
+        is_hot = ready.layer == Layer.HOT
+        boundary = await asyncio.to_thread(topic_boundary, text) if is_hot else None
+        # A packed episode may be older than notes are.
+        notes = () if is_hot else await asyncio.to_thread(text.notes)
+        return await self._settle(ready, text, boundary, _links(topic, earlier), notes)
 
     async def _settle(
-        self, seen: EpisodeRow, text: EpisodeText, boundary: int | None, links: Links
+        self, seen: EpisodeRow, text: EpisodeText, boundary: int | None, links: Links, notes: Sequence[Note]
     ) -> list[SegmentationEvent]:
         session = self.database.session
         await session.run_sync(lock_chat, seen.chat_id)
@@ -108,6 +111,8 @@ class Segmentation(LogListener):
         if (row.continues_from or continues_from, row.related_to) != (row.continues_from, related_to):
             row.continues_from, row.related_to = row.continues_from or continues_from, related_to
             row.version += 1
+        if await add_notes(session, text.turns, notes):
+            self.listeners.notify_recorded(row.chat_id)
         if row.layer == Layer.HOT:
             row.tags = await asyncio.to_thread(text.tags)
         row.is_settled = True

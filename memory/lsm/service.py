@@ -50,6 +50,6 @@ class LongTermMemory:
         self.queries = EpisodeQueries(database, self.rules, self.texts)
         self.statistics = EpisodeStatistics(database)
         self.schedule = LayerSchedule(database, self.rules, limits)
-        self.packs = Packs(database, self.rules)
+        self.packs = Packs(database, self.listeners, self.rules)
         self.reactivation = Reactivation(database, self.rules, self.texts)
         self.erasure = EpisodeErasure(database, self.listeners, timedelta(days=settings.lsm_searches_days))

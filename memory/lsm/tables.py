@@ -118,6 +118,18 @@ class EpisodeOfTurnRow(LsmBase):
     episode_id: Mapped[str] = mapped_column(sa.ForeignKey("episodes.id", ondelete="CASCADE"))
 
 
+class NoteRow(LsmBase):
+    """A note of one turn, made when its episode was packed; one of several turns has a row for each."""
+
+    __tablename__ = "notes"
+    __table_args__ = (sa.Index(None, "chat_id", "position"), sa.Index(None, "raw_log_id"))
+    position: Mapped[int] = mapped_column(_NUMBER, primary_key=True, autoincrement=True)
+    raw_log_id: Mapped[str] = mapped_column(sa.ForeignKey("raw_log.id", ondelete="CASCADE"))
+    chat_id: Mapped[str] = mapped_column(sa.String(64))
+    kind: Mapped[str] = mapped_column(sa.String(16))
+    text: Mapped[str] = mapped_column(sa.Text)
+
+
 class LayerChangeRow(LsmBase):
     """Transition of an episode into a layer, with its words there; before the first one it was hot."""
 

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from bus_schema.episodes import RawTurn
+from bus_schema.episodes import Note, RawTurn
 from language.words import small_talk_stems, stem_key
 from memory.lsm.rows import as_turn, turns_of
 from memory.lsm.tables import TurnRow, TurnVectorRow
 from memory.packing.cold import topics_of
 from memory.packing.entities import entities_of
+from memory.packing.notes import notes_of
 from memory.packing.sentences import meaningful_stems
 from retrieval.similarity import EPSILON, as_floats, normalized
 
@@ -93,6 +94,10 @@ class EpisodeText:
 
     def topic(self, begin: int = 0, end: int | None = None) -> Topic:
         return Topic.of([as_turn(turn) for turn in self.turns[begin:end]], self.vectors)
+
+    def notes(self) -> tuple[Note, ...]:
+        """Notes by rules; slow for many turns."""
+        return notes_of([as_turn(turn) for turn in self.turns])
 
     def tags(self) -> list[str]:
         """Names and topics that recur, until a pack has tags of its own; slow for many turns."""

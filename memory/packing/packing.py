@@ -1,16 +1,16 @@
 """Packing: a model's proposal, repaired, or else a pack by rules; only verified packs are returned."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from bus_schema.episodes import ColdContent, RawTurn, WarmContent
+from bus_schema.episodes import ColdContent, Note, RawTurn, WarmContent
 from bus_schema.packer import PackReport
 from memory.packing.budget import content_words, raw_words
 from memory.packing.cold import cold_of
 from memory.packing.repair import Repairs, repair_cold, repair_warm
 from memory.packing.sentences import split_sentences, turns_of_warm
-from memory.packing.verification import verify
+from memory.packing.verification import SourceText, unfounded_notes, verify
 from memory.packing.warm import warm_of
 from mindbus.errors import MindBusError
 
@@ -22,19 +22,21 @@ _MAX_REPORTED, _MAX_REPORTED_CHARS = 50, 200
 
 @dataclass(frozen=True)
 class Proposal:
-    """Content that a model proposes; `unfounded` are its statements about turns that do not exist."""
+    """Content and notes that a model proposes; `unfounded` are its statements about turns that do not exist."""
 
     maker: str
     content: WarmContent | ColdContent
     unfounded: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
 class Pack:
-    """Verified content with the report on it."""
+    """Verified content with the report on it, and a model's notes that the turns support."""
 
     content: WarmContent | ColdContent
     report: PackReport
+    notes: tuple[Note, ...] = ()
 
 
 class PackingFailed(MindBusError):
@@ -47,7 +49,10 @@ def pack_warm(turns: Sequence[RawTurn], proposal: Proposal | None = None) -> Pac
     if proposal and isinstance(proposal.content, WarmContent):
         content, repairs = repair_warm(proposal.content, turns)
         if verify(content, turns).holds:
-            return _pack(content, before, repairs, proposal)
+            unfounded = unfounded_notes(proposal.notes, SourceText(turns))
+            repairs.struck_out += (note.text for note in unfounded)
+            notes = tuple(note for note in proposal.notes if note not in unfounded)
+            return replace(_pack(content, before, repairs, proposal), notes=notes)
     return _pack(_verify(warm_of(turns), turns), before)
 
 

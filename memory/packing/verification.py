@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from bus_schema.episodes import ColdContent, Decision, Entity, RawTurn, WarmContent
+from bus_schema.episodes import ColdContent, Decision, Entity, Note, RawTurn, WarmContent
 from language.statements import NEGATION
 from language.words import stem_key
 from memory.packing.decisions import decisions_of
@@ -106,6 +106,15 @@ class SourceText:
             key = stem_key(without_blobs(f"{turn.content} {turn.speaker or ''}"))
             self._keys[turn.raw_log_id] = f" {key} "
         return self._keys[turn.raw_log_id]
+
+
+def unfounded_notes(notes: Iterable[Note], source: SourceText) -> tuple[Note, ...]:
+    """Notes that the turns which they cite do not support."""
+    return tuple(
+        note
+        for note in notes
+        if not (note.raw_log_ids and source.knows(note.raw_log_ids) and source.supports(note.text, note.raw_log_ids))
+    )
 
 
 def verify(content: WarmContent | ColdContent, turns: Sequence[RawTurn]) -> VerificationResult:

@@ -8,7 +8,7 @@ import typer
 from rich.filesize import decimal
 from rich.text import Text
 
-from bus_schema.episodes import ColdContent, Decision, Entity, Episode, EpisodeHead, HotContent, Layer, RawTurn
+from bus_schema.episodes import ColdContent, Decision, Entity, Episode, EpisodeHead, HotContent, Layer, Note, RawTurn
 from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, TuneReport
 from bus_schema.lsm_statistics import EpisodeStats
 from bus_schema.packer import Packed
@@ -75,6 +75,7 @@ def show_episode(episode: Episode) -> None:
     show_table(("", ""), ((name, value) for name, value in rows.items() if value))
     say("")
     _show_content(episode)
+    _show_facts("notes", episode.notes)
 
 
 def show_turns(turns: Iterable[RawTurn]) -> None:
@@ -93,6 +94,8 @@ def show_search_result(found: FoundEpisodes, *, is_explained: bool) -> None:
     say(f"{found.confidence}: {len(found.episodes)} episodes, {found.words} words{unpacked}{degraded}")
     if found.unreadable:
         say(f"left out: {found.unreadable} turns whose archive cannot be read")
+    if found.asks_for:
+        say(f"asks for: {', '.join(found.asks_for)}")
     for episode in found.episodes:
         say("")
         head = Text(f"{episode.episode_id}  ").append_text(_layer(episode.layer))
@@ -180,13 +183,18 @@ def _show_content(episode: Episode) -> None:
     _show_facts("people and things", content.entities)
 
 
-def _show_facts(name: str, facts: Sequence[Decision | Entity]) -> None:
+def _show_facts(name: str, facts: Sequence[Decision | Entity | Note]) -> None:
     if facts:
         say("")
         show(Text(name, style="bold"))
         for fact in facts:
-            told = fact.text if isinstance(fact, Decision) else f"{fact.name} ({fact.kind})"
-            say_data(escape_controls(f"  {told}"))
+            say_data(escape_controls(f"  {_told(fact)}"))
+
+
+def _told(fact: Decision | Entity | Note) -> str:
+    if isinstance(fact, Decision):
+        return fact.text
+    return f"{fact.text if isinstance(fact, Note) else fact.name} ({fact.kind})"
 
 
 def _row(head: EpisodeHead) -> tuple[object, ...]:

@@ -103,7 +103,10 @@ def test_what_was_packed_is_unpacked_for_a_question_then_by_hand(shell: Shell, k
     warm = shell.json("episodes", "show", known["aliya"])
     assert (warm["layer"], warm["content"]["layer"]) == ("warm", "warm")
     assert "Полярис" in {entity["name"] for entity in warm["content"]["entities"]}
-    assert "аванс 30 %" in shell.ok("episodes", "show", known["aliya"])
+    assert "number" in {note["kind"] for note in warm["notes"]}
+    shown = shell.ok("episodes", "show", known["aliya"])
+    assert "аванс 30 %" in shown
+    assert "(number)" in shown
     assert shell.json("episodes", "pack", "--at", LATER)["cold"] == 2
     assert shell.json("episodes", "pack", "--at", LATER) == shell.json("episodes", "pack", "--at", LATER)
     assert {head["layer"] for head in shell.json("episodes", "ls", "--layer", "cold")} == {"cold"}

@@ -185,7 +185,7 @@ class LayerTransition:
         content = episode.content
         if isinstance(content, HotContent):
             reading = await read_warm(content.raw_messages, self.model)
-            return Proposal(self.model.name, reading.content, reading.unfounded) if reading else None
+            return Proposal(self.model.name, *reading) if reading else None
         if isinstance(content, WarmContent):
             budget = cold_budget(content_words(content), episode.words)
             headline = await read_cold(content, budget.wanted, self.model)
@@ -203,8 +203,9 @@ class LayerTransition:
     async def _apply(self, episode: Episode, pack: Pack, at: datetime | None) -> TransitionResult:
         """Apply a pack; where memory rejects a model's, apply one by rules."""
         report = pack.report
-        content = {"expected_version": episode.version, "to": pack.content.layer, "content": pack.content}
-        command = ApplyPack.model_validate({"episode_id": episode.id, "report": report, "at": at, **content})
+        content = {"to": pack.content.layer, "content": pack.content, "notes": pack.notes}
+        about = {"episode_id": episode.id, "expected_version": episode.version, "report": report, "at": at}
+        command = ApplyPack.model_validate(about | content)
         try:
             await self.request(f"apply/{episode.id}/{episode.version}/{report.maker}", command)
         except Rejected as error:

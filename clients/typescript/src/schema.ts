@@ -2150,6 +2150,8 @@ export interface components {
         /**
          * Episode
          * @description Consecutive turns of a dialogue on one topic, in the form of their layer; the raw turns stay in the log.
+         *
+         *     `notes` are made when the episode is packed, for the search, and stay in every layer; they are no part of its text.
          */
         Episode: {
             /** Id */
@@ -2216,6 +2218,11 @@ export interface components {
             content: components["schemas"]["HotContent"] | components["schemas"]["WarmContent"] | components["schemas"]["ColdContent"];
             /** Raw Log Ids */
             raw_log_ids: string[];
+            /**
+             * Notes
+             * @default []
+             */
+            notes?: components["schemas"]["Note"][];
         };
         /**
          * EpisodeHead
@@ -2558,6 +2565,8 @@ export interface components {
          *     `unpacked` means that raw turns of a warm or cold episode were read, `is_degraded` that words alone were compared;
          *     `unreadable` counts turns that were found, but left out, since their archive cannot be read.
          *     There is no `search_id` if nothing was searched for. `hot` are the current episodes, as `lsm.get_hot` finds them.
+         *     `asks_for`, if it is to be explained, is what kind of question it was taken for: `overview`, `order`, `how often`,
+         *     and the kinds of notes that it asks for.
          */
         FoundEpisodes: {
             /** Search Id */
@@ -2588,6 +2597,11 @@ export interface components {
              * @default []
              */
             hot?: components["schemas"]["FoundEpisode"][];
+            /**
+             * Asks For
+             * @default []
+             */
+            asks_for?: string[];
         };
         /**
          * FoundKem
@@ -3430,6 +3444,23 @@ export interface components {
              * Format: date-time
              */
             at: string;
+        };
+        /**
+         * Note
+         * @description A short sentence in which a person told an event with its time, a preference, an instruction or a number.
+         *
+         *     `raw_log_ids` are the turns that say so. Searches look among the notes for what questions of these kinds ask for.
+         */
+        Note: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "event" | "preference" | "instruction" | "number";
+            /** Text */
+            text: string;
+            /** Raw Log Ids */
+            raw_log_ids: string[];
         };
         /**
          * PackPlace

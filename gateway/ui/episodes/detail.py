@@ -121,7 +121,12 @@ def _raw_basis(explained: ExplainedEpisode) -> tuple[object, ...]:
     return explained.turns, explained.raw_turns, episode.content, episode.words, episode.continues_from
 
 
-_TITLES = {"decision": "episodes.decisions", "point": "episodes.points", "entity": "episodes.entities"}
+_TITLES = {
+    "decision": "episodes.decisions",
+    "point": "episodes.points",
+    "entity": "episodes.entities",
+    "note": "episodes.notes",
+}
 
 
 def show_raw(i18n: Localizer, explained: ExplainedEpisode, retained: RetainedContent) -> None:

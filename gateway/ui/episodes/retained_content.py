@@ -114,7 +114,7 @@ def _pieces(
         yield MarkedText(text[start:end], *looks)
 
 
-LineKind = Literal["headline", "summary", "decision", "point", "entity", "tag"]
+LineKind = Literal["headline", "summary", "decision", "point", "entity", "tag", "note"]
 
 
 @dataclass(frozen=True)
@@ -129,10 +129,11 @@ class PackedLine:
 
 
 def lines_of(explained: ExplainedEpisode) -> list[PackedLine]:
-    """Lines in display order; of a hot episode its entities and decisions."""
+    """Lines in display order; of a hot episode its entities and decisions. Notes stay in every layer."""
     content = explained.episode.content
+    notes = [PackedLine("note", note.text, note.raw_log_ids) for note in explained.episode.notes]
     if isinstance(content, ColdContent):
-        return [PackedLine("headline", content.headline), *(PackedLine("tag", tag) for tag in content.tags)]
+        return [PackedLine("headline", content.headline), *(PackedLine("tag", tag) for tag in content.tags), *notes]
     summary, points = [], []
     if isinstance(content, WarmContent):
         summary = [PackedLine("summary", content.summary)]
@@ -141,7 +142,7 @@ def lines_of(explained: ExplainedEpisode) -> list[PackedLine]:
     decisions = [PackedLine("decision", decision.text, decision.raw_log_ids) for decision in content.decisions]
     entities = [PackedLine("entity", entity.name, entity.raw_log_ids, entity.kind) for entity in content.entities]
     put_back = {_key(line) for line in explained.report.put_back} if explained.report else set()
-    lines = [*summary, *decisions, *points, *entities]
+    lines = [*summary, *decisions, *points, *entities, *notes]
     return [replace(line, is_put_back=_key(line.text) in put_back) for line in lines]
 
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from bus_schema.episodes import ColdContent, Decision, Entity, HotContent, RawTurn, WarmContent
+from bus_schema.episodes import ColdContent, Decision, Entity, HotContent, Note, RawTurn, WarmContent
 from bus_schema.lsm_statistics import ExplainedEpisode
 from gateway.ui.episodes.retained_content import RetainedContent, lines_of, places_of
 
@@ -92,6 +92,11 @@ def test_lines_carry_their_sources_and_what_the_check_put_back() -> None:
 
 
 def test_a_cold_episode_is_a_headline_with_its_tags() -> None:
-    lines = lines_of(explained(ColdContent(headline="Смета «Полярис»", tags=("смета",))))
+    cold = explained(ColdContent(headline="Смета «Полярис»", tags=("смета",)))
+    note = Note(kind="number", text="Аванс 30 %.", raw_log_ids=("raw_1",))
+    noted = cold.model_copy(update={"episode": cold.episode.model_copy(update={"notes": (note,)})})
 
-    assert [(line.kind, line.text) for line in lines] == [("headline", "Смета «Полярис»"), ("tag", "смета")]
+    assert [(line.kind, line.text) for line in lines_of(cold)] == [("headline", "Смета «Полярис»"), ("tag", "смета")]
+    assert [(line.kind, line.text, line.sources) for line in lines_of(noted)[2:]] == [
+        ("note", "Аванс 30 %.", ("raw_1",))
+    ]

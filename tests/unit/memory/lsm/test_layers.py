@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from bus_schema.dialogue import MessageKind
-from bus_schema.episodes import AnchorReason, ColdContent, HotContent, Layer, WarmContent
+from bus_schema.episodes import AnchorReason, ColdContent, HotContent, Layer, Note, WarmContent
 from bus_schema.lsm_events import EpisodeReactivated, EpisodeTouched
 from config.settings import FleetSettings
 from memory.errors import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackRejected
@@ -257,14 +257,48 @@ async def test_an_unknown_episode_is_said_to_be_unknown(archive: Archive) -> Non
     assert await archive.touch(["ep_unknown"]) == []
 
 
+async def test_notes_are_made_with_the_pack_and_stay_in_every_layer(archive: Archive) -> None:
+    episode_id = await an_episode(archive, *TALK, "My favourite answers about databases are short.")
+    before = await archive.episode(episode_id)
+    ours = Note(kind="event", text="decided to use PostgreSQL for Orion", raw_log_ids=before.raw_log_ids[2:3])
+    invented = Note(kind="event", text="decided to use MongoDB for Orion", raw_log_ids=before.raw_log_ids[2:3])
+    assert before.notes == ()
+
+    with pytest.raises(PackRejected) as refused:
+        await archive.pack(episode_id, notes=(invented,))
+    await archive.pack(episode_id, notes=(ours,))
+    warm = await archive.episode(episode_id)
+    await archive.pack(episode_id)
+    packed = await archive.episode(episode_id)
+    await archive.unpack(episode_id)
+
+    assert invented.text in str(refused.value.details)
+    assert {(note.kind, note.text) for note in warm.notes} >= {
+        ("preference", "My favourite answers about databases are short."),
+        ("event", ours.text),
+    }
+    assert (packed.layer, packed.notes) == (Layer.COLD, warm.notes)
+    await archive.pack(episode_id)
+    assert set((await archive.episode(episode_id)).notes) == set(warm.notes)
+
+
 async def test_whoever_is_forgotten_leaves_nothing(archive: Archive) -> None:
-    episode_id = await an_episode(archive)
+    episode_id = await an_episode(archive, *TALK[:3], "Noted.", "I prefer to keep it for ten years.")
     await archive.pack(episode_id)
     await archive.record(*talk("Привет"), chat="boris")
 
     counts = await archive.work(lambda: archive.memory.erasure.erase(ANNA))
 
-    assert counts == {"packs": 1, "vectors": 0, "memberships": 4, "turns": 4, "episodes": 1, "searches": 0, "chats": 1}
+    assert counts == {
+        "packs": 1,
+        "notes": 1,
+        "vectors": 0,
+        "memberships": 5,
+        "turns": 5,
+        "episodes": 1,
+        "searches": 0,
+        "chats": 1,
+    }
     assert await archive.log() == []
     assert await archive.log("boris") == ["Привет"]
     assert (await archive.stats()).chats == 1

@@ -5,12 +5,12 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import delete, select, update
 
 from bus_schema.episodes import Layer
 from bus_schema.lsm_events import EpisodeOpened, EpisodeRecorded
 from config.settings import FleetSettings
-from memory.lsm.tables import TurnRow, TurnVectorRow
+from memory.lsm.tables import EpisodeRow, NoteRow, TurnRow, TurnVectorRow
 from mindbus.sql.database import Database
 from tests.clocks import NOON
 from tests.hashing_embedder import HashingModel
@@ -121,6 +121,23 @@ async def test_what_is_packed_is_linked_but_never_split(roomy: Archive) -> None:
     (row,) = await roomy.episodes()
     assert (row.layer, row.turns, row.is_settled) == (Layer.WARM, 12, True)
     assert await roomy.count(TurnRow) == 12
+
+
+async def test_an_episode_that_was_packed_before_there_were_notes_gets_them(archive: Archive) -> None:
+    recorded = await archive.record(*talk("I prefer an aisle seat on long flights.", "Noted."))
+    assert recorded.episode_id is not None
+    await archive.pack(recorded.episode_id)
+    made = (await archive.episode(recorded.episode_id)).notes
+
+    async def as_of_old() -> None:
+        await archive.database.session.execute(delete(NoteRow))
+        await archive.database.session.execute(update(EpisodeRow).values(is_settled=False))
+
+    await archive.work(as_of_old)
+    await settled(archive)
+
+    assert [note.kind for note in made] == ["preference"]
+    assert (await archive.episode(recorded.episode_id)).notes == made
 
 
 async def test_an_ended_episode_has_tags_before_it_is_packed(archive: Archive) -> None:
