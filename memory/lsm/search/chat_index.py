@@ -5,11 +5,12 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bus_schema.episodes import NoteKind
 from language.words import stems
 from retrieval.bm25 import SequencePostings
 from retrieval.segments import Segments
@@ -20,6 +21,7 @@ from retrieval.snapshots import Arrays, Snapshot
 _SPEAKER_PREFIX = re.compile(r"([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}){0,2}): ")
 _MIN_TURNS_OF_SPEAKER = 3
 _QUESTION_END = re.compile(r"\?[)\"'»”\s]*(?:\[[^\]]*\]\s*)?$")
+_NOTE_BITS: dict[NoteKind, int] = {kind: 1 << place for place, kind in enumerate(get_args(NoteKind))}
 # Estimated memory of a turn beside its words and its vector.
 _TURN_BYTES = 120
 
@@ -82,17 +84,66 @@ class IndexedTurn(NamedTuple):
     vector: bytes | None = None
 
 
+class _TurnIds:
+    """Ids in the order of the turns; those of a snapshot stay in its file, UTF-8 of one width."""
+
+    def __init__(self) -> None:
+        self._mapped: NDArray[np.bytes_] = np.zeros(0, dtype="S1")
+        # Positions of the mapped ids in the order of the ids.
+        self._order: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._added: dict[str, int] = {}
+        self._latest: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._mapped) + len(self._latest)
+
+    def __getitem__(self, position: int) -> str:
+        first = len(self._mapped)
+        return self._latest[position - first] if position >= first else self._mapped[position].decode()
+
+    def append(self, turn_id: str) -> None:
+        self._added[turn_id] = len(self)
+        self._latest.append(turn_id)
+
+    def positions(self, ids: Iterable[str]) -> dict[str, int]:
+        """Positions of those of the ids that are there."""
+        wanted = list(ids)
+        found = {each: self._added[each] for each in wanted if each in self._added}
+        if len(self._mapped) and len(found) < len(wanted):
+            keys = np.array([each.encode() for each in wanted])
+            places = np.searchsorted(self._mapped, keys, sorter=self._order)
+            for each, place in zip(wanted, places.clip(max=len(self._order) - 1), strict=True):
+                position = int(self._order[place])
+                if self._mapped[position] == each.encode():
+                    found[each] = position
+        return found
+
+    def snapshot(self) -> Snapshot:
+        mapped = np.concatenate([self._mapped, np.array([each.encode() for each in self._latest], dtype=np.bytes_)])
+        order = np.argsort(mapped, kind="stable").astype(np.int64)
+        return Snapshot({"ids": mapped, "order": order}, {"count": len(mapped)})
+
+    @classmethod
+    def of_snapshot(cls, snapshot: Snapshot) -> Self:
+        found, count = cls(), snapshot.facts["count"]
+        found._mapped, found._order = snapshot.arrays["ids"][:count], snapshot.arrays["order"][:count]
+        return found
+
+
 class ChatIndex:
     """Turns in the order of the dialogue, rebuilt from the log at any time."""
 
     def __init__(self, gap: timedelta) -> None:
-        self.ids = ItemIds()
+        self.ids = _TurnIds()
         self.segments = Segments(gap)
         self.postings = SequencePostings(self.segments)
         self.vectors = SequenceVectors(self.segments)
         self._words: array[int] = array("I")
         self._questions = bytearray()
         self._by_user = bytearray()
+        self._notes = bytearray()
+        # Notes up to this one of the table are in the index.
+        self.last_note = 0
         self._speakers: array[int] = array("I")
         self._speaker_numbers: dict[str, int] = {"": 0}
         self._turns_of: Counter[str] = Counter()
@@ -108,6 +159,7 @@ class ChatIndex:
             "words": self.words,
             "questions": self.questions,
             "by_user": np.frombuffer(self._by_user, dtype=np.uint8),
+            "notes": np.frombuffer(self._notes, dtype=np.uint8),
             "speakers": np.frombuffer(self._speakers, dtype=np.uint32),
         }
         parts = {
@@ -117,11 +169,12 @@ class ChatIndex:
             "vectors": self.vectors.snapshot(),
             "own": Snapshot(own, {"speakers": self._speaker_numbers, "turns": self._turns_of}),
         }
-        return Snapshot.joined(parts, {"prefixes": sorted(self._prefixes), "has_assistant": self._has_assistant})
+        facts = {"prefixes": sorted(self._prefixes), "has_assistant": self._has_assistant, "last_note": self.last_note}
+        return Snapshot.joined(parts, facts)
 
     @classmethod
     def of_snapshot(cls, snapshot: Snapshot) -> Self:
-        ids, own = ItemIds.of_snapshot(snapshot.part("ids")), snapshot.part("own")
+        ids, own = _TurnIds.of_snapshot(snapshot.part("ids")), snapshot.part("own")
         found = cls(timedelta())
         found.ids = ids
         found.segments = Segments.of_snapshot(snapshot.part("segments"), len(ids))
@@ -130,6 +183,8 @@ class ChatIndex:
         found._words = array("I", own.arrays["words"][: len(ids)].tobytes())
         found._questions = bytearray(own.arrays["questions"][: len(ids)].tobytes())
         found._by_user = bytearray(own.arrays["by_user"][: len(ids)].tobytes())
+        found._notes = bytearray(own.arrays["notes"][: len(ids)].tobytes())
+        found.last_note = snapshot.facts["last_note"]
         found._has_assistant = snapshot.facts["has_assistant"]
         found._speakers = array("I", own.arrays["speakers"][: len(ids)].tobytes())
         found._speaker_numbers, found._turns_of = own.facts["speakers"], Counter(own.facts["turns"])
@@ -170,6 +225,7 @@ class ChatIndex:
             self._words.append(turn.words)
             self._questions.append(bool(_QUESTION_END.search(turn.content)))
             self._by_user.append(turn.role == "user")
+            self._notes.append(0)
             self._has_assistant |= turn.role == "assistant" and turn.speaker is None
             self._speakers.append(self._speaker_numbers.setdefault(speaker, len(self._speaker_numbers)))
             self._turns_of[speaker] += 1
@@ -180,6 +236,16 @@ class ChatIndex:
         """Set the vectors of turns by their ids; unknown ids are passed over."""
         for raw_log_id, position in self.ids.positions(vectors).items():
             self.vectors.put(position, vectors[raw_log_id])
+
+    def put_notes(self, notes: Mapping[str, Iterable[NoteKind]]) -> None:
+        """Add the kinds of notes of turns by their ids; unknown ids are passed over."""
+        for raw_log_id, position in self.ids.positions(notes).items():
+            for kind in notes[raw_log_id]:
+                self._notes[position] |= _NOTE_BITS[kind]
+
+    def noted(self, kinds: Iterable[NoteKind]) -> NDArray[np.bool_]:
+        """Mask of the turns with a note of these kinds, shape (turns,)."""
+        return np.asarray(np.frombuffer(self._notes, dtype=np.uint8) & sum(map(_NOTE_BITS.__getitem__, kinds)) > 0)
 
     def speakers(self) -> list[str]:
         """Names of the speakers; a prefix before a colon is a name only where most turns begin with one."""

@@ -1,21 +1,23 @@
 """Cache of the chat indexes, and their snapshots on disk."""
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import and_, func, select
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.dialogue import MessageKind
+from bus_schema.episodes import NoteKind
 from memory.lsm.archived_texts import ArchivedTexts
 from memory.lsm.log_changes import LogListener
 from memory.lsm.search.chat_index import ChatIndex, IndexedTurn
 from memory.lsm.search.index_snapshots import IndexSnapshots, SavedIndex
-from memory.lsm.tables import TurnRow, TurnVectorRow
+from memory.lsm.tables import NoteRow, TurnRow, TurnVectorRow
 from mindbus.sql.database import Database
 
 _BATCH = 2000
@@ -156,27 +158,31 @@ class ChatIndexCache(LogListener):
             raise
 
     async def _extend(self, chat_id: str, entry: _Entry) -> None:
-        is_new = and_(TurnRow.chat_id == chat_id, TurnRow.position >= entry.next_position)
         async with self.database.reading() as session:
-            bounds = select(func.min(TurnRow.time), func.max(TurnRow.position)).where(is_new)
-            first, last = (await session.execute(bounds)).one()
-            if first is None:
-                return
-            if not entry.index.follows(first):
-                # A new turn is older than one in the index: build it anew, in order.
-                entry.index, entry.next_position = ChatIndex(self.gap), 0
-            columns = (TurnRow.id, TurnRow.time, TurnRow.role, TurnRow.speaker, TurnRow.content, TurnRow.word_count)
-            has_vector = and_(TurnVectorRow.raw_log_id == TurnRow.id, TurnVectorRow.model == entry.model)
-            query = (
-                select(*columns, TurnVectorRow.data, TurnRow.archived)
-                .outerjoin(TurnVectorRow, has_vector)
-                .where(TurnRow.chat_id == chat_id, TurnRow.kind != MessageKind.HIDDEN.value)
-                .where(TurnRow.position >= entry.next_position, TurnRow.position <= last)
-                .order_by(TurnRow.time, TurnRow.position)
+            bounds = select(func.min(TurnRow.time), func.max(TurnRow.position)).where(
+                TurnRow.chat_id == chat_id, TurnRow.position >= entry.next_position
             )
-            rows = await session.stream(query.execution_options(yield_per=_BATCH))
-            async for batch in rows.partitions():
-                await asyncio.to_thread(entry.index.add, await self._indexed(batch))
+            first, last = (await session.execute(bounds)).one()
+            if first is not None:
+                if not entry.index.follows(first):
+                    # A new turn is older than one in the index: build it anew, in order.
+                    entry.index, entry.next_position = ChatIndex(self.gap), 0
+                await self._add_turns(session, chat_id, entry, last)
+            await self._add_notes(session, chat_id, entry)
+
+    async def _add_turns(self, session: AsyncSession, chat_id: str, entry: _Entry, last: int) -> None:
+        columns = (TurnRow.id, TurnRow.time, TurnRow.role, TurnRow.speaker, TurnRow.content, TurnRow.word_count)
+        has_vector = and_(TurnVectorRow.raw_log_id == TurnRow.id, TurnVectorRow.model == entry.model)
+        query = (
+            select(*columns, TurnVectorRow.data, TurnRow.archived)
+            .outerjoin(TurnVectorRow, has_vector)
+            .where(TurnRow.chat_id == chat_id, TurnRow.kind != MessageKind.HIDDEN.value)
+            .where(TurnRow.position >= entry.next_position, TurnRow.position <= last)
+            .order_by(TurnRow.time, TurnRow.position)
+        )
+        rows = await session.stream(query.execution_options(yield_per=_BATCH))
+        async for batch in rows.partitions():
+            await asyncio.to_thread(entry.index.add, await self._indexed(batch))
         entry.next_position = last + 1
 
     async def _indexed(self, rows: Sequence[Any]) -> list[IndexedTurn]:
@@ -188,6 +194,19 @@ class ChatIndexCache(LogListener):
             )
             for row in rows
         ]
+
+    async def _add_notes(self, session: AsyncSession, chat_id: str, entry: _Entry) -> None:
+        """Add the notes that were made since the index last read them."""
+        query = (
+            select(NoteRow.position, NoteRow.raw_log_id, NoteRow.kind)
+            .where(NoteRow.chat_id == chat_id, NoteRow.position > entry.index.last_note)
+            .order_by(NoteRow.position)
+        )
+        kinds: defaultdict[str, list[NoteKind]] = defaultdict(list)
+        for position, raw_log_id, kind in await session.execute(query):
+            kinds[raw_log_id].append(cast("NoteKind", kind))
+            entry.index.last_note = position
+        entry.index.put_notes(kinds)
 
     def _evict(self) -> None:
         sizes = {chat_id: entry.index.size_bytes for chat_id, entry in self._entries.items()}

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from bus_schema.episodes import NoteKind
 from language.dates.intervals import Interval, NamedTime, time_in
 from language.word_lists import SEARCH_STOP_WORDS
 from language.words import query_stems
@@ -26,6 +27,49 @@ _IN_ORDER = re.compile(
     r"\b(?:(?:in )?(?:what|which) (?:order|sequence)|(?:the )?order in which|chronological(?:ly)?|timeline of"
     r"|в как(?:ом порядке|ой последовательности)|хронологи\w+|по порядку)\b",
     re.IGNORECASE,
+)
+_HOW_OFTEN = re.compile(
+    r"\b(?:how (?:often|frequently|many times)|on how many occasions|(?:the )?number of times"
+    r"|(?:every|each) time (?:i|we)|all the times|(?:как|насколько) часто|часто ли|(?:сколько|как много) раз"
+    r"|каждый раз,? когда|все случаи)\b",
+    re.IGNORECASE,
+)
+# Kinds of notes by the words of the questions that ask for them.
+_ASKS_FOR_NOTES: tuple[tuple[NoteKind, re.Pattern[str]], ...] = (
+    (
+        "event",
+        re.compile(
+            r"\b(?:did|has|have|had|was|were|when|когда|был[аои]?|[а-яё]{2,}(?:л|ла|ло|ли|лся|лась|лось|лись))\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "preference",
+        re.compile(
+            r"\b(?:(?<!would )(?<!look )(?<!looks )like[sd]?|love[sd]?|enjoy\w*|prefer\w*|favou?rites?|allerg\w+|hates?"
+            r"|dislikes?|предпоч\w+|любим\w+|люб(?:лю|ит|ишь|ят|им)|нрав\w+|аллерги\w+|ненави\w+|терпеть не)\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "instruction",
+        re.compile(
+            r"\b(?:i|we)(?:'ve| have)? (?:\w+ )?(?:ask|told|tell|instruct|request|want)(?:ed|s)? you\b"
+            r"|\bmy instructions?\b"
+            r"|\b(?:should|must) you\b|\byou supposed to\b|\bя (?:тебя |тебе )?(?:\w+ )?(?:прос\w+|велел\w*|наказ\w+)\b"
+            r"|\bмо[яиё]\w? (?:указани\w+|инструкци\w+|просьб\w+)\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "number",
+        re.compile(
+            r"\b(?:how (?:many(?! times)|much|long|old|far|big|large|tall|heavy|fast)|сколько(?! раз)|почём"
+            r"|what (?:percent\w*|number|amount|age|price|cost|score|budget)|как(?:ая|ой|ую|ого) (?:сумм\w+|возраст\w*"
+            r"|бюджет\w*|процент\w*|цен\w+|стоимость|номер\w*))\b",
+            re.IGNORECASE,
+        ),
+    ),
 )
 _SURELY_TIME = re.compile(
     r"\d|\b(?:ago|last|past|previous|yesterday|today|morning|between|from|since|starting|after|before|назад|прошл\w+"
@@ -54,13 +98,23 @@ _OF_EVENTS = frozenset(
         "обсуждать обсуждали обсудили событие события нового расскажи беседовали занимались занимался"
     )
 )
+# What a question about how often something was said or done has besides that.
+_OF_COUNTING = frozenset(
+    query_stems(
+        "often frequently many times occasions number count every each mention mentioned bring brought refer referred "
+        "talk talked discuss discussed say said speak spoke spoken ever go goes going went gone часто насколько много "
+        "раз случаи каждый упоминать упоминал упоминала упоминали упомянул говорить говорил говорила говорили "
+        "рассказывал рассказывала обсуждали"
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
     """Stems with their words, without the names of speakers; `clauses` are empty for a question of a single one.
 
-    One that `is_of_time` alone asks for what was said then, whatever it was about.
+    One that `is_of_time` alone asks for what was said then, whatever it was about. `counted` are the stems of what
+    it asks how often it was; `notes` are the kinds of notes that it asks for.
     """
 
     stems: Mapping[str, str]
@@ -68,6 +122,8 @@ class ParsedQuestion:
     clauses: tuple[Mapping[str, str], ...]
     interval: Interval | None
     is_of_time: bool = False
+    counted: frozenset[str] = frozenset()
+    notes: frozenset[NoteKind] = frozenset()
 
 
 def parse_question(question: str, speakers: Sequence[str], at: datetime) -> ParsedQuestion:
@@ -77,18 +133,17 @@ def parse_question(question: str, speakers: Sequence[str], at: datetime) -> Pars
     capitalised = {stem for word in _WORD.findall(question) if word[0].isupper() for stem in query_stems(word)}
     named = tuple(name for name, stems in stems_of.items() if stems & capitalised)
     name_stems = {stem for name in named for stem in stems_of[name]}
-    stems = query_stems(question)
-    without_names = {stem: word for stem, word in stems.items() if stem not in name_stems}
-    time = time_in(question, at)
+    stems, time, notes = query_stems(question), time_in(question, at), note_kinds(question)
+    stems = {stem: word for stem, word in stems.items() if stem not in name_stems} or stems
+    counted = frozenset(stems).difference(_OF_COUNTING) if asks_how_often(question) else frozenset()
     if time is None:
-        return ParsedQuestion(without_names or stems, named, _clauses(question, name_stems), None)
+        return ParsedQuestion(stems, named, _clauses(question, name_stems), None, False, counted, notes)
     rest = f"{question[: time.start]} {question[time.stop :]}"
     is_of_time = _is_of_past(question, time, rest, at) and all(
         stem in _OF_EVENTS or stem in name_stems or word.lower() in SEARCH_STOP_WORDS
         for stem, word in query_stems(rest).items()
     )
-    clauses = _clauses(rest, name_stems)
-    return ParsedQuestion(without_names or stems, named, clauses, time.interval, is_of_time)
+    return ParsedQuestion(stems, named, _clauses(rest, name_stems), time.interval, is_of_time, counted, notes)
 
 
 def _is_of_past(question: str, time: NamedTime, rest: str, at: datetime) -> bool:
@@ -113,6 +168,31 @@ def is_overview(question: str) -> bool:
 def asks_for_order(question: str) -> bool:
     """Whether a question asks in what order things were."""
     return _IN_ORDER.search(question) is not None
+
+
+def asks_how_often(question: str) -> bool:
+    """Whether a question asks how often something was, hence for every time that it was told of."""
+    return _HOW_OFTEN.search(question) is not None
+
+
+def is_spread(question: str) -> bool:
+    """Whether the answer to a question is spread over related episodes: an overview, or an order."""
+    return is_overview(question) or asks_for_order(question)
+
+
+def kinds_of(question: str) -> tuple[str, ...]:
+    """Everything that a question asks for besides the most similar turns, as an explained search tells it."""
+    kinds = {
+        "overview": is_overview(question),
+        "order": asks_for_order(question),
+        "how often": asks_how_often(question),
+    }
+    return (*(kind for kind, is_asked in kinds.items() if is_asked), *sorted(note_kinds(question)))
+
+
+def note_kinds(question: str) -> frozenset[NoteKind]:
+    """Kinds of notes that a question asks for."""
+    return frozenset(kind for kind, pattern in _ASKS_FOR_NOTES if pattern.search(question))
 
 
 def _clauses(question: str, name_stems: set[str]) -> tuple[Mapping[str, str], ...]:

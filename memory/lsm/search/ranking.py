@@ -1,8 +1,9 @@
 """Ranking of the turns of a chat by weighted signals, and the confidence in it."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import zip_longest
 from typing import Literal
@@ -16,7 +17,7 @@ from memory.lsm.search.questions import ParsedQuestion
 from retrieval.bm25 import CONTEXT
 from retrieval.segments import Scores
 from retrieval.sequence_vectors import Similarities
-from retrieval.similarity import single_blas_thread
+from retrieval.similarity import EPSILON, single_blas_thread
 
 Weights = Mapping[str, float]
 Confidence = Literal["found", "weak", "nothing"]
@@ -33,9 +34,18 @@ DEFAULT_WEIGHTS: Weights = {
     "meaning_in_context": 0.7,
     "meaning": 0.4,
     "time": 1.9,
+    "note": 0.6,
+    "linked": 1.0,
 }
+# Longer turns are shown by an excerpt: replies of assistants, whose 500 words would fill a search's budget.
+LONGEST_WHOLE_WORDS = 100
+EXCERPT_WORDS = 60
 # So many of each clause's own best turns are among the first.
 PER_CLAUSE = 3
+# A turn with a note of the kind that a question asks for counts so much even without a word of the question.
+_NOTED = 0.5
+# A turn with so much of what the fullest has of the question's words tells of an occurrence.
+_TOLD_SHARE = 2 / 3
 # An event is often told some days after it.
 _TOLD_WITHIN = timedelta(days=7)
 # Word signals are scaled by at least this share of the possible score: few turns have more than half of it.
@@ -112,7 +122,18 @@ def match_words(index: ChatIndex, question: ParsedQuestion, allowed: NDArray[np.
         # Of a time alone, what was said then comes before what was said soon afterwards.
         then = within(index, question.interval) if question.is_of_time else told
         signals["time"] = 0.5 * told.astype(np.float32) + 0.5 * then.astype(np.float32)
+    # Told to an assistant, an event is no likelier to be asked for than the rest (measured on ten chats).
+    kinds = question.notes if index.by_user is None else question.notes - {"event"}
+    if kinds:
+        signals["note"] = index.noted(kinds) * (_NOTED + (1 - _NOTED) * _shares(index, question.stems))
     return WordMatches(question, mask, signals, coverage)
+
+
+def with_linked(index: ChatIndex, matches: WordMatches, raw_log_ids: Set[str]) -> WordMatches:
+    """The matches with a signal of 1 for these turns, whose episodes are linked to those of the best."""
+    linked = np.zeros(len(index), dtype=np.float32)
+    linked[list(index.ids.positions(raw_log_ids).values())] = 1
+    return replace(matches, signals={**matches.signals, "linked": linked})
 
 
 def rank(index: ChatIndex, matches: WordMatches, vector: bytes | None, weights: Weights, limit: int) -> Ranking:
@@ -140,6 +161,20 @@ def clause_order(index: ChatIndex, clause: Mapping[str, str], scores: Scores, li
     return [int(each) for each in best]
 
 
+def occurrences(index: ChatIndex, stems: Iterable[str], order: Sequence[int]) -> list[int]:
+    """The order with the turns that tell of the thing of these stems after its first: one of each stretch in turn."""
+    share = _shares(index, stems)
+    stretches = index.segments.of(np.array(order, dtype=np.int64))
+    tells = share[list(order)] >= _TOLD_SHARE * share.max(initial=0.0)
+    number: Counter[int] = Counter()
+    rounds: list[tuple[int, int]] = []
+    for position, stretch in zip(np.array(order)[tells].tolist(), stretches[tells].tolist(), strict=True):
+        rounds.append((number[stretch], position))
+        number[stretch] += 1
+    told = [position for _, position in sorted(rounds, key=lambda each: each[0])]
+    return list(dict.fromkeys([*order[:PER_CLAUSE], *told, *order]))
+
+
 def top_k(scores: Scores, k: int) -> list[int]:
     """Positions of the k highest scores, best first, of equal ones the earlier."""
     if k >= len(scores):
@@ -159,11 +194,6 @@ def interleave(order: Sequence[int], clauses: Sequence[Sequence[int]]) -> list[i
     head = zip_longest(order[0 : 2 * PER_CLAUSE : 2], order[1 : 2 * PER_CLAUSE : 2], *clauses)
     first = (each for row in head for each in row if each is not None)
     return list(dict.fromkeys([*first, *order]))
-
-
-# Longer turns are shown by an excerpt: replies of assistants, whose 500 words would fill a search's budget.
-LONGEST_WHOLE_WORDS = 100
-EXCERPT_WORDS = 60
 
 
 def shown_words(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
@@ -208,6 +238,15 @@ def _word_signals(
         "asks": index.questions.astype(np.float32),
     }
     return signals, coverage
+
+
+def _shares(index: ChatIndex, stems: Iterable[str]) -> Scores:
+    """For every turn the share, by inverse document frequency, of these stems that it has, shape (turns,)."""
+    shares = np.zeros(len(index), dtype=np.float32)
+    weights = {stem: index.postings.idf(stem) for stem in stems}
+    for stem, weight in weights.items():
+        shares[index.postings.positions(stem)] += weight
+    return shares / max(sum(weights.values()), EPSILON)
 
 
 def _meaning_signals(similarities: Similarities) -> dict[str, Scores]:

@@ -16,8 +16,8 @@ from memory.lsm.rows import as_turn, pack_of, turns_after, with_superseded
 from memory.lsm.search.embeddings import QueryEmbeddings, TurnBacklog
 from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.index_snapshots import IndexSnapshots
-from memory.lsm.search.questions import asks_for_order, is_overview
-from memory.lsm.search.ranking import Weights
+from memory.lsm.search.questions import asks_for_order, asks_how_often, is_overview, is_spread, kinds_of
+from memory.lsm.search.ranking import Weights, with_linked
 from memory.lsm.search.results import ShownTurn, found_episodes, newest_first, oldest_first, shown_turn, words_of
 from memory.lsm.search.search_log import FinishedSearch, SearchLog
 from memory.lsm.search.tuning import WeightTuning
@@ -46,6 +46,8 @@ _EPISODE = (
 )
 # Packs are the largest part of a row; only summaries need them.
 _PACK = (EpisodeRow.content_warm, EpisodeRow.content_cold, EpisodeRow.model, EpisodeRow.embedding)
+# The links of so many of the best turns' episodes are followed where the answer is spread over the chat.
+_FOLLOWED = 2
 # So many of the best episodes count as used.
 _TOUCHED = 3
 _MIB = 1 << 20
@@ -121,6 +123,10 @@ class EpisodeFinder:
             matches = await asyncio.to_thread(match_query, index, query, at, allowed)
             vector = await embedding
             result = await asyncio.to_thread(search_turns, index, query, matches, vector, weights)
+            if matches is not None and is_spread(query.query):
+                linked = await self._linked([hit.raw_log_id for hit in result.hits[:_FOLLOWED]])
+                matches = with_linked(index, matches, linked)
+                result = await asyncio.to_thread(search_turns, index, query, matches, vector, weights)
             is_covered = vector is not None and index.vectors.count >= _COVERED_SHARE * len(index)
         if result.confidence == "nothing" and query.doubtful_words is not None:
             words = min(query.budget_words, query.doubtful_words)
@@ -136,6 +142,7 @@ class EpisodeFinder:
             episodes=_ordered(episodes, query),
             is_degraded=not is_covered,
             unreadable=unreadable,
+            asks_for=kinds_of(query.query) if query.explain else (),
         )
         logged = [
             {"raw_log_id": turn.raw_log_id, "layer": each.layer.value} for each in episodes for turn in each.turns
@@ -159,6 +166,19 @@ class EpisodeFinder:
         async with self.database.reading() as session:
             rows = (await session.execute(of_turns)).all()
         return {row.raw_log_id for row in rows if tags <= {tag.casefold() for tag in row.tags}}
+
+    async def _linked(self, raw_log_ids: Sequence[str]) -> set[str]:
+        """Turns of the episodes that those of these turns continue or are related to."""
+        of_turns = (
+            select(EpisodeRow.continues_from, EpisodeRow.related_to)
+            .join(EpisodeOfTurnRow, EpisodeOfTurnRow.episode_id == EpisodeRow.id)
+            .where(EpisodeOfTurnRow.raw_log_id.in_(raw_log_ids))
+        )
+        async with self.database.reading() as session:
+            rows = (await session.execute(of_turns)).all()
+            linked = {each for row in rows for each in (row.continues_from, *row.related_to) if each is not None}
+            turns = select(EpisodeOfTurnRow.raw_log_id).where(EpisodeOfTurnRow.episode_id.in_(linked))
+            return set(await session.scalars(turns))
 
     async def _load(self, result: ChatResult, *, with_packs: bool) -> tuple[list[ShownTurn], int]:
         """The hits with their rows, exact matches in hot episodes first; number of those without a readable text."""
@@ -212,7 +232,8 @@ class EpisodeFinder:
 def _ordered(episodes: Sequence[FoundEpisode], query: SearchEpisodes) -> tuple[FoundEpisode, ...]:
     if query.newest_first:
         return tuple(newest_first(episodes))
-    return tuple(oldest_first(episodes) if asks_for_order(query.query) else episodes)
+    is_by_time = asks_for_order(query.query) or asks_how_often(query.query)
+    return tuple(oldest_first(episodes) if is_by_time else episodes)
 
 
 def _marked_packs(rows: Mapping[str, Any], later: Sequence[RawTurn]) -> dict[str, Content]:

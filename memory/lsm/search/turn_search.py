@@ -22,6 +22,7 @@ from memory.lsm.search.ranking import (
     fit_budget,
     interleave,
     match_words,
+    occurrences,
     rank,
     shown_words,
     told_until,
@@ -95,7 +96,8 @@ def search_turns(
         for clause in question.clauses
     ]
     # Exact matches are kept whether they fit or not: those of hot episodes come first later on.
-    fitting = fit_budget(interleave(ranking.order, clauses), shown_words(index.words), query.budget_words)
+    order = occurrences(index, question.counted, ranking.order) if question.counted else ranking.order
+    fitting = fit_budget(interleave(order, clauses), shown_words(index.words), query.budget_words)
     chosen = list(dict.fromkeys([*fitting, *exact]))
     reasons = _explain(index, question, chosen, ranking, weights) if query.explain else {}
     return ChatResult(

@@ -19,7 +19,7 @@ from bus_schema.messages import Event
 from config.settings import FleetSettings
 from memory.errors import NoSuchSearch, NotFoundBySearch
 from memory.lsm.search.search import EpisodeSearch
-from memory.lsm.tables import SearchRow, inbox_tables
+from memory.lsm.tables import EpisodeRow, SearchRow, inbox_tables
 from mindbus.bus.claims import Claims
 from mindbus.bus.memory import MemoryBroker, MemoryTransport
 from mindbus.bus.sender import Sender
@@ -505,6 +505,67 @@ async def test_as_of_a_time_what_was_said_before_it_comes_first(library: Library
     since = await library.found(f"What was the budget after {time}?", at=NOON + 300 * DAY, budget_words=5)
 
     assert (texts(found), texts(since)) == (["The budget is 100 euros."], ["The budget is 900 euros."])
+
+
+async def test_links_are_followed_where_the_answer_is_spread_over_the_chat(library: Library) -> None:
+    earlier = await library.record(*talk("Olaf patched the roof above the attic.", begins=NOON + DAY))
+    for days in (10, 20, 30):
+        await library.record(*talk("In the garden behind the house we planted a hedge.", begins=NOON + days * DAY))
+    later = await library.record(*talk("The renovation of the house is what we talk of.", begins=NOON + 40 * DAY))
+
+    assert earlier.episode_id is not None
+
+    async def link(episode_id: str = earlier.episode_id) -> None:
+        row = await library.database.session.get(EpisodeRow, later.episode_id)
+        assert row is not None
+        row.related_to = [episode_id]
+
+    await library.work(link)
+    asked = partial(library.found, at=NOON + 50 * DAY, budget_words=20, explain=True)
+    spread = await asked("In what order did the renovation of the house go?")
+    single = await asked("What is the renovation of the house?")
+
+    assert "Olaf patched the roof above the attic." in texts(spread)
+    assert {each.explain.signals["linked"] for each in spread.episodes if each.explain} == {0.0, 1.0}
+    assert "Olaf patched the roof above the attic." not in texts(single)
+    assert not any("linked" in each.explain.signals for each in single.episodes if each.explain)
+
+
+@pytest.mark.parametrize(
+    "question", ["How often did I mention the dentist?", "How many times did I go to the dentist?"]
+)
+async def test_how_often_returns_every_occurrence_in_order_not_the_most_similar_few(
+    library: Library, question: str
+) -> None:
+    visit = "The dentist again, the dentist says often, many times, that the dentist is how often one should go."
+    for days in (200, 100, 150):
+        await library.record(*talk(visit, visit, visit, "Noted.", begins=NOON + days * DAY))
+    for days in (50, 120, 250):
+        short = f"We shopped, then I saw somebody, I think it was the dentist, on day {days}, and went home by bus."
+        await library.record(*talk(short, "I see.", begins=NOON + days * DAY))
+
+    found = await library.found(question, at=NOON + 300 * DAY, budget_words=170, explain=True)
+
+    assert found.asks_for == ("how often", "event")
+    times = [episode.started_at for episode in found.episodes]
+    assert times == sorted(times)
+    assert [(time - NOON).days for time in times] == [50, 100, 120, 150, 200, 250]
+
+
+async def test_a_note_of_the_kind_that_is_asked_for_lifts_its_turn(library: Library) -> None:
+    told = "I prefer the seats by the corridor on trains, as ever."
+    recorded = await library.record(*talk(told, "Noted."))
+    await library.record(*talk("What people prefer on trains, they prefer on trains and buses."))
+    asked = partial(library.found, "What do I prefer on trains?", at=NOON + DAY, budget_words=11, explain=True)
+    before = await asked()
+    assert recorded.episode_id is not None
+
+    await library.pack(recorded.episode_id)
+    after = await asked()
+
+    assert told not in texts(before)
+    assert told in texts(after)
+    assert max(each.explain.signals["note"] for each in after.episodes if each.explain) > 0.3
 
 
 async def test_what_is_asked_for_in_order_comes_in_order(library: Library) -> None:
