@@ -23,7 +23,7 @@ PACKAGES = (
     "workers",
 )
 MOST_LINES = 300
-MOST_MODULES = 714
+MOST_MODULES = 678
 # Gerunds that the field itself uses as nouns.
 FIELD_GERUNDS = {"embedding", "logging", "packing", "processing", "ranking", "routing", "testing", "tuning"}
 PICTURES = re.compile(r"(What|Who|Whoever|Whatever|The same|As in|Where)\b")
@@ -37,7 +37,8 @@ def modules() -> dict[Path, ast.Module]:
 
 
 def test_the_house_stays_small_enough_to_be_read() -> None:
-    assert len(modules()) <= MOST_MODULES
+    # Every change of a database brings a migration, which is never changed again.
+    assert sum("migrations" not in path.parts for path in modules()) <= MOST_MODULES
     too_long = [str(path) for path in modules() if len((ROOT / path).read_text().splitlines()) > MOST_LINES]
     assert not too_long, f"more than {MOST_LINES} lines: split by reason to change"
 
