@@ -156,11 +156,12 @@ class OutboxRelay:
                 except UNREADABLE as error:
                     await self._set_outcome_aside(consumer, message_id, outcome, reason_of(error))
                     continue
-                try:
-                    sent = await asyncio.gather(*map(sending.send, messages))
-                except QueueUnavailable as error:
-                    left, held_up = left + 1, held_up or error
+                sent, failure = await sending.send_all(messages)
+                if isinstance(failure, QueueUnavailable):
+                    left, held_up = left + 1, held_up or failure
                     continue
+                if failure is not None:
+                    raise failure
                 unsent = [message for message, was_sent in zip(messages, sent, strict=True) if not was_sent]
                 if unsent:
                     await self.postpone(consumer, message_id, unsent)

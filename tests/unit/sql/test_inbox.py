@@ -41,8 +41,9 @@ class Post:
 class FullQueue:
     """A queue that has room for so many messages more; `tried` are ids of those that were published to it."""
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, refusal: BusUnavailable | None = None) -> None:
         self.room, self.tried = room, list[str]()
+        self._refusal = refusal or QueueUnavailable("full")
 
     @staticmethod
     def said(number: int) -> Outgoing:
@@ -53,7 +54,7 @@ class FullQueue:
             return None
         self.tried.append(message.envelope.id)
         self.room -= 1
-        return QueueUnavailable("full") if self.room < 0 else None
+        return self._refusal if self.room < 0 else None
 
 
 @pytest.fixture
@@ -560,6 +561,23 @@ async def test_a_full_queue_holds_up_no_other(open_inbox: OpenInbox) -> None:
     await instance.relay(post)  # type: ignore[arg-type]
     assert sorted(post.published[152:]) == ["msg_0001", "msg_0002", "msg_0155"]
     assert await waiting(instance) == 0
+
+
+async def test_one_attempt_shows_that_a_place_confirms_nothing(open_inbox: OpenInbox) -> None:
+    """Each would wait for its confirm as long as the first, with the rows of the others locked."""
+    post, instance, away = Post(), open_inbox(), FullQueue(0, BusUnavailable("no confirm"))
+    post.fails = away.fails
+    await handle(instance, None, *(away.said(number) for number in range(9)), said(9))
+
+    with pytest.raises(BusUnavailable, match="no confirm"):
+        await instance.relay(post)  # type: ignore[arg-type]  # it only publishes
+    assert (post.published, away.tried, await waiting(instance)) == (["msg_0009"], ["msg_0000"], 9)
+
+    # Of an outcome, none is still under way when the round is given up.
+    await handle(instance, "msg_a", away.said(10), *map(said, range(11, 20)))
+    with pytest.raises(BusUnavailable, match="no confirm"):
+        await instance.relay(post)  # type: ignore[arg-type]
+    assert (len(post.published), away.tried) == (10, ["msg_0000", "msg_0010"])
 
 
 async def test_hardly_more_are_under_way_to_a_queue_than_it_has_taken(open_inbox: OpenInbox) -> None:
