@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
-from agents.models.answer_text import ThoughtFilter, after_thoughts_unopened, without_thoughts
+from agents.models.answer_text import ThoughtFilter, without_thoughts
 from agents.models.errors import AnswerCutOff, ModelFailure, ModelUnavailable
 from agents.models.language_model import DEFAULTS, Chunk, LanguageModel, ModelMessage, ModelParams, Tool, ToolCall
 from bus_schema.message_parts import CUT_OFF_MARKS
@@ -105,7 +105,8 @@ class AnswerGeneration:
         kept = self.text
         while True:
             try:
-                async for chunk in self._heard(messages, tools):
+                thoughts = ThoughtFilter()
+                async for chunk in self._heard(messages, tools, thoughts):
                     piece = chunk.text
                     if chunk.completion and chunk.completion.finish_reason == "repetition":
                         self.text = kept + chunk.completion.text
@@ -113,8 +114,7 @@ class AnswerGeneration:
                         return
                     if chunk.completion:
                         self.calls = chunk.completion.tool_calls
-                        piece = piece or ("" if self.text.strip() else chunk.completion.text)
-                    piece = self._added(piece, shown_before, is_whole=chunk.completion is not None)
+                    piece = self._added(piece, kept, shown_before, thoughts, is_whole=chunk.completion is not None)
                     if piece or restarts(piece):
                         yield piece
                 return
@@ -128,26 +128,30 @@ class AnswerGeneration:
                 logger().warning("model call failed", model=self._model.name, again_in_s=wait_s, error=str(error))
                 await asyncio.sleep(wait_s)
 
-    def _added(self, piece: str, shown_before: str, *, is_whole: bool) -> str:
+    def _added(self, piece: str, kept: str, shown_before: str, thoughts: ThoughtFilter, *, is_whole: bool) -> str:
         """Take a piece of the text; returns what to show: all anew where thoughts end that looked like the answer."""
         self.text += piece
-        said = after_thoughts_unopened(self.text, is_whole=is_whole)
+        said = thoughts.after_unopened(self.text[len(kept) :], is_whole=is_whole)
         if said is None:
             return piece
-        self.text = said
-        return TextPart(shown_before + said, restarts=True)
+        self.text = kept + said
+        return TextPart(shown_before + self.text, restarts=True)
 
-    async def _heard(self, messages: Sequence[ModelMessage], tools: Sequence[Tool]) -> AsyncGenerator[Chunk]:
+    async def _heard(
+        self, messages: Sequence[ModelMessage], tools: Sequence[Tool], thoughts: ThoughtFilter
+    ) -> AsyncGenerator[Chunk]:
         """The stream of one call without what the model thinks aloud, which is progress all the same."""
-        thoughts, is_new = ThoughtFilter(), not self.text
+        is_new = not self.text
         async for chunk in self._model.stream(messages, tools=tools, params=self._params):
             if chunk.text:
                 self._budget.progress()
-            completion = chunk.completion
+            completion, text = chunk.completion, thoughts.take(chunk.text)
             if completion is not None:
                 said = without_thoughts(completion.text) if is_new else ThoughtFilter().take(completion.text)
                 completion = completion.model_copy(update={"text": said})
-            yield Chunk(text=thoughts.take(chunk.text), completion=completion)
+                if not text and not self.text.strip():
+                    text, thoughts.has_thoughts = said, True
+            yield Chunk(text=text, completion=completion)
 
 
 def cut_off_mark(text: str) -> str:

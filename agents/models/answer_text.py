@@ -37,24 +37,15 @@ def without_thoughts(text: str) -> str:
     return text.strip()
 
 
-def after_thoughts_unopened(text: str, *, is_whole: bool) -> str | None:
-    """The answer so far behind thoughts of which it has only the end; None where it has none, or none as yet."""
-    if "</think" not in text.lower() or (found := _END_OF_THOUGHTS.match(text)) is None:
-        return None
-    # Until the answer goes on below it, the tag may be a word of its line.
-    said = text[found.end() :].lstrip()
-    return said if said or is_whole else None
-
-
 class ThoughtFilter:
     """Leaves out of an answer that comes in pieces what the model thinks aloud before it.
 
-    Thoughts that the prompt has opened begin like an answer: they are shown until `after_thoughts_unopened` sees their
-    end. To hold every answer back for that would show none before it is whole.
+    Thoughts that the prompt has opened begin like an answer: they are shown until `after_unopened` sees their end. To
+    hold every answer back for that would show none before it is whole. `has_thoughts`: it has had some, or cannot.
     """
 
     def __init__(self) -> None:
-        self._held, self._is_thinking, self._has_answered = "", False, False
+        self._held, self.has_thoughts, self._has_answered = "", False, False
 
     def take(self, piece: str) -> str:
         """Return what can be shown now: nothing while the answer may begin with thoughts, or they go on."""
@@ -62,11 +53,11 @@ class ThoughtFilter:
             return piece
         self._held += piece
         begins = self._held.lstrip().lower()
-        if not self._is_thinking:
+        if not self.has_thoughts:
             if any(tag.startswith(begins) for tag in _THINKING):
                 return ""
-            self._is_thinking = begins.startswith(_THINKING)
-        if self._is_thinking:
+            self.has_thoughts = begins.startswith(_THINKING)
+        if self.has_thoughts:
             found = _END_OF_THINKING.search(self._held)
             if found is None:
                 self._held = self._held[-_LONGEST_TAG:]
@@ -76,6 +67,15 @@ class ThoughtFilter:
             self._held = rest
         self._has_answered, shown, self._held = True, self._held, ""
         return shown
+
+    def after_unopened(self, text: str, *, is_whole: bool) -> str | None:
+        """The answer so far behind thoughts of which it has only the end; None where it has none, or none as yet."""
+        if self.has_thoughts or "</think" not in text.lower() or (found := _END_OF_THOUGHTS.match(text)) is None:
+            return None
+        # Until the answer goes on below it, the tag may be a word of its line.
+        said = text[found.end() :].lstrip()
+        self.has_thoughts = bool(said) or is_whole
+        return said if self.has_thoughts else None
 
 
 def without_fence(text: str) -> str:

@@ -71,7 +71,7 @@ class AssistantClient:
                     return piece
                 if restarts(piece):
                     write("\n")
-                    note("The answer was interrupted; it begins again.", style="dim")
+                    note("The answer begins again.", style="dim")
                     shown = ""
                 shown += piece
                 write(piece)

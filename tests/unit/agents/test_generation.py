@@ -80,6 +80,7 @@ async def test_what_a_model_thinks_aloud_is_not_shown(raw: str, shown: str, size
         ("Hm, how are things?\nI had better look.\n</think>\n\nAll is well.", "All is well."),
         ("It ends with\n</think> in a line.", "It ends with\n</think> in a line."),
         ("So:\n<think>\nHm.\n</think>\nThat is how.", "So:\n<think>\nHm.\n</think>\nThat is how."),
+        ("Hm.\n</think>\nIt ends with\n</think>\nalone.", "It ends with\n</think>\nalone."),
     ],
 )
 async def test_thoughts_that_only_end_are_taken_back_at_their_end(raw: str, shown: str) -> None:
@@ -87,6 +88,20 @@ async def test_thoughts_that_only_end_are_taken_back_at_their_end(raw: str, show
         pieces = await pieces_of(agent)
     assert as_read(pieces) == shown
     assert [restarts(piece) for piece in pieces].count(True) == (shown != raw)
+
+
+async def test_thoughts_that_were_left_out_have_no_second_end() -> None:
+    answer = "It ends with\n</think>\nalone."
+    async with asked(Drips(0.0, f"<think>Hm.</think>{answer}")) as (agent, _server):
+        pieces = await pieces_of(agent)
+    assert "".join(pieces) == answer
+
+
+async def test_thoughts_before_a_continuation_leave_the_first_half() -> None:
+    cut_off = ("Hm.\n</think>\nThe first half, ", "Hm, yes.\n</think>\nthe second ")
+    halves = (Says(text, finish_reason="length") for text in cut_off)
+    async with asked(*halves, Says("Hm.\n</think>\nhalf.")) as (agent, _server):
+        assert as_read(await pieces_of(agent)) == "The first half, the second half."
 
 
 async def test_an_answer_that_goes_round_in_circles_is_shown_without_them() -> None:

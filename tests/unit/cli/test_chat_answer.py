@@ -46,7 +46,7 @@ async def test_an_answer_that_begins_again_says_so(tmp_path: Path, capsys: pytes
 
     shown = capsys.readouterr()
     assert shown.out == "Всё хор\nВсё в порядке.\n"
-    assert "it begins again" in shown.err
+    assert "The answer begins again." in shown.err
 
 
 async def test_an_interrupted_wait_cancels_the_answer(tmp_path: Path) -> None:
