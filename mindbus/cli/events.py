@@ -9,7 +9,7 @@ import typer
 from bus_schema.envelope import Envelope
 from bus_schema.fleet import STATES
 from bus_schema.timeline import GetTimeline, TimelineEvent
-from mindbus.cli.console import note, say, show_json_line, show_result, show_table
+from mindbus.cli.console import note, say_data, show_json_line, show_result, show_table
 from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, TIMES, As, Json, Trace
 from mindbus.cli.session import items_of, on_the_bus, run_until_interrupted, show_each
@@ -129,4 +129,4 @@ def _show_envelope(envelope: Envelope) -> None:
     name = ".".join(envelope.type.split(".")[2:4])
     time = envelope.time.astimezone().strftime("%H:%M:%S")
     fields = _cut(_fields_of(envelope), _SHOWN_WATCHED_CHARACTERS)
-    say(f"{time}  {name:<28} {envelope.mbtraceid or '-'}  {envelope.requester}  {fields}")
+    say_data(f"{time}  {name:<28} {envelope.mbtraceid or '-'}  {envelope.requester}  {fields}")

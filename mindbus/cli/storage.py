@@ -19,6 +19,7 @@ from bus_schema.storage_maintenance import (
 )
 from mindbus.cli.console import say, show_result, show_table
 from mindbus.cli.errors import CommandError
+from mindbus.cli.language import translate
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import WITHIN_S, all_pages, answer_to, run
 from mindbus.errors import ReplyError
@@ -146,7 +147,7 @@ def gc(
         if error.code is not Code.CONFLICT:
             raise
         numbers = ", ".join(f"{name} {value}" for name, value in error.details.items())
-        raise CommandError(f"{error.message} Here: {numbers}", error.code) from error
+        raise CommandError(f"{translate(error.message)} {translate('Here:')} {numbers}", error.code) from error
     show_result(report, show_garbage, as_json=as_json)
 
 

@@ -17,8 +17,9 @@ from bus_schema.replies import Code
 from bus_schema.tasks import AddTask, CallOffTask, CompleteTask, GetTask, ListTasks, TaskPage, UpdateTask
 from bus_schema.users import GetUser
 from mindbus.bus.client import Client
-from mindbus.cli.console import say, show_json, show_table
+from mindbus.cli.console import say, say_data, show_json, show_result, show_table
 from mindbus.cli.errors import CommandError, UsageError
+from mindbus.cli.language import translate
 from mindbus.cli.options import LOCAL_USER, Json
 from mindbus.cli.session import on_the_bus, run
 from mindbus.errors import ReplyError
@@ -169,12 +170,12 @@ def _answer(command: type[Command[Task]], user: str | None, as_json: bool, **fie
     except ValidationError as invalid:
         raise UsageError(explain(invalid)) from invalid
     task, zone = run(_one(user, asked))
-    told = _task_json(task, zone)
-    if as_json:
-        show_json(told)
-    else:
-        due, owner = (f", due {told['due']}" if told["due"] else ""), told["owner"] or "nobody"
-        say(f"{told['id']}: {told['text']} ({told['status']}, {owner}{due})")
+    show_result(_task_json(task, zone), _show, as_json=as_json)
+
+
+def _show(told: dict[str, Any]) -> None:
+    due, owner = (f", {translate('due')} {told['due']}" if told["due"] else ""), told["owner"] or translate("nobody")
+    say_data(f"{told['id']}: {told['text']} ({told['status']}, {owner}{due})")
 
 
 async def _one(user: str | None, command: Command[Task]) -> tuple[Task, ZoneInfo | None]:

@@ -11,8 +11,9 @@ from bus_schema.processing import FactKind
 from bus_schema.replies import Code
 from bus_schema.users import GetUser, ListUsers, PutUser, User, UserRecord
 from mindbus.accounts import AccessRole
-from mindbus.cli.console import errors, say, show_json, show_result, show_table
+from mindbus.cli.console import errors, say, say_data, show_json, show_result, show_table
 from mindbus.cli.errors import CommandError, UsageError, valid_options
+from mindbus.cli.language import translate
 from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
 from mindbus.cli.session import answer_to, items_of
 from mindbus.cli.user_access import ReadOnly, RoleOption, access_role, grant, logins, renew, revoke, show_grant
@@ -227,7 +228,8 @@ def _known(user_id: str, identity: str) -> UserRecord | None:
 
 
 def _show(user: UserRecord) -> None:
-    say(f"{user.user_id}: {user.name}" + (f" (also {', '.join(user.names)})" if user.names else ""))
+    others = f" ({translate('also')} {', '.join(user.names)})" if user.names else ""
+    say_data(f"{user.user_id}: {user.name}{others}")
     say(f"  job {user.role or '—'}, zone {user.zone or 'default'}, language {user.language or 'either'}")
     say(f"  projects {', '.join(user.projects) or '—'}")
 

@@ -13,7 +13,7 @@ import typer
 from bus_schema.runs import Run, RunStatus
 from bus_schema.storage import GetLineage, Lineage
 from config.settings import FleetSettings
-from mindbus.cli.console import note, say, show, show_json
+from mindbus.cli.console import note, say, say_data, show, show_json
 from mindbus.cli.errors import INTERRUPTED, UsageError, read_settings
 from mindbus.cli.language import language, translate
 from mindbus.cli.lineage_view import lineage_tree
@@ -170,7 +170,7 @@ def _show(outcome: DemoOutcome, *, as_json: bool) -> None:
         return
     show(step_table(outcome.run))
     if outcome.run.reason:
-        say(f"reason: {outcome.run.reason}")
+        say_data(f"{translate('reason:')} {outcome.run.reason}")
     if outcome.run.result is not None and outcome.lineage is not None:
         say(f"\nThe article: {outcome.article}")
         if _is_offline(outcome.run):

@@ -10,8 +10,9 @@ from bus_schema.model_calls import MODEL_CALL, ModelCall, SaidToModel
 from bus_schema.process import GetProcess
 from bus_schema.storage import SearchArtifacts
 from config.settings import FleetSettings
-from mindbus.cli.console import local_time, say, show_result, show_table
+from mindbus.cli.console import local_time, say, say_data, show_result, show_table
 from mindbus.cli.errors import read_settings, valid_options
+from mindbus.cli.language import translate
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import on_the_bus, request_items, run
 from mindbus.sdk.artifacts import open_artifacts
@@ -86,16 +87,16 @@ def show_full(kept: Kept) -> None:
         spent = f"{call.prompt_tokens} + {call.completion_tokens} tokens, {call.took_ms / 1000:.1f} s{retries}"
         say(f"== {manifest.id}  {manifest.step_id or ''}  {call.caller}  {call.model_name}  {spent}")
         if call.tools:
-            say(f"tools: {', '.join(call.tools)}")
+            say_data(f"{translate('tools:')} {', '.join(call.tools)}")
         for said in (*call.prompt, *([call.answer] if call.answer else [])):
             _show_said(said)
         if call.failure:
-            say(f"failed: {call.failure}")
+            say_data(f"{translate('failed:')} {call.failure}")
 
 
 def _show_said(said: SaidToModel) -> None:
     say(f"-- {said.role}")
     if said.content:
-        say(said.content)
+        say_data(said.content)
     for name, arguments in said.tool_calls:
-        say(f"{name} {arguments}")
+        say_data(f"{name} {arguments}")

@@ -22,6 +22,7 @@ from bus_schema.runs import Run, Spent
 from config.settings import FleetSettings
 from mindbus.cli.console import note, show_result, show_table
 from mindbus.cli.errors import read_settings, valid_options
+from mindbus.cli.language import translate
 from mindbus.cli.options import LOCAL_USER, TIMES, As, Json
 from mindbus.cli.session import answer_to, on_the_bus, run
 from mindbus.sdk.artifacts import open_artifacts
@@ -119,7 +120,7 @@ def rerun(
             if no_wait:
                 return await bus.request(GetProcess(run_id=again.run_id), trace=again.run_id)
             if not as_json:
-                note(f"started {again.run_id}")
+                note(f"{translate('started')} {again.run_id}")
             return await end_of(again.run_id, bus, as_json=as_json)
 
     finish(run(ask()), as_json=as_json, no_wait=no_wait)

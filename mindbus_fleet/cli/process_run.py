@@ -24,8 +24,9 @@ from bus_schema.runs import Run, RunStatus, Step, StepStatus
 from mindbus.bus.client import Client
 from mindbus.bus.subscriptions import EventSubscription
 from mindbus.cli.artifact_upload import put_or_fail
-from mindbus.cli.console import errors, note, say, show, show_result, table
+from mindbus.cli.console import errors, note, say, say_data, show, show_result, table
 from mindbus.cli.errors import UsageError
+from mindbus.cli.language import translate
 from mindbus.cli.session import answer_if_there
 from mindbus.errors import ReplyError, SubscriptionRefused
 from mindbus.sdk.artifacts import Artifacts
@@ -74,7 +75,7 @@ def show_run(found: Run) -> None:
     for line in misbehaviour_lines(found):
         say(line)
     if found.reason:
-        say(f"reason: {found.reason}")
+        say_data(f"{translate('reason:')} {found.reason}")
     if found.result is not None:
         say(f"result: {found.result.artifact_id}   (mindbus artifacts get {found.result.artifact_id} -o FILE)")
     for step in waiting_for_people(found):

@@ -11,6 +11,7 @@ from bus_schema.runs import Run, RunStatus
 from config.settings import FleetSettings
 from mindbus.cli.console import local_time, note, show_result, show_table
 from mindbus.cli.errors import INTERRUPTED, read_settings
+from mindbus.cli.language import translate
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import answer_to, on_the_bus, run
 from mindbus.sdk.artifacts import open_artifacts
@@ -94,7 +95,7 @@ async def _run(order: RunRequest, identity: str, *, as_json: bool, no_wait: bool
         if no_wait:
             return await bus.request(GetProcess(run_id=order.run_id), trace=order.run_id)
         if not as_json:
-            note(f"started {order.run_id}")
+            note(f"{translate('started')} {order.run_id}")
         return await end_of(order.run_id, bus, as_json=as_json)
 
 

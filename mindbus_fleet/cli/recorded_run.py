@@ -2,7 +2,7 @@
 
 from bus_schema.runs import Run
 from config.recorded_runs import RecordedRun, RecordingLabel, shipped_recording
-from mindbus.cli.console import say, show, show_json
+from mindbus.cli.console import say, say_data, show, show_json
 from mindbus.cli.language import translate
 from mindbus.cli.lineage_view import lineage_tree
 from mindbus_fleet.cli.model_calls import show_full
@@ -20,7 +20,7 @@ def show_recorded(*, as_json: bool, with_calls: bool) -> None:
     show(step_table(recorded.run))
     for line in misbehaviour_lines(recorded.run):
         say(line)
-    say(f"\n{_article(recorded)}\n")
+    say_data(f"\n{_article(recorded)}\n")
     if recorded.run.result is not None:
         say("Made from:")
         show(lineage_tree(recorded.lineage, recorded.run.result.artifact_id, "up"))

@@ -107,7 +107,7 @@ def remove(
     question = f"Remove {tenant.name} with its {tenant.queues} queues, its data and its users, for good?"
     require_consent(question, is_given=yes)
     run(host.remove(name))
-    show_result({"removed": name}, f"{name} is removed", as_json=as_json)
+    show_result({"removed": name}, f"the tenant {name} is removed", as_json=as_json)
 
 
 def _host() -> TenantHost:

@@ -5,6 +5,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,18 @@ from typer.testing import CliRunner, Result
 
 import mindbus.bus
 import mindbus_fleet
+from bus_schema.envelope import Envelope, Kind
+from bus_schema.model_calls import SaidToModel
+from bus_schema.users import UserRecord
+from config.recorded_runs import shipped_recording
 from mindbus.cli.errors import UsageError
+from mindbus.cli.events import _show_envelope as show_envelope
 from mindbus.cli.language import choose_language, help_messages, messages_of, russian_form, translate
 from mindbus.cli.main import COMMANDS, _app, app
+from mindbus.cli.tasks import _show as show_task
+from mindbus.cli.user_records import _show as show_user
 from mindbus.errors import MindBusError
+from mindbus_fleet.cli.model_calls import show_full
 
 ROOT = Path(__file__).parents[3]
 CATALOGUE = messages_of("ru")
@@ -210,3 +219,44 @@ def test_messages_are_translated_with_what_is_filled_in(english: str, russian: s
 )
 def test_a_noun_takes_the_form_of_its_number(number: int, form: str) -> None:
     assert russian_form(number, ["файл", "файла", "файлов"]) == form
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Read the notes. Here: the door code is 4711.",
+        "task_1: Buy milk (also bread) (open, anna)",
+        "The milk is removed",
+        "started the washing",
+        "reason: it rains",
+        "tools: a hammer",
+        "failed: the oven",
+    ],
+)
+def test_what_users_may_have_written_stays(words: str) -> None:
+    choose_language("ru")
+
+    assert translate(words) == words
+
+
+def test_lines_with_users_words_translate_their_labels_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    # As an anchored message of the catalogue has it, too.
+    words = "Again, attempt 2, now: kept by anna"
+    choose_language("ru")
+    assert translate(words) != words
+    now = datetime.now(UTC)
+    _label, recording = shipped_recording()
+    manifest, call = recording.calls[0]
+    said = SaidToModel(role="user", content=words)
+    call = call.model_copy(update={"prompt": (said,), "answer": None, "tools": ("clock",), "failure": words})
+
+    show_full([(manifest, call)])
+    assert capsys.readouterr().out.splitlines()[1:] == ["инструменты: clock", "-- user", words, f"не удалось: {words}"]
+    show_task({"id": "task_1", "text": words, "status": "open", "due": "2026-12-01", "owner": None})
+    assert capsys.readouterr().out == f"task_1: {words} (open, никто, срок 2026-12-01)\n"
+    show_user(UserRecord(user_id="anna", name=words, names=("Anya",), version=1, changed_at=now))
+    assert capsys.readouterr().out.splitlines()[0] == f"anna: {words} (также Anya)"
+    ids = {"id": "msg_1", "correlationid": "msg_1", "source": "/mb/gateway/1", "mbrequester": "user.anna"}
+    told = {"type": "mb.evt.task.added.v1", "mbkind": Kind.EVENT, "time": now, "data": {"text": words}}
+    show_envelope(Envelope.model_validate(ids | told))
+    assert capsys.readouterr().out.endswith(f"text: {words}\n")
