@@ -175,7 +175,8 @@ ACCESS: Mapping[str, Access] = {
     "storage.set_trace_members": Access(("orchestrator", "dialogue")),
     "storage.settle_reminders": _TASKS,
     "storage.stats": _OPERATORS,
-    "subagent.cancel_task": Access(("dialogue",), "chat_id"),
+    # Gateways of earlier releases send it as themselves; they have checked whose task it is.
+    "subagent.cancel_task": Access(("dialogue", "gateway"), "chat_id"),
     "subagent.execute_task": Access(("dialogue",), "chat_id"),
     "swm.acquire_lock": _EVERYBODY,
     "swm.drop_kem": _EVERYBODY,

@@ -84,8 +84,8 @@ async def test_nobody_but_who_delegated_and_operators_cancel(bus: Client, tmp_pa
     settings = settings_for(f"memory://{tmp_path}", tmp_path)
     cancel = CancelTask(delegation_id="dlg_1", chat_id="12345")
     refusals: list[str] = []
-    async with connect("user.12345", settings=settings) as anna:
-        for canceller in (anna, bus):
+    async with connect("user.12345", settings=settings) as anna, connect("svc.gateway", settings=settings) as older:
+        for canceller, chat_id in ((anna, "12345"), (bus, "12345"), (older, None)):
             Patient.begun = 0
             asked = asyncio.create_task(ask(anna))
             await until(lambda: Patient.begun == 1)
@@ -95,7 +95,7 @@ async def test_nobody_but_who_delegated_and_operators_cancel(bus: Client, tmp_pa
                         await other.request(cancel, to="subagent-patient")
                 refusals.append(refused.value.message)
             assert not asked.done()
-            await canceller.request(cancel, to="subagent-patient")
+            await canceller.request(cancel.model_copy(update={"chat_id": chat_id}), to="subagent-patient")
             with pytest.raises(ReplyError, match="was cancelled"):
                 await asked
     assert ["may not send this" in refusals[0], refusals[1]] == [
