@@ -72,7 +72,7 @@ class ConversationView:
         if message.message_id == answer_id_of(self._asked):
             self._end_growing()
 
-    def show_rating(self, rated: AnswerRated) -> None:
+    def show_rating(self, rated: AnswerRated | DialogueMessage) -> None:
         """Show the rating of an answer, wherever it was given."""
         if rated.message_id in self._messages:
             known = self._messages[rated.message_id]

@@ -221,6 +221,8 @@ class ChatScreen:
         page = await history(pane.user_id, self.session.backend, limit=MESSAGES_PAGE)
         for message in reversed(page.items):
             pane.conversation.receive(message)
+            # It may have been shown already, and rated since.
+            pane.conversation.show_rating(message)
 
     async def refresh(self) -> None:
         await self._part.attempt(self._refresh)
