@@ -41,14 +41,11 @@ _NEUTRAL_WORDS = """
 _NEUTRAL = frozenset(_NEUTRAL_WORDS.split())
 # Shared subjects of statements that may contradict each other.
 _ALIKE = 0.6
-# Of longer statements, a vector hardly tells one word.
-_MOST_WORDS = 8
 _LEAST_WORDS = 3
 # A name at the end, as all that is said of a subject.
 _IS_NAME = re.compile(r"(?:\b(?:is|are|was|were)|[:—–])\s+(?:the\s+)?(?:[A-ZА-ЯЁ][\w-]+\s*)+[.!]?$")
 _HAS_YEAR = re.compile(r"\d{4}|\d[./]\d+[./]\d")
-_MEASURES = frozenset(map(stem, MEASURES))
-_GENERIC = frozenset(map(stem, _GENERIC_WORDS.split())) | _MEASURES
+_GENERIC = frozenset(map(stem, [*_GENERIC_WORDS.split(), *MEASURES]))
 
 
 @dataclass(frozen=True)
@@ -142,19 +139,6 @@ class Statement:
         """Whether both state the same in the same words, in whatever form the dates are."""
         return self.says_enough and self.stems == other.stems and self.has_values_of(other)
 
-    def differing_word(self, other: "Statement") -> tuple[str, str] | None:
-        """The only word in which two short statements of the same values differ, if it is neither name nor number."""
-        is_short = self.says_enough and len(self.words) == len(other.words) <= _MOST_WORDS
-        if not is_short or not self.has_values_of(other):
-            return None
-        differing = [place for place, each in enumerate(self.stems) if each != other.stems[place]]
-        # Beside a number is what it counts, or its unit.
-        beside = [each for place in differing for each in self.words[max(place - 1, 0) : place + 2]]
-        if len(differing) != 1 or any(each[0].isdigit() for each in beside):
-            return None
-        both = self.words[differing[0]], other.words[differing[0]]
-        return both if all(map(_may_have_synonyms, both)) else None
-
     def contradicts(self, other: "Statement") -> bool:
         """Whether two statements of one subject cannot both hold, as far as rules tell."""
         one, two = self.content, other.content
@@ -187,10 +171,6 @@ def _stems_of(text: str) -> tuple[str, ...]:
 
 def _without_negation(said: Sequence[str]) -> list[str]:
     return [stem(word) for word in said if not NEGATION.fullmatch(word)]
-
-
-def _may_have_synonyms(word: str) -> bool:
-    return word.islower() and word.isalpha() and is_meaningful(word) and stem(word) not in _MEASURES
 
 
 def _designations(said: Sequence[str]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Results of a search that say the same, of which one stands for all, and those that contradict each other."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import combinations
@@ -27,17 +27,15 @@ _MOST_CHARS = 300
 # Share of the words of the shorter one: what has less in common is about something else.
 _COMMON_WORDS = 0.5
 
-IsNear = Callable[[Kem, Kem], bool]
 
-
-def folded(ranked: Iterable[FoundKem], is_near: IsNear) -> list[FoundKem]:
+def folded(ranked: Iterable[FoundKem]) -> list[FoundKem]:
     """Results without those that a better one stands for; what comes after a result does not change that."""
     best: dict[object, FoundKem] = {}
     for found in ranked:
         key = _key(found)
         if key not in best:
             compared = best.items() if len(best) < COMPARED else ()
-            key = next((other for other, first in compared if _say_the_same(first, found, is_near)), key)
+            key = next((other for other, first in compared if _say_the_same(first, found)), key)
         if (first := best.get(key)) is None:
             best[key] = found
         else:
@@ -90,12 +88,11 @@ def _holds(found: FoundKem) -> bool:
     return found.explain is None or found.explain.validity == 1.0
 
 
-def _say_the_same(one: FoundKem, other: FoundKem, is_near: IsNear) -> bool:
-    """Whether two units state the same values in the same words, or all but one that means the same."""
+def _say_the_same(one: FoundKem, other: FoundKem) -> bool:
+    """Whether two units state the same values in the same words."""
     if not _are_alike(one.kem, other.kem) or (_holds(one), _about(one.kem)) != (_holds(other), _about(other.kem)):
         return False
-    first, second = _statement(one.kem), _statement(other.kem)
-    return first.repeats(second) or (first.differing_word(second) is not None and is_near(one.kem, other.kem))
+    return _statement(one.kem).repeats(_statement(other.kem))
 
 
 def _contradict(one: Kem, other: Kem) -> bool:

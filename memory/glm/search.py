@@ -11,7 +11,6 @@ from cachetools import LRUCache
 from bus_schema.embeddings import Embedding
 from bus_schema.glm import Explanation, FoundKem, KemPage, RetrieveKems
 from bus_schema.identities import Principal
-from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from memory.glm.agreement import COMPARED, folded, with_contradictions
 from memory.glm.index_sync import VectorRelay
@@ -52,9 +51,6 @@ _EMBEDDED_WITHIN_S = 5.0
 # An author finds what was just stored; a steady stream of writes does not hold up everybody's searches.
 _FRESH_WITHIN_S = 1.0
 _NO_WORDS = LexicalScore(0.0, ())
-# Cosines apart from what all passages of the model have in common: above it, statements that differ in one word say
-# the same by both.
-_SAME_ABOVE = {MODEL: 0.95}
 _MEANS = {MODEL: mean_passage()}
 # What does not hold now may still be asked for, yet comes after what says the opposite today.
 _OUTDATED = 0.5
@@ -223,7 +219,7 @@ class KemSearch:
                 for key in more
                 if key in kems
             ]
-            results = await asyncio.to_thread(folded, items, self._is_near)
+            results = await asyncio.to_thread(folded, items)
             if len(results) >= max(limit, COMPARED):
                 break
         results = await asyncio.to_thread(with_contradictions, results)
@@ -251,15 +247,6 @@ class KemSearch:
         cosines = centred_cosines(vector, vectors, _MEANS[model])
         nearest = max(cosine + lexical.get(key, _NO_WORDS).score for key, cosine in cosines.items())
         return nearest < least_in_common(len(vectors), len(text.split()))
-
-    def _is_near(self, one: Kem, other: Kem) -> bool:
-        """Whether two statements that differ in a word mean the same."""
-        model = self.index.space.model
-        first, second = one.embeddings, other.embeddings
-        if model not in _MEANS or first is None or second is None or not first.model == second.model == model:
-            return False
-        cosines = centred_cosines(first.raw, {other.id: second.raw}, _MEANS[model])
-        return cosines[other.id] >= _SAME_ABOVE[model]
 
     async def _evidence(
         self, text: str, query: KemQuery, principal: Principal

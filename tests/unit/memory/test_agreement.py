@@ -95,8 +95,7 @@ async def test_no_contradiction_is_told_of_what_was_superseded_is_of_others_or_i
     [
         ("The launch is on 5 May.", "Launch: 5 May 2025", "When is the launch?"),
         ("Запуск 5 мая", "Запуск состоится 5 мая 2025 года", "Когда запуск?"),
-        ("We purchased two printers.", "We bought two printers.", "Which printers do we have?"),
-        ("Встреча начинается в 10:00", "Встреча стартует в 10:00", "Во сколько встреча?"),
+        ("Бюджет 2 млн", "Бюджет составляет 2 млн", "Какой бюджет?"),
     ],
 )
 async def test_what_says_the_same_in_other_words_is_one_result(
@@ -113,6 +112,9 @@ async def test_what_says_the_same_in_other_words_is_one_result(
     ("one", "other"),
     [
         ("Alice hired Bob.", "Alice fired Bob."),
+        ("The minimum length of a password is 12 characters.", "The maximum length of a password is 12 characters."),
+        ("The import of grain is taxed.", "The export of grain is taxed."),
+        ("The employer pays the premium.", "The employee pays the premium."),
         ("Her mother lives in Berlin.", "Her father lives in Berlin."),
         ("Payment is due before delivery.", "Payment is due after delivery."),
         ("We bought two thousand printers.", "We bought two million printers."),
