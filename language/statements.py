@@ -72,7 +72,10 @@ def states_change(text: str) -> bool:
 @lru_cache(maxsize=4096)
 def statement_content(text: str, said_at: datetime) -> StatementContent:
     dates = dates_in(text, said_at)
-    rest = without_dates(text, dates)
+    return _content(without_dates(text, dates), dates)
+
+
+def _content(rest: str, dates: Sequence[SpokenDate]) -> StatementContent:
     names = {stem(name) for name in _NAME.findall(rest)}
     roots = [
         root
@@ -107,9 +110,11 @@ class Statement:
     """A sentence as it is compared with others; `said_at` is when, for "on Tuesday" and days without a year."""
 
     def __init__(self, text: str, said_at: datetime) -> None:
-        self.text, self.dates = text, dates_in(text, said_at)
-        self.content = statement_content(text, said_at)
-        rest = with_signs_as_words(without_dates(text, self.dates))
+        # Of units of memory, nothing outlives their search.
+        self.text, self.dates = text, dates_in(text, said_at, is_read_once=True)
+        rest = without_dates(text, self.dates)
+        self.content = _content(rest, self.dates)
+        rest = with_signs_as_words(rest)
         self.words = _telling(rest)
         self.stems = tuple(map(stem, self.words))
         self.is_negated = bool(NEGATION.search(rest))
@@ -156,9 +161,6 @@ class Statement:
         # Where both differ, they are two of a series.
         is_other = has_other_date != has_other_number or not (one.dates or one.numbers)
         return is_other and contradicts(one, two, is_change=is_change)
-
-
-statement_of = lru_cache(maxsize=4096)(Statement)
 
 
 def _telling(text: str) -> list[str]:

@@ -62,9 +62,13 @@ class _Piece:
     moment: datetime | None = None
 
 
-def dates_in(text: str, said_at: datetime) -> list[SpokenDate]:
-    """Every date in a text, in order, reckoned from when it was said, in that moment's time zone."""
-    of_days, of_times = _known_rules(text) if len(text) <= _KNOWN_CHARS else _matching_rules(text)
+def dates_in(text: str, said_at: datetime, *, is_read_once: bool = False) -> list[SpokenDate]:
+    """Every date in a text, in order, reckoned from when it was said, in that moment's time zone.
+
+    A text that is read once is not remembered.
+    """
+    rules_of = _matching_rules if is_read_once or len(text) > _KNOWN_CHARS else _known_rules
+    of_days, of_times = rules_of(text)
     days = list(_pieces(of_days, text, said_at, ()))
     # "Tonight" is both a day and a time.
     taken = [piece for piece in days if text[piece.start : piece.end].lower() != "tonight"]

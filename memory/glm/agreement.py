@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
 from itertools import combinations
 
 from pydantic import JsonValue
@@ -10,7 +9,7 @@ from pydantic_core import to_json
 
 from bus_schema.glm import FoundKem, KemContradiction, KemTwin
 from bus_schema.kem import Kem
-from language.statements import Statement, statement_of
+from language.statements import Statement
 from language.words import stem, terms, with_signs_as_words, words
 
 COMPARED = 30
@@ -28,43 +27,73 @@ _MOST_CHARS = 300
 _COMMON_WORDS = 0.5
 
 
-def folded(ranked: Iterable[FoundKem]) -> list[FoundKem]:
-    """Results without those that a better one stands for; what comes after a result does not change that."""
-    best: dict[object, FoundKem] = {}
-    for found in ranked:
-        key = _key(found)
-        if key not in best:
-            compared = best.items() if len(best) < COMPARED else ()
-            key = next((other for other, first in compared if _say_the_same(first, found)), key)
-        if (first := best.get(key)) is None:
-            best[key] = found
-        else:
-            kem = found.kem
-            twin = KemTwin(kem_id=kem.id, owner=kem.owner, source=kem.source)
-            best[key] = first.model_copy(update={"twins": (*first.twins, twin)})
-    return list(best.values())
+class Agreement:
+    """Compares the results of one search, of which it reads each as a statement once."""
 
+    def __init__(self) -> None:
+        self._words: dict[str, frozenset[str]] = {}
+        self._statements: dict[str, Statement] = {}
 
-def with_contradictions(results: Sequence[FoundKem]) -> list[FoundKem]:
-    """The results, those that hold with what they contradict among the first ones, which follows right after them."""
-    marks: dict[str, list[KemContradiction]] = {}
-    for one, other in combinations(results[:COMPARED], 2):
-        if _holds(one) and _holds(other) and _contradict(one.kem, other.kem):
-            marks.setdefault(one.kem.id, []).append(_mark(other.kem, one.kem))
-            marks.setdefault(other.kem.id, []).append(_mark(one.kem, other.kem))
-    if not marks:
-        return list(results)
-    marked = [
-        each.model_copy(update={"contradicts": tuple(marks[each.kem.id])}) if each.kem.id in marks else each
-        for each in results
-    ]
-    by_id = {each.kem.id: each for each in marked}
-    ordered: dict[str, FoundKem] = {}
-    for each in marked:
-        ordered.setdefault(each.kem.id, each)
-        for mark in each.contradicts:
-            ordered.setdefault(mark.kem_id, by_id[mark.kem_id])
-    return list(ordered.values())
+    def folded(self, ranked: Iterable[FoundKem]) -> list[FoundKem]:
+        """Results without those that a better one stands for; what comes after a result does not change that."""
+        best: dict[object, FoundKem] = {}
+        for found in ranked:
+            key = _key(found)
+            if key not in best:
+                compared = best.items() if len(best) < COMPARED else ()
+                key = next((other for other, first in compared if self._say_the_same(first, found)), key)
+            if (first := best.get(key)) is None:
+                best[key] = found
+            else:
+                kem = found.kem
+                twin = KemTwin(kem_id=kem.id, owner=kem.owner, source=kem.source)
+                best[key] = first.model_copy(update={"twins": (*first.twins, twin)})
+        return list(best.values())
+
+    def with_contradictions(self, results: Sequence[FoundKem]) -> list[FoundKem]:
+        """The results, those that hold with what they contradict among the first, the best of which follows each."""
+        marks: dict[str, list[KemContradiction]] = {}
+        for one, other in combinations(results[:COMPARED], 2):
+            if _holds(one) and _holds(other) and self._contradict(one.kem, other.kem):
+                marks.setdefault(one.kem.id, []).append(_mark(other.kem, one.kem))
+                marks.setdefault(other.kem.id, []).append(_mark(one.kem, other.kem))
+        marked = {
+            each.kem.id: each.model_copy(update={"contradicts": tuple(marks.get(each.kem.id, ()))}) for each in results
+        }
+        ordered: dict[str, FoundKem] = {}
+        for kem_id, each in marked.items():
+            for shown in (kem_id, *(mark.kem_id for mark in each.contradicts[:1])):
+                ordered.setdefault(shown, marked[shown])
+        return list(ordered.values())
+
+    def _say_the_same(self, one: FoundKem, other: FoundKem) -> bool:
+        """Whether two units state the same values in the same words."""
+        is_of_one = (_holds(one), _about(one.kem)) == (_holds(other), _about(other.kem))
+        return is_of_one and self._are_alike(one.kem, other.kem) and self._read(one.kem).repeats(self._read(other.kem))
+
+    def _contradict(self, one: Kem, other: Kem) -> bool:
+        if not self._are_alike(one, other):
+            return False
+        about, of_other = (_without(each.metadata, _ORIGIN | _SAYING) for each in (one, other))
+        is_of_one = all(about[key] == of_other[key] for key in about.keys() & of_other.keys())
+        return is_of_one and self._read(one).contradicts(self._read(other))
+
+    def _are_alike(self, one: Kem, other: Kem) -> bool:
+        """Whether it is worth the while to read two units as statements."""
+        if not all(each.content and len(each.content) <= _MOST_CHARS for each in (one, other)):
+            return False
+        said, of_other = self._words_of(one), self._words_of(other)
+        return len(said & of_other) >= _COMMON_WORDS * max(min(len(said), len(of_other)), 1)
+
+    def _words_of(self, kem: Kem) -> frozenset[str]:
+        if kem.id not in self._words:
+            self._words[kem.id] = frozenset(terms(kem.content or ""))
+        return self._words[kem.id]
+
+    def _read(self, kem: Kem) -> Statement:
+        if kem.id not in self._statements:
+            self._statements[kem.id] = Statement(kem.content or "", kem.created_at)
+        return self._statements[kem.id]
 
 
 def _key(found: FoundKem) -> object:
@@ -86,38 +115,6 @@ def _without(metadata: Mapping[str, JsonValue], keys: frozenset[str]) -> dict[st
 
 def _holds(found: FoundKem) -> bool:
     return found.explain is None or found.explain.validity == 1.0
-
-
-def _say_the_same(one: FoundKem, other: FoundKem) -> bool:
-    """Whether two units state the same values in the same words."""
-    if not _are_alike(one.kem, other.kem) or (_holds(one), _about(one.kem)) != (_holds(other), _about(other.kem)):
-        return False
-    return _statement(one.kem).repeats(_statement(other.kem))
-
-
-def _contradict(one: Kem, other: Kem) -> bool:
-    if not _are_alike(one, other):
-        return False
-    about, of_other = (_without(each.metadata, _ORIGIN | _SAYING) for each in (one, other))
-    is_of_one = all(about[key] == of_other[key] for key in about.keys() & of_other.keys())
-    return is_of_one and _statement(one).contradicts(_statement(other))
-
-
-def _are_alike(one: Kem, other: Kem) -> bool:
-    """Whether it is worth the while to read two units as statements."""
-    if not all(each.content and len(each.content) <= _MOST_CHARS for each in (one, other)):
-        return False
-    said, of_other = _words_of(one.content or ""), _words_of(other.content or "")
-    return len(said & of_other) >= _COMMON_WORDS * max(min(len(said), len(of_other)), 1)
-
-
-@lru_cache(maxsize=4096)
-def _words_of(text: str) -> frozenset[str]:
-    return frozenset(terms(text))
-
-
-def _statement(kem: Kem) -> Statement:
-    return statement_of(kem.content or "", kem.created_at)
 
 
 def _mark(kem: Kem, of: Kem) -> KemContradiction:

@@ -12,7 +12,7 @@ from bus_schema.embeddings import Embedding
 from bus_schema.glm import Explanation, FoundKem, KemPage, RetrieveKems
 from bus_schema.identities import Principal
 from bus_schema.kem_query import KemQuery
-from memory.glm.agreement import COMPARED, folded, with_contradictions
+from memory.glm.agreement import COMPARED, Agreement
 from memory.glm.index_sync import VectorRelay
 from memory.glm.lexical import LexicalSearch
 from memory.glm.queries import (
@@ -209,6 +209,7 @@ class KemSearch:
         weighed = _weighed(lexical_scores, None if compared is None else centred_cosines(*compared))
         await self._weigh(weighed, query, principal)
         ranked, batch = best_first(weighed.scores), max(2 * limit, COMPARED) + _TWINS
+        agreement = Agreement()
         items: list[FoundKem] = []
         results: list[FoundKem] = []
         for start in range(0, len(ranked), batch):
@@ -219,10 +220,10 @@ class KemSearch:
                 for key in more
                 if key in kems
             ]
-            results = await asyncio.to_thread(folded, items)
+            results = await asyncio.to_thread(agreement.folded, items)
             if len(results) >= max(limit, COMPARED):
                 break
-        results = await asyncio.to_thread(with_contradictions, results)
+        results = await asyncio.to_thread(agreement.with_contradictions, results)
         return RankedKems(results[:limit], is_degraded=compared is None)
 
     async def _weigh(self, weighed: Weighed, query: KemQuery, principal: Principal) -> None:

@@ -1,5 +1,6 @@
 """Units that say something else of the same are shown together; those that say the same are one result."""
 
+import gc
 import random
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 
 from bus_schema.glm import FoundKem
 from bus_schema.kem_query import KemQuery
+from language.dates import expressions
+from language.statements import Statement, statement_content
 from memory.glm.index_sync import VectorRelay
 from memory.glm.search import KemSearch
 from memory.vectors.embedded import EmbeddedIndex
@@ -68,6 +71,15 @@ async def test_contradicting_units_are_shown_together_and_the_newer_is_marked(me
     }
     for limit in range(1, len(found)):
         assert list(await memory.found("When is the meeting?", limit)) == list(found)[:limit]
+
+
+async def test_no_text_of_a_unit_outlives_the_search_that_has_read_it(memory: Memory) -> None:
+    await memory.store({"tuesday": "The exam is on Tuesday.", "thursday": "The exam is on Thursday.", **OTHERS})
+    caches = statement_content, expressions._known_rules
+    before = [cache.cache_info().currsize for cache in caches]
+    assert "tuesday" in contradictions(await memory.found("When is the exam?"))
+    assert [each.text for each in gc.get_objects() if isinstance(each, Statement)] == []
+    assert [cache.cache_info().currsize for cache in caches] == before
 
 
 async def test_what_contradicts_a_better_result_follows_it_before_what_fits_better(memory: Memory) -> None:
