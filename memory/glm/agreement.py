@@ -1,5 +1,6 @@
 """Results of a search that say the same, of which one stands for all, and those that contradict each other."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import combinations
@@ -17,10 +18,14 @@ COMPARED = 30
 # Where a unit comes from; of what it says any other key of its metadata may be a part, such as a person.
 _ORIGIN = frozenset({"artifact_id", "page", "part", "path", "revision", "run_id", "section"})
 # Who said it and when: the same may be said by several, and contradicted.
-_SAYING = frozenset({"agent", "fact_id", "fragment_id", "kind", "message_id", "said_at", "source", "status", "user_id"})
+_SAYING = frozenset({"agent", "fact_id", "fragment_id", "kind", "message_id", "said_at", "source", "status"})
 # Words that come and go while a sentence says the same; «не», "to", "before" do not.
 _LIGHT = frozenset({"a", "an", "the", "is", "are", "was", "were", "это"})
 _FEWEST_WORDS = 3
+# What one says of oneself, no other person contradicts.
+_FIRST_PERSON = re.compile(
+    r"\b(?:I|my|me|mine|myself|я|меня|мн(?:е|ой|ою)|мо(?:й|я|ё|е|и|его|ей|ему|ю|их|им|ими|ём|ем))\b", re.I
+)
 # A longer text makes several statements.
 _MOST_CHARS = 300
 # Share of the words of the shorter one: what has less in common is about something else.
@@ -72,7 +77,7 @@ class Agreement:
         return is_of_one and self._are_alike(one.kem, other.kem) and self._read(one.kem).repeats(self._read(other.kem))
 
     def _contradict(self, one: Kem, other: Kem) -> bool:
-        if not self._are_alike(one, other):
+        if not self._are_alike(one, other) or (one.owner != other.owner and _speaks_of_itself(one, other)):
             return False
         about, of_other = (_without(each.metadata, _ORIGIN | _SAYING) for each in (one, other))
         is_of_one = all(about[key] == of_other[key] for key in about.keys() & of_other.keys())
@@ -115,6 +120,10 @@ def _without(metadata: Mapping[str, JsonValue], keys: frozenset[str]) -> dict[st
 
 def _holds(found: FoundKem) -> bool:
     return found.explain is None or found.explain.validity == 1.0
+
+
+def _speaks_of_itself(*kems: Kem) -> bool:
+    return any(_FIRST_PERSON.search(kem.content or "") for kem in kems)
 
 
 def _mark(kem: Kem, of: Kem) -> KemContradiction:

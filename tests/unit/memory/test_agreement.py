@@ -95,11 +95,17 @@ async def test_no_contradiction_is_told_of_what_was_superseded_is_of_others_or_i
     await memory.store({"new": "The meeting is on Thursday."}, supersedes=["old"])
     await memory.store({"apollo": "The budget is 2 million."}, metadata={"project_id": "apollo"})
     await memory.store({"zeus": "The budget is 3 million."}, metadata={"project_id": "zeus"})
+    await memory.store({"anna": "The vacation starts on 5 May."}, metadata={"user_id": "anna"})
+    await memory.store({"boris": "The vacation starts on 6 May."}, metadata={"user_id": "boris"})
+    await memory.store({"mine": "My birthday is on 5 May."})
+    await memory.library.store(a_draft("My birthday is on 6 May.", id="hers"), CRITIC)
     secret = a_draft("The meeting is on Friday.", id="secret", visibility="private")
     await memory.library.store(secret, CRITIC)
 
     assert contradictions(await memory.found("When is the meeting?")) == {}
     assert contradictions(await memory.found("What is the budget?")) == {}
+    assert contradictions(await memory.found("When does the vacation start?")) == {}
+    assert contradictions(await memory.found("My birthday")) == {}
 
 
 @pytest.mark.parametrize(
