@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
 
-from language.dates.expressions import SpokenDate, dates_in, without_dates
+from language.dates.expressions import SpokenDate, dates_in, lead_of, without_dates
 from language.russian import word_forms
 from language.word_lists import MEASURES
 from language.words import bases, has_cyrillic, is_meaningful, stem, with_signs_as_words, words
@@ -39,6 +39,8 @@ _NEUTRAL_WORDS = """
     составляет составит
     """
 _NEUTRAL = frozenset(_NEUTRAL_WORDS.split())
+# Before a date these say no more than that it is then; "until", «до», "from" do.
+_AT = frozenset({"at", "in", "on", "в", "во", "на"})
 # Shared subjects of statements that may contradict each other.
 _ALIKE = 0.6
 _LEAST_WORDS = 3
@@ -112,6 +114,9 @@ class Statement:
     def __init__(self, text: str, said_at: datetime) -> None:
         # Of units of memory, nothing outlives their search.
         self.text, self.dates = text, dates_in(text, said_at, is_read_once=True)
+        self.leads = [
+            [word for word in _telling(lead_of(text, each).lower()) if word not in _AT] for each in self.dates
+        ]
         rest = without_dates(text, self.dates)
         self.content = _content(rest, self.dates)
         rest = with_signs_as_words(rest)
@@ -136,7 +141,7 @@ class Statement:
         one, two = self.content, other.content
         return (
             (one.numbers, one.names, self.is_negated) == (two.numbers, two.names, other.is_negated)
-            and len(self.dates) == len(other.dates)
+            and self.leads == other.leads
             and all(map(_agree, self.dates, other.dates))
         )
 

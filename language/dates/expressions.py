@@ -90,6 +90,12 @@ def without_dates(text: str, dates: Iterable[SpokenDate]) -> str:
     return re.sub(r"\s+([,.;:!?])", r"\1", " ".join(text.split()))
 
 
+def lead_of(text: str, date: SpokenDate) -> str:
+    """The prepositions before a date, which `without_dates` cuts out with it; empty without any."""
+    found = _BEFORE.search(text[: date.start])
+    return "" if found is None else found[0]
+
+
 def on_day(day: SpokenDate, time: SpokenDate) -> datetime:
     """The moment of a day and of a time that were said apart: an hour that has passed today has not on that day."""
     is_other_day = day.at.date() != time.at.date()

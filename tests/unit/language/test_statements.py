@@ -46,6 +46,9 @@ def test_other_values_of_one_subject_contradict_each_other(one: str, other: str)
         ("The launch is on 5 May.", "The launch of Aurora is on 5 May."),
         ("Payment is due before delivery", "Payment is due after delivery"),
         ("Maria likes cats", "Anna likes cats"),
+        ("The office is closed until May 5", "The office is closed from May 5"),
+        ("The office is closed on May 5", "The office is closed by May 5"),
+        ("Скидка действует до 5 мая", "Скидка действует с 5 мая"),
         ("Price: $20", "Price: €20"),
         ("The rate is 5%", "The rate is 5"),
         ("Budget 2 млн", "Budget 2 тыс"),
@@ -62,6 +65,7 @@ def test_what_is_of_something_else_neither_contradicts_nor_repeats(one: str, oth
     [
         ("The launch is on 5 May.", "Launch: 5 May 2025"),
         ("The meeting is on Tuesday", "The meeting takes place on Tuesday"),
+        ("The office is closed until May 5", "Office closed until 5 May."),
         ("Запуск 5 мая", "Запуск состоится 5 мая 2025 года"),
         ("Бюджет 2 млн", "Бюджет составляет 2 млн"),
     ],
