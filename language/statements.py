@@ -41,8 +41,11 @@ _NEUTRAL_WORDS = """
 _NEUTRAL = frozenset(_NEUTRAL_WORDS.split())
 # Before a date these say no more than that it is then; "until", «до», "from" do.
 _AT = frozenset({"at", "in", "on", "в", "во", "на"})
-# Shared subjects of statements that may contradict each other.
+# Least share of words that subjects of one thing have in common.
 _ALIKE = 0.6
+_IN = frozenset({"during", "for", "in", "of", "since", "в", "во", "за", "на", "с"})
+_OF_YEAR = frozenset({"год", "года", "году"})
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _LEAST_WORDS = 3
 # A name at the end, as all that is said of a subject.
 _IS_NAME = re.compile(r"(?:\b(?:is|are|was|were)|[:—–])\s+(?:the\s+)?(?:[A-ZА-ЯЁ][\w-]+\s*)+[.!]?$")
@@ -156,16 +159,24 @@ class Statement:
             return len(self.words) > 1 and _without_negation(self.words) == _without_negation(other.words)
         if self.named and self.named == other.named:
             return self.stems != other.stems
-        is_change = self.is_change or other.is_change
-        if overlap(one.subject, two.subject) < _ALIKE or self.designations != other.designations:
+        if not _is_of_one(one.subject, two.subject) or self.designations != other.designations:
             return False
         has_other_date = bool(self.dates and other.dates) and not any(
             _agree(ours, theirs) for ours in self.dates for theirs in other.dates
         )
         has_other_number = bool(one.numbers and two.numbers) and one.numbers != two.numbers
         # Where both differ, they are two of a series.
-        is_other = has_other_date != has_other_number or not (one.dates or one.numbers)
-        return is_other and contradicts(one, two, is_change=is_change)
+        if has_other_date != has_other_number:
+            return _is_of_one(one.subject | one.names, two.subject | two.names) and contradicts(
+                one, two, is_change=False
+            )
+        is_change = self.is_change or other.is_change
+        return not (one.dates or one.numbers) and contradicts(one, two, is_change=is_change)
+
+
+def _is_of_one(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether one of two subjects says no more than the other, and not much less."""
+    return overlap(one, other) >= _ALIKE and (one <= other or other <= one)
 
 
 def _telling(text: str) -> list[str]:
@@ -181,10 +192,12 @@ def _without_negation(said: Sequence[str]) -> list[str]:
 
 
 def _designations(said: Sequence[str]) -> Iterator[str]:
-    """Numbers that tell one thing from others of its kind: "room 5 is", "version 2 of"."""
-    for before, number, after in zip(said, said[1:], said[2:], strict=False):
+    """Numbers that tell one thing from others of its kind: "room 5 is", "version 2.1 of", "in 2024"."""
+    for before, number, after in zip(["", *said], said, [*said[1:], ""], strict=False):
         is_of_kind = is_meaningful(before) and not before[0].isdigit() and not _is_verb(before)
-        if number.isdigit() and is_of_kind and (not is_meaningful(after) or _is_predicate(after)):
+        is_told = bool(after) and (not is_meaningful(after) or _is_predicate(after))
+        is_year = before.lower() in _IN and _YEAR.fullmatch(number) and (not is_meaningful(after) or after in _OF_YEAR)
+        if _NUMBER.fullmatch(number) and ((is_of_kind and is_told) or is_year):
             yield number
 
 

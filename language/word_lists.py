@@ -114,14 +114,14 @@ POINTERS = _listed(
 # What figures are counted in; named often, but never what a text is about.
 MEASURES = _listed(
     """
-    april august billion cent day days december february half hour hours january july june march million minute
-    minutes month months november number numbers october part parts per percent quarter september third thousand
-    time times week weeks year years
-    август августа апрель апреля год года годам годов годом году годы декабрь декабря день дней дни дня июль июля
-    июнь июня лет май март марта мая месяц месяца месяцев миллион миллиона миллионов минут минута минуты недели
-    недель неделя ноябрь ноября октябрь октября половина половины процент процента процентов раз раза рублей рубль
-    рубля сентябрь сентября трети треть тысяч тысяча тысячи февраль февраля час часа часов части часть человек
-    четверть чисел числа число январь января
+    april august billion cent cents day days december dollar dollars euro euros february half hour hours january
+    july june march million minute minutes month months november number numbers october part parts per percent pound
+    pounds quarter september third thousand time times week weeks year years
+    август августа апрель апреля год года годам годов годом году годы декабрь декабря день дней дни дня доллар
+    доллара долларов евро июль июля июнь июня лет май март марта мая месяц месяца месяцев миллион миллиона миллионов
+    минут минута минуты недели недель неделя ноябрь ноября октябрь октября половина половины процент процента
+    процентов раз раза рублей рубль рубля сентябрь сентября трети треть тысяч тысяча тысячи февраль февраля час часа
+    часов части часть человек четверть чисел числа число январь января
     """
 )
 

@@ -78,6 +78,7 @@ async def test_no_text_of_a_unit_outlives_the_search_that_has_read_it(memory: Me
     caches = statement_content, expressions._known_rules
     before = [cache.cache_info().currsize for cache in caches]
     assert "tuesday" in contradictions(await memory.found("When is the exam?"))
+    gc.collect()
     assert [each.text for each in gc.get_objects() if isinstance(each, Statement)] == []
     assert [cache.cache_info().currsize for cache in caches] == before
 
@@ -88,6 +89,15 @@ async def test_what_contradicts_a_better_result_follows_it_before_what_fits_bett
     await memory.store({"second": "Spring campaign budget 3 million."})
     found = list(await memory.found("our budget for the spring campaign, million, speaker"))
     assert abs(found.index("first") - found.index("second")) == 1
+
+
+async def test_of_many_that_contradict_a_result_only_the_best_comes_before_better_ones(memory: Memory) -> None:
+    await memory.store({f"budget_{n}": f"The budget of the campaign is {n} million." for n in range(2, 10)})
+    await memory.store({"asked": "The budget of the campaign was asked about."})
+    found = await memory.found("The budget of the campaign is 2 million.")
+    shown, ranked = list(found), sorted(found, key=lambda each: -(found[each].score or 0))
+    assert len(found[shown[0]].contradicts) == 7
+    assert (shown[0], ranked.index("asked"), shown.index("asked")) == (ranked[0], 1, 2)
 
 
 async def test_no_contradiction_is_told_of_what_was_superseded_is_of_others_or_is_hidden(memory: Memory) -> None:
