@@ -53,10 +53,11 @@ def with_signs_as_words(text: str) -> str:
 
 def language_of(text: str) -> Language:
     """Russian where at least 30 % of the letters are Cyrillic, else English."""
-    return _known_language(text) if len(text) <= _KNOWN_CHARS else _count_letters(text)
+    return _known_language(text) if len(text) <= _KNOWN_CHARS else language_by_letters(text)
 
 
-def _count_letters(text: str) -> Language:
+def language_by_letters(text: str) -> Language:
+    """The language of a text, as `language_of` tells it, which is not remembered."""
     cyrillic = len(_CYRILLIC.findall(text))
     latin = len(_LATIN.findall(text))
     is_russian = cyrillic > 0 and cyrillic / (cyrillic + latin) >= _RUSSIAN_SHARE
@@ -157,7 +158,7 @@ def _count_words(text: str) -> int:
 _KNOWN_CHARS = 4096
 _known_tokens = lru_cache(maxsize=4096)(_count_tokens)
 _known_words = lru_cache(maxsize=4096)(_count_words)
-_known_language = lru_cache(maxsize=256)(_count_letters)
+_known_language = lru_cache(maxsize=256)(language_by_letters)
 
 
 def _tokens_of(piece: str) -> float:

@@ -12,6 +12,7 @@ from bus_schema.embeddings import Embedding
 from bus_schema.glm import Explanation, FoundKem, KemPage, RetrieveKems
 from bus_schema.identities import Principal
 from bus_schema.kem_query import KemQuery
+from language.words import language_by_letters
 from memory.glm.agreement import COMPARED, Agreement
 from memory.glm.index_sync import VectorRelay
 from memory.glm.lexical import LexicalSearch
@@ -58,6 +59,7 @@ _OUTDATED = 0.5
 
 # Vector of a text, and those of the units that it is compared with.
 Compared = tuple[bytes, Mapping[str, bytes]]
+Evidence = tuple[Mapping[str, LexicalScore], Compared | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +203,11 @@ class KemSearch:
             # Nothing to compare a vector with.
             return RankedKems([])
         lexical_scores, compared = await self._evidence(text, query, principal)
-        if self._are_far(text, lexical_scores, compared):
+        if await self._are_far(text, query, principal, (lexical_scores, compared)):
             # What does not hold at that time may tell of what is about it then.
             timeless = query.model_copy(update={"as_of": None, "known_at": None})
-            if timeless == query or self._are_far(text, *await self._evidence(text, timeless, principal)):
+            evidence = None if timeless == query else await self._evidence(text, timeless, principal)
+            if evidence is None or await self._are_far(text, timeless, principal, evidence):
                 return RankedKems([])
         weighed = _weighed(lexical_scores, None if compared is None else centred_cosines(*compared))
         await self._weigh(weighed, query, principal)
@@ -239,19 +242,23 @@ class KemSearch:
         for key in weighed.outdated & weighed.scores.keys():
             weighed.scores[key] *= _OUTDATED
 
-    def _are_far(self, text: str, lexical: Mapping[str, LexicalScore], compared: Compared | None) -> bool:
-        """Whether a text is about nothing in memory; units with its words may still wait for their vectors."""
+    async def _are_far(self, text: str, query: KemQuery, principal: Principal, evidence: Evidence) -> bool:
+        """Whether a text is about nothing in memory; units with its words may still wait for their vectors.
+
+        Vectors in two languages have too little in common to tell.
+        """
         model = self.index.space.model
-        vector, vectors = compared or (b"", {})
+        lexical, (vector, vectors) = evidence[0], evidence[1] or (b"", {})
         if model not in _MEANS or not vectors or lexical.keys() - vectors.keys():
             return False
         cosines = centred_cosines(vector, vectors, _MEANS[model])
         nearest = max(cosine + lexical.get(key, _NO_WORDS).score for key, cosine in cosines.items())
-        return nearest < least_in_common(len(vectors), len(text.split()))
+        if nearest >= least_in_common(len(vectors), len(text.split())):
+            return False
+        units, language = await self.queries.among(list(vectors), query, principal), language_by_letters(text)
+        return all(unit.content and language_by_letters(unit.content) is language for unit in units.values())
 
-    async def _evidence(
-        self, text: str, query: KemQuery, principal: Principal
-    ) -> tuple[Mapping[str, LexicalScore], Compared | None]:
+    async def _evidence(self, text: str, query: KemQuery, principal: Principal) -> Evidence:
         """Lexical scores, and the vectors of what they are of and of the nearest units; None without these."""
         lexical = await self.lexical.scores(text, query, principal)
         try:
