@@ -2607,8 +2607,8 @@ export interface components {
          * FoundKem
          * @description A unit that the requester may read; it has a `score` if the query ranks by similarity.
          *
-         *     A ranked result also stands for its `twins`, which are not results of their own. Those of the first results that
-         *     it contradicts, as far as rules tell, come right after it.
+         *     A ranked result also stands for its `twins`, which are not results of their own. The best of the results that it
+         *     contradicts, as far as rules tell, comes right after it.
          */
         FoundKem: {
             kem: components["schemas"]["Kem"];

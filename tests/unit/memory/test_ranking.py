@@ -11,6 +11,7 @@ import pytest
 from bus_schema.glm import FoundKem
 from bus_schema.identities import Principal
 from bus_schema.kem_query import KemQuery
+from language.words import Language, language_of
 from memory.glm.index_sync import VectorRelay
 from memory.glm.lexical import LexicalSearch
 from memory.glm.search import KemSearch, RankedKems
@@ -243,7 +244,7 @@ async def test_a_question_that_no_unit_is_about_finds_nothing(library: Library, 
     library.kems.space = embedder.space
     relay = VectorRelay(library.database, EmbeddedIndex(tmp_path / "glm.vectors", embedder.space))
     await relay.open()
-    asked = documents(units)
+    asked = [each for each in documents(200) if language_of(each.text) is Language.ENGLISH][:units]
     texts = [each.text for each in asked]
     vectors = await embedder.passages(texts)
     await library.store_all(*(a_draft(text, embeddings=vector) for text, vector in zip(texts, vectors, strict=True)))
