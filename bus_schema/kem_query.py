@@ -137,6 +137,9 @@ class KemQuery(StrictValue):
     known_at: AwareDatetime | None = Field(
         default=None, description="Time, with zone, by which it must have been learnt that units hold; also sets as_of."
     )
+    hides_unrelated: bool = Field(
+        default=True, description="Whether a text that no unit is about finds nothing; if false, it finds the nearest."
+    )
     order_by: OrderBy | None = Field(default=None, description="Order of results; overrides ranking by similarity.")
 
     @property

@@ -203,7 +203,7 @@ class KemSearch:
             # Nothing to compare a vector with.
             return RankedKems([])
         lexical_scores, compared = await self._evidence(text, query, principal)
-        if await self._are_far(text, query, principal, (lexical_scores, compared)):
+        if query.hides_unrelated and await self._are_far(text, query, principal, (lexical_scores, compared)):
             # What does not hold at that time may tell of what is about it then.
             timeless = query.model_copy(update={"as_of": None, "known_at": None})
             evidence = None if timeless == query else await self._evidence(text, timeless, principal)

@@ -60,8 +60,9 @@ class OwnUnits:
     async def find(
         self, metadata: Mapping[str, Any], *, text: str | None = None, order: OrderBy | None = None
     ) -> AsyncIterator[FoundKem]:
-        """Records with these metadata: those nearest to a text first, or in an order."""
-        query = KemQuery(metadata_filters={**metadata, OWNER: self.owner}, text_query=text, order_by=order)
+        """Records with these metadata, all of them: those nearest to a text first, or in an order."""
+        own = {**metadata, OWNER: self.owner}
+        query = KemQuery(metadata_filters=own, text_query=text, order_by=order, hides_unrelated=False)
         cursor = None
         while True:
             page = await self._bus.client.request(RetrieveKems(query=query, cursor=cursor, page_size=MAX_PAGE))

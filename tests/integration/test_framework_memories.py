@@ -180,6 +180,7 @@ async def test_the_store_works_without_an_event_loop_and_finds_by_meaning(bus: B
         store.put(ANNA, "dark", {"text": "The report is a secret"}, index=False)
         found = store.search(ANNA, query="When must the report be ready?" + " " * 3000, limit=1)
         assert store.search(ANNA, query="report " * 500)
+        assert len(store.search(ANNA, query="qwerty zxcv")) == 2
         return [(item.key, item.score is not None) for item in found], store.search(BORIS, query="report")
 
     assert await asyncio.to_thread(work) == ([("work", True)], [])
