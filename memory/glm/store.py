@@ -85,7 +85,7 @@ class KemStore:
             raise NotYoursToShare(kem_id=row.id)
         self.space.require(command.changes.embeddings)
         kem = _apply_changes(as_kem(row), command.changes)
-        new = {"version": row.version + 1, "updated_at": self.clock(), **_end(row, kem.valid_to, self.clock())}
+        new = {"version": row.version + 1, "updated_at": self.clock(), **end_of_next(row, kem.valid_to, self.clock())}
         kem = kem.model_copy(update=new)
         changed = KemRow(id=kem.id, owner=kem.owner, **body_columns(kem), created_at=kem.created_at, **new)
         await save(self.database.session, [changed], {row.id: row})
@@ -204,7 +204,7 @@ class KemStore:
         columns = body_columns(draft)
         columns |= rights_of_replacement(columns, draft, older, principal)
         times = {"created_at": older.created_at, "updated_at": self.clock()}
-        kept = {"version": older.version + 1, **_end(older, draft.valid_to, self.clock())}
+        kept = {"version": older.version + 1, **end_of_next(older, draft.valid_to, self.clock())}
         return KemRow(id=older.id, owner=older.owner, **columns, **times, **kept)
 
 
@@ -259,8 +259,8 @@ def _require_supersedable(older: KemRow | None, kem_id: str, by: KemRow, princip
         raise HoldsLater(kem_id=kem_id, valid_from=starts.isoformat())
 
 
-def _end(row: KemRow, valid_to: datetime | None, now: datetime) -> dict[str, Any]:
-    """Which unit has superseded the row, and when that was learnt, as long as nobody sets or lifts its end."""
+def end_of_next(row: KemRow | Kem, valid_to: datetime | None, now: datetime) -> dict[str, Any]:
+    """Which unit has superseded this one, and when that was learnt, as long as nobody sets or lifts its end."""
     if valid_to == row.valid_to:
         return {"superseded_by": row.superseded_by, "end_learnt_at": row.end_learnt_at}
     return {"superseded_by": None, "end_learnt_at": now if valid_to is not None else None}

@@ -12,6 +12,7 @@ from bus_schema.kem_match import matches_query, order_of
 from bus_schema.kem_query import KemQuery
 from memory.errors import NoSuchKem, SharedMemoryAway
 from memory.glm.queries import cursor_after, page_key_of
+from memory.glm.store import end_of_next
 from memory.rights import RIGHTS, is_readable, owner_of_new, rights_of_replacement
 from memory.swm.cache import BufferedCache, CacheAway
 from memory.swm.subscriptions import KemEvent
@@ -207,6 +208,7 @@ def _next_version(draft: KemDraft, older: Kem, principal: Principal, now: dateti
     body = _body(draft)
     body |= rights_of_replacement(body, draft, older, principal)
     stamp = {"id": older.id, "owner": older.owner, "created_at": older.created_at}
+    stamp |= end_of_next(older, draft.valid_to, now)
     return Kem.model_validate(body | stamp | {"updated_at": now, "version": older.version + 1})
 
 

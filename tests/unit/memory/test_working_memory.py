@@ -411,6 +411,21 @@ async def test_what_supersedes_another_holds_from_when_the_global_memory_says(de
     assert await desk.found(as_of=desk.library.clock() - timedelta(hours=1)) == ["old"]
 
 
+async def test_an_end_that_is_learnt_later_does_not_change_what_was_known(desk: Desk) -> None:
+    await desk.publish(id="kem_1")
+    end = desk.library.clock()
+    desk.library.clock.advance(hours=2)
+    before = desk.library.clock() - timedelta(hours=1)
+    ended = await desk.publish(id="kem_1", valid_to=end)
+
+    assert ended.end_learnt_at == desk.library.clock()
+    assert await desk.found(known_at=before) == ["kem_1"]
+    assert await desk.found(as_of=before) == []
+    desk.library.clock.advance(hours=1)
+    assert (await desk.publish("Again.", id="kem_1", valid_to=end)).end_learnt_at == ended.end_learnt_at
+    assert (await desk.publish(id="kem_1")).end_learnt_at is None
+
+
 async def test_forgetting_a_user_takes_what_is_theirs(desk: Desk) -> None:
     desk.glm.is_away = True
     await desk.publish(id="kem_1", by=ANNA, persist=True)
