@@ -40,7 +40,7 @@ _NEUTRAL_WORDS = """
     """
 _NEUTRAL = frozenset(_NEUTRAL_WORDS.split())
 # Before a date these say no more than that it is then; "until", «до», "from" do.
-_AT = frozenset({"at", "in", "on", "в", "во", "на"})
+_AT = frozenset({"at", "on", "в", "во", "на"})
 # Least share of words that subjects of one thing have in common.
 _ALIKE = 0.6
 _IN = frozenset({"during", "for", "in", "of", "since", "в", "во", "за", "на", "с"})

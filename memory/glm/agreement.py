@@ -24,7 +24,7 @@ _LIGHT = frozenset({"a", "an", "the", "is", "are", "was", "were", "это"})
 _FEWEST_WORDS = 3
 # What one says of oneself, no other person contradicts.
 _FIRST_PERSON = re.compile(
-    r"\b(?:I|my|me|mine|myself|я|меня|мн(?:е|ой|ою)|мо(?:й|я|ё|е|и|его|ей|ему|ю|их|им|ими|ём|ем))\b", re.I
+    r"\b(?:I|my|me|myself|я|меня|мн(?:е|ой|ою)|мо(?:й|я|ё|е|и|его|ей|ему|ю|их|им|ими|ём|ем))\b", re.I
 )
 # A longer text makes several statements.
 _MOST_CHARS = 300
