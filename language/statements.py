@@ -43,6 +43,7 @@ _NEUTRAL = frozenset(_NEUTRAL_WORDS.split())
 _AT = frozenset({"at", "on", "в", "во", "на"})
 # Least share of words that subjects of one thing have in common.
 _ALIKE = 0.6
+# A year tells one thing from another after these: "sales in 2024 were".
 _IN = frozenset({"during", "for", "in", "of", "since", "в", "во", "за", "на", "с"})
 _OF_YEAR = frozenset({"год", "года", "году"})
 _YEAR = re.compile(r"(?:19|20)\d\d")
