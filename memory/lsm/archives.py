@@ -1,8 +1,7 @@
 """Archives of cold episodes: the texts of an episode move into one compressed artifact."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -19,7 +18,7 @@ from memory.lsm.tables import ArchiveRow, ChatRow, EpisodeOfTurnRow, EpisodeRow,
 from mindbus.errors import TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sdk.artifacts import Artifacts
-from mindbus.sdk.errors import ArtifactRejected, StorageAway
+from mindbus.sdk.errors import ArtifactConflict, ArtifactRejected, StorageAway
 from mindbus.sdk.transfers import NewArtifact, Put
 from mindbus.sql.database import Database
 
@@ -69,24 +68,26 @@ class EpisodeArchives:
         return 60.0 if self.age is None else min(max(self.age.total_seconds() / 10, 1.0), 60.0)
 
     async def step(self, now: datetime) -> int:
-        """Archive some episodes of one chat, unless they are small; their number. Raises StorageAway, BufferFull."""
+        """Archive some episodes of one chat, unless they are small; their number, 0 after a refusal.
+
+        Raises StorageAway, BufferFull.
+        """
         if self.age is None or self.artifacts is None:
             return 0
         chat_id, episode_ids = await self._due(now - self.age, now)
         if chat_id is None:
             return 0
         archives = [await self._archive_of(episode_id) for episode_id in episode_ids]
-        with self._working_on(chat_id):
+        try:
             begun = await self._begin(chat_id, archives, now)
-            try:
-                puts = await self.artifacts.put_all([_artifact(chat_id, id_, each) for id_, each in begun.items()])
-            except OSError as error:
-                raise StorageAway(str(error)) from error
+            puts = await self._put(self.artifacts, chat_id, begun)
             for archive, put in zip(begun.values(), puts, strict=True):
                 await self._end(archive, put, now)
+        finally:
+            self._at_work = None
         if any(isinstance(put, Put) and put.is_pending for put in puts):
             raise StorageAway
-        return len(archives)
+        return 0 if any(isinstance(put, ArtifactRejected) for put in puts) else len(archives)
 
     async def require_idle(self, chat_id: str | None) -> None:
         """Raises TemporaryFailure while an artifact of the chat, or any, is about to be registered.
@@ -100,14 +101,9 @@ class EpisodeArchives:
         is_waiting = self.artifacts is not None and any(map(self.artifacts.waiting, artifact_ids))
         if is_waiting or (self._at_work is not None and chat_id in (None, self._at_work)):
             raise TemporaryFailure("an archive of raw turns is about to be registered", _AGAIN)
-
-    @contextmanager
-    def _working_on(self, chat_id: str) -> Iterator[None]:
-        self._at_work = chat_id
-        try:
-            yield
-        finally:
-            self._at_work = None
+        for artifact_id in artifact_ids if self.artifacts is not None else ():
+            # Rejected since the last step, which would have deleted the copy.
+            await self.artifacts.delete_failed(artifact_id)
 
     async def _due(self, cold_by: datetime, now: datetime) -> tuple[str | None, list[str]]:
         """A chat with episodes that have been cold since then and are in the log."""
@@ -144,11 +140,13 @@ class EpisodeArchives:
         async with self.database.transaction() as session:
             # An erasure that is under way has this lock: after it there are no episodes.
             await session.execute(select(ChatRow.chat_id).where(ChatRow.chat_id == chat_id).with_for_update())
+            # Whoever erases from now on waits for the end of the step; before, the lock made this wait.
+            self._at_work = chat_id
             for archive in archives:
                 if not await _is_as_read(session, archive):
                     continue
                 row = await session.get(ArchiveRow, archive.episode_id)
-                is_known = row is not None and row.sha256 == archive.sha256 and row.state != "refused"
+                is_known = row is not None and row.sha256 == archive.sha256
                 if row is None or not is_known:
                     row = row or ArchiveRow(episode_id=archive.episode_id)
                     row.sha256 = archive.sha256
@@ -159,6 +157,20 @@ class EpisodeArchives:
                 if archive.is_worth_it:
                     begun[row.artifact_id] = archive
         return begun
+
+    @staticmethod
+    async def _put(
+        artifacts: Artifacts, chat_id: str, begun: Mapping[str, _Archive]
+    ) -> Sequence[Put | ArtifactRejected]:
+        try:
+            puts = await artifacts.put_all([_artifact(chat_id, id_, each) for id_, each in begun.items()])
+            for artifact_id, put in zip(begun, puts, strict=True):
+                if isinstance(put, ArtifactRejected):
+                    # No copy is needed: the texts are in the log.
+                    await artifacts.delete_failed(artifact_id)
+        except OSError as error:
+            raise StorageAway(str(error)) from error
+        return puts
 
     async def _end(self, archive: _Archive, put: Put | ArtifactRejected, now: datetime) -> None:
         """Drop the texts that storage has; where it does not accept them, they stay."""
@@ -174,6 +186,9 @@ class EpisodeArchives:
             row.at = now
             if isinstance(put, ArtifactRejected):
                 row.state = "refused"
+                if isinstance(put, ArtifactConflict):
+                    # Storage takes the id no more, as after an expiry: the next attempt has another one.
+                    row.sha256 = ""
                 return
             row.state = "archived"
             moving = update(TurnRow).where(TurnRow.id == bindparam("of")).values(

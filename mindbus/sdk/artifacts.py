@@ -161,6 +161,10 @@ class Artifacts:
         entry = self._buffer.get(artifact_id)
         return None if entry is None else Put(entry.manifest, "pending")
 
+    async def delete_failed(self, artifact_id: str) -> None:
+        """Delete the copy of an artifact that storage has rejected: it cannot be retried. Raises OSError."""
+        await asyncio.to_thread(self._buffer.delete_failed, artifact_id)
+
     def as_put(self, manifest: Manifest | None) -> Put | None:
         """An artifact that storage has, if it is this participant's own."""
         return Put(manifest, "already_exists") if manifest and manifest.owner == self._bus.owner else None

@@ -10,7 +10,7 @@ from pathlib import Path
 from mindbus.bus.telemetry import Metric, series
 from mindbus.files.disk import BackgroundSha256, Disk, WriteBehindFile, private
 from mindbus.logs import logger
-from mindbus.sdk.buffer_folder import FAILED, BufferEntry, BufferFolder, bytes_path
+from mindbus.sdk.buffer_folder import FAILED, REASON, BufferEntry, BufferFolder, bytes_path, entry_path
 from mindbus.sdk.errors import BufferClosed, BufferFull
 
 BUFFERED_ARTIFACTS = Metric("Gauge", "mindbus_buffered_artifacts", "Artifacts in the local buffer", ("owner",))
@@ -129,6 +129,14 @@ class Buffer:
     def set_aside(self, artifact_id: str, reason: str) -> None:
         self._at(artifact_id).folder.set_aside(artifact_id, reason)
         self._forget(artifact_id)
+
+    def delete_failed(self, artifact_id: str) -> None:
+        """Delete an artifact that was set aside, if it was."""
+        failed = self.root / FAILED
+        # The reason last: by it a half-deleted artifact is still listed.
+        for path in (entry_path(failed, artifact_id), bytes_path(failed, artifact_id)):
+            self._disk.remove(path)
+        self._disk.remove(failed / f"{artifact_id}{REASON}")
 
     def close(self) -> None:
         """Release the folders; the next buffer to open adopts what waits in them."""
