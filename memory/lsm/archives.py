@@ -13,7 +13,7 @@ from bus_schema.dialogue import conversation_trace
 from bus_schema.episodes import Layer
 from bus_schema.ids import derived
 from memory.lsm.archived_texts import compressed
-from memory.lsm.rows import text_digest, turns_of
+from memory.lsm.rows import lock_chat_of, text_digest, turns_of
 from memory.lsm.tables import ArchiveRow, ChatRow, EpisodeOfTurnRow, EpisodeRow, LayerChangeRow, TurnRow, of_chat
 from mindbus.errors import TemporaryFailure
 from mindbus.logs import logger
@@ -179,6 +179,7 @@ class EpisodeArchives:
         elif put.is_pending:
             return
         async with self.database.transaction() as session:
+            await lock_chat_of(session, archive.episode_id)
             if not await _is_as_read(session, archive):
                 return
             row = await session.get(ArchiveRow, archive.episode_id)

@@ -19,8 +19,8 @@ from memory.lsm.archived_texts import ArchivedTexts
 from memory.lsm.episode_updates import EpisodeLimits, make_anchor
 from memory.lsm.log_changes import LogListeners
 from memory.lsm.priority import LayerRules
-from memory.lsm.rows import add_notes, as_head, as_hot, as_turn, stored_words, turns_of
-from memory.lsm.tables import ChatRow, EpisodeRow, LayerChangeRow, TurnRow
+from memory.lsm.rows import add_notes, as_head, as_hot, as_turn, lock_chat_of, stored_words, turns_of
+from memory.lsm.tables import EpisodeRow, LayerChangeRow, TurnRow
 from memory.packing.budget import content_words
 from memory.packing.notes import notes_of
 from memory.packing.sentences import turns_of_warm
@@ -130,8 +130,7 @@ class Packs:
         # Verification is slow, so it comes before the lock.
         turns, notes = await self._verify(command)
         # As an erasure does first; and whoever reads notes by position misses none that is committed later.
-        chat = select(ChatRow.chat_id).where(ChatRow.chat_id.in_({turn.chat_id for turn in turns}))
-        await self.database.session.scalar(chat.with_for_update())
+        await lock_chat_of(self.database.session, command.episode_id)
         row = await _lock_episode(self.database, command.episode_id)
         if (row.layer, row.packed_version) == (command.to, command.expected_version):
             return as_head(row, self.rules, at), None
@@ -269,6 +268,7 @@ class Reactivation:
 
 
 async def _lock_episode(database: Database, episode_id: str) -> EpisodeRow:
+    await lock_chat_of(database.session, episode_id)
     query = select(EpisodeRow).where(EpisodeRow.id == episode_id).with_for_update()
     row = await database.session.scalar(query.execution_options(populate_existing=True))
     if row is None:

@@ -84,6 +84,10 @@ class EpisodeErasure:
         """Erase a chat, or everything; number of deleted rows of each kind."""
         if chat_id is not None:
             await self.database.session.run_sync(lock_chat, chat_id)
+        else:
+            # An order for all, and before any other row: whoever moves texts has locked its chat first.
+            every = select(ChatRow.chat_id).order_by(ChatRow.chat_id).with_for_update()
+            await self.database.session.execute(every)
         self.listeners.count_erasure(chat_id)
         is_packed = EpisodeRow.content_warm.is_not(None) | EpisodeRow.content_cold.is_not(None)
         packs = select(func.count()).select_from(EpisodeRow).where(is_packed, *of_chat(EpisodeRow, chat_id))

@@ -62,6 +62,12 @@ def lock_chat(session: Session, chat_id: str) -> ChatRow:
     return session.scalars(query).one()
 
 
+async def lock_chat_of(session: AsyncSession, episode_id: str) -> None:
+    """Lock the chat's row of an episode, if there is one; to be locked before rows of episodes and turns."""
+    chat_id = select(EpisodeRow.chat_id).where(EpisodeRow.id == episode_id).scalar_subquery()
+    await session.execute(select(ChatRow.chat_id).where(ChatRow.chat_id == chat_id).with_for_update())
+
+
 def delete_empty_chat(session: Session, chat_id: str) -> None:
     """Delete a row that was only inserted to be locked."""
     empty = delete(ChatRow).where(ChatRow.chat_id == chat_id, ChatRow.turns == 0)

@@ -1,5 +1,6 @@
 """Raw turns of cold episodes in artifacts: found and read as before, whatever fails on the way."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
@@ -7,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from bus_schema.lsm_search import FoundEpisodes, SearchEpisodes
 from config.settings import FleetSettings
-from memory.errors import MessageDiffers, RawTurnsGone
+from memory.errors import MessageDiffers, NoSuchEpisode, RawTurnsGone
+from memory.lsm.rows import lock_chat
 from memory.lsm.search.search import EpisodeSearch
 from memory.lsm.service import LongTermMemory
 from memory.lsm.tables import ArchiveRow
@@ -123,7 +126,7 @@ async def test_an_archived_episode_is_found_read_and_unpacked_as_before(attic: A
     assert (manifest.visibility, manifest.retention) == ("private", "infinite")
     sizes = await attic.memory.statistics.sizes(ANNA, 0, 0)
     assert (sizes.texts, sizes.archives) == (0, manifest.size_bytes)
-    assert sizes.archived_texts == sum(len(text.encode()) for text in ALL) > manifest.size_bytes
+    assert sizes.archived_texts == sum(len(each.encode()) for each in ALL) > manifest.size_bytes
     attic.open_search("hashing")
     await attic.embed()
     assert [await attic.found(question) for question in QUESTIONS] == before
@@ -241,6 +244,47 @@ async def test_who_is_being_forgotten_is_not_archived(attic: Attic) -> None:
     await attic.work(lambda: attic.memory.erasure.erase(ANNA))
 
     assert await attic.memory.archives._begin(ANNA, [archive], attic.clock()) == {}
+
+
+async def test_an_erasure_does_not_wait_for_an_archiver_that_waits_for_it(
+    attic: Attic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await attic.cool()
+    archives, begins = attic.memory.archives, asyncio.Event()
+    begin = archives._begin
+
+    async def beginning(*args: Any) -> Any:
+        begins.set()
+        return await begin(*args)
+
+    monkeypatch.setattr(archives, "_begin", beginning)
+    async with attic.database.at_hand():
+        await attic.memory.erasure.erase(ANNA)
+        archiving = asyncio.create_task(attic.archive())
+        await begins.wait()
+        await archives.require_idle(ANNA)
+    await archiving
+    assert attic.bench.storage.manifests == {}
+
+
+async def test_whoever_moves_texts_waits_for_the_chat_before_the_episode(attic: Attic) -> None:
+    episode_id = await attic.cool()
+    if attic.database.is_sqlite:
+        pytest.skip("SQLite has one writer")
+    assert await attic.archive() == 1
+
+    async def is_waited_for() -> bool:
+        waiting = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        async with attic.database.reading() as session:
+            return bool(await session.scalar(waiting))
+
+    async with attic.database.at_hand():
+        await attic.database.session.run_sync(lock_chat, ANNA)
+        unpacking = asyncio.create_task(attic.unpack(episode_id))
+        await until(is_waited_for)
+        await attic.memory.erasure.erase(ANNA)
+    with pytest.raises(NoSuchEpisode):
+        await unpacking
 
 
 async def test_an_episode_that_would_save_too_little_stays_in_the_log(attic: Attic) -> None:
