@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from cachetools import LRUCache
@@ -20,14 +21,18 @@ from memory.lsm.tables import ArchiveRow, EpisodeOfTurnRow, TurnRow
 from mindbus.errors import TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sdk.artifacts import Artifacts
-from mindbus.sdk.errors import ArtifactUnreadable, StorageAway
+from mindbus.sdk.errors import ArtifactUnreadable, CircuitOpen, StorageAway
+from mindbus.sdk.requests import CircuitBreaker
 from mindbus.sql.database import Database
+from mindbus.tasks import gather_limited
 
 _IDS = 500
 # As many manifests as storage returns at once.
 _MANIFESTS = 100
 _CACHED_CHARS = 16 * 1024**2
 _AGAIN = timedelta(seconds=1)
+_AT_ONCE_S = 1.0
+_READ_AT_ONCE = 8
 
 
 class ArchivedTexts(LogListener):
@@ -37,32 +42,52 @@ class ArchivedTexts(LogListener):
         self.database, self.artifacts = database, artifacts
         # By artifact: texts by position in the chat.
         self._read: LRUCache[str, Mapping[int, str]] = LRUCache(_CACHED_CHARS, _size_of)
+        self._breaker = CircuitBreaker(opens_after=1, counts=StorageAway)
 
     def on_erased(self, chat_id: str | None) -> None:
         self._read.clear()
 
     async def fill(self, turns: Sequence[TurnRow]) -> None:
         """Give archived turns their texts, unless the artifact is gone or unreadable. Raises StorageAway."""
-        texts = await self.of([turn.id for turn in turns if turn.archived is not None])
-        for turn in turns:
-            if turn.id in texts:
-                # No change of the row.
-                set_committed_value(turn, "content", texts[turn.id])
+        _set_texts(turns, await self.of([turn.id for turn in turns if turn.archived is not None]))
 
     async def of(self, raw_log_ids: Collection[str]) -> dict[str, str]:
         """Texts of archived turns by id, without those whose artifact is gone or unreadable. Raises StorageAway."""
-        places = await self._places(list(raw_log_ids))
+        wanted = list(raw_log_ids)
+        places = await self._places(wanted)
         artifact_ids: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for place in places:
             artifact_ids[place.chat_id][place.artifact_id] = None
         texts: dict[str, Mapping[int, str]] = {}
         for chat_id, ids in artifact_ids.items():
             texts |= await self._texts(chat_id, list(ids))
-        return {
+        found = {
             place.id: text
             for place in places
             if (text := texts.get(place.artifact_id, {}).get(place.position)) is not None
         }
+        # Those that have come back into the log since they were seen to be archived.
+        return found | await self._of_log(list({*wanted} - {place.id for place in places}))
+
+    async def at_once(self, raw_log_ids: Collection[str]) -> dict[str, str]:
+        """As `of`, for whoever cannot wait: within a second, not at all soon after failures. Raises StorageAway."""
+        try:
+            with self._breaker.guard():
+                return await self._within(_AT_ONCE_S, raw_log_ids)
+        except CircuitOpen as error:
+            raise StorageAway(str(error)) from error
+
+    async def fill_if_there(self, turns: Sequence[TurnRow]) -> bool:
+        """As `fill`, at once; without storage archived turns stay without texts, and it is False."""
+        archived = [turn for turn in turns if turn.archived is not None]
+        if not archived:
+            return True
+        try:
+            _set_texts(archived, await self.at_once([turn.id for turn in archived]))
+        except StorageAway as error:
+            logger().warning("archived turns are left out: they cannot be read", reason=str(error))
+            return False
+        return True
 
     async def of_episode(self, episode_id: str) -> dict[str, str]:
         """All archived texts of an episode by turn, none if it is not archived. Raises RawTurnsGone, StorageAway."""
@@ -108,6 +133,22 @@ class ArchivedTexts(LogListener):
                 places += await session.execute(query.where(some))
         return places
 
+    async def _of_log(self, raw_log_ids: Sequence[str]) -> dict[str, str]:
+        texts: dict[str, str] = {}
+        for start in range(0, len(raw_log_ids), _IDS):
+            some = and_(TurnRow.id.in_(raw_log_ids[start : start + _IDS]), TurnRow.archived.is_(None))
+            async with self.database.reading() as session:
+                rows = (await session.execute(select(TurnRow.id, TurnRow.content).where(some))).all()
+            texts |= {row.id: row.content for row in rows}
+        return texts
+
+    async def _within(self, seconds: float, raw_log_ids: Collection[str]) -> dict[str, str]:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.of(raw_log_ids)
+        except TimeoutError as error:
+            raise StorageAway(f"archives were not read within {seconds:g} s") from error
+
     async def _texts(self, chat_id: str, artifact_ids: Sequence[str]) -> dict[str, Mapping[int, str]]:
         """Texts by artifact, then by position."""
         found = {each: texts for each in artifact_ids if (texts := self._read.get(each)) is not None}
@@ -117,8 +158,9 @@ class ArchivedTexts(LogListener):
             manifests = await self._open.manifests(some, trace=conversation_trace(chat_id))
             if gone := [each for each in some if each not in manifests]:
                 logger().warning("raw turns are gone: storage has no such artifact", artifacts=gone[:10])
-            for artifact_id, manifest in manifests.items():
-                if (texts := await self._content(chat_id, manifest)) is not None:
+            readings = [partial(self._content, chat_id, manifest) for manifest in manifests.values()]
+            for artifact_id, texts in zip(manifests, await gather_limited(readings, _READ_AT_ONCE), strict=True):
+                if texts is not None:
                     found[artifact_id] = texts
         return found
 
@@ -157,6 +199,13 @@ def compressed(turns: Sequence[TurnRow]) -> bytes:
         for turn in turns
     ]
     return gzip.compress("\n".join(lines).encode("utf-8", "surrogatepass"), 9, mtime=0)
+
+
+def _set_texts(turns: Sequence[TurnRow], texts: Mapping[str, str]) -> None:
+    for turn in turns:
+        if turn.id in texts:
+            # No change of the row.
+            set_committed_value(turn, "content", texts[turn.id])
 
 
 def _unpacked(content: bytes) -> dict[int, str]:

@@ -98,12 +98,14 @@ class EpisodeArchives:
         begun = begun.where(ArchiveRow.state == "begun", *of_chat(EpisodeRow, chat_id))
         async with self.database.reading() as session:
             artifact_ids = (await session.scalars(begun)).all()
-        is_waiting = self.artifacts is not None and any(map(self.artifacts.waiting, artifact_ids))
+        artifacts = self.artifacts
+        is_waiting = artifacts is not None and any(map(artifacts.waiting, artifact_ids))
         if is_waiting or (self._at_work is not None and chat_id in (None, self._at_work)):
             raise TemporaryFailure("an archive of raw turns is about to be registered", _AGAIN)
-        for artifact_id in artifact_ids if self.artifacts is not None else ():
-            # Rejected since the last step, which would have deleted the copy.
-            await self.artifacts.delete_failed(artifact_id)
+        if artifacts is not None:
+            for artifact_id in artifact_ids:
+                # Rejected since the last step: the next one would have deleted the copy.
+                await artifacts.delete_failed(artifact_id)
 
     async def _due(self, cold_by: datetime, now: datetime) -> tuple[str | None, list[str]]:
         """A chat with episodes that have been cold since then and are in the log."""

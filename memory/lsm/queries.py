@@ -135,7 +135,8 @@ class EpisodeQueries:
             later = await turns_after(session, row.chat_id, row.ended_at) if row.layer == Layer.WARM else []
             turns = await turns_of(session, episode_id)
             notes = await noted(session, turns)
-        await self.texts.fill(later)
+        # It only tells which decisions have been superseded.
+        await self.texts.fill_if_there(later)
         return ReadEpisode(row, turns, notes, later)
 
 

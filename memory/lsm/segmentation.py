@@ -81,9 +81,9 @@ class Segmentation(LogListener):
             if ready is None:
                 return None
             text = await episode_text(session, ready.id)
-            await self.texts.fill(text.turns)
-            topic = await asyncio.to_thread(text.topic)
-            earlier = await self._earlier_topics(session, ready, topic)
+        await self.texts.fill_if_there(text.turns)
+        topic = await asyncio.to_thread(text.topic)
+        earlier = await self._earlier_topics(ready, topic)
         is_hot = ready.layer == Layer.HOT
         boundary = await asyncio.to_thread(topic_boundary, text) if is_hot else None
         # A packed episode may be older than notes are.
@@ -170,8 +170,22 @@ class Segmentation(LogListener):
                 return row
         return None
 
-    async def _earlier_topics(self, session: AsyncSession, row: EpisodeRow, topic: Topic) -> dict[str, Topic]:
+    async def _earlier_topics(self, row: EpisodeRow, topic: Topic) -> dict[str, Topic]:
         """Topics, by episode id, of the latest episodes that began before this one, and of the nearest in meaning."""
+        async with self.database.reading() as session:
+            episodes = await self._earlier(session, row, topic)
+            known = {each.id: self._topics.get(_topic_key(each)) for each in episodes.values()}
+            topics = {episode_id: found for episode_id, found in known.items() if found is not None}
+            texts = {each: await episode_text(session, each) for each in episodes.keys() - topics.keys()}
+        # Without storage archived ones are compared by their vectors alone.
+        is_whole = await self.texts.fill_if_there([turn for text in texts.values() for turn in text.turns])
+        for episode_id, text in texts.items():
+            topics[episode_id] = await asyncio.to_thread(text.topic)
+            if is_whole:
+                self._topics[_topic_key(episodes[episode_id])] = topics[episode_id]
+        return topics
+
+    async def _earlier(self, session: AsyncSession, row: EpisodeRow, topic: Topic) -> dict[str, EpisodeRow]:
         of_chat = (EpisodeRow.chat_id == row.chat_id, EpisodeRow.started_at < row.started_at)
         latest = select(EpisodeRow).where(*of_chat).order_by(EpisodeRow.ended_at.desc()).limit(_EARLIER_EPISODES)
         episodes = {episode.id: episode for episode in await session.scalars(latest)}
@@ -181,15 +195,11 @@ class Segmentation(LogListener):
             near = await asyncio.to_thread(nearest, topic.direction, known, _EARLIER_EPISODES)
             found = select(EpisodeRow).where(EpisodeRow.id.in_(set(near) - episodes.keys()))
             episodes |= {episode.id: episode for episode in await session.scalars(found)}
-        return {episode_id: await self._topic(session, episode) for episode_id, episode in episodes.items()}
+        return episodes
 
-    async def _topic(self, session: AsyncSession, row: EpisodeRow) -> Topic:
-        key = (row.id, row.turns, row.model)
-        if (topic := self._topics.get(key)) is None:
-            text = await episode_text(session, row.id)
-            await self.texts.fill(text.turns)
-            topic = self._topics[key] = await asyncio.to_thread(text.topic)
-        return topic
+
+def _topic_key(row: EpisodeRow) -> tuple[str, int, str | None]:
+    return row.id, row.turns, row.model
 
 
 def _links(topic: Topic, earlier: Mapping[str, Topic]) -> Links:

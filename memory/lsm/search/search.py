@@ -193,7 +193,11 @@ class EpisodeFinder:
             # Plain columns need no mapper, which would only take time.
             connection = await session.connection()
             rows = {row.id: row for row in await connection.execute(query)}
-            packs = await self._packs(session, rows.values()) if with_packs else {}
+            later = await self._later(session, rows.values()) if with_packs else []
+        # Without storage the later turns that are in the log are enough.
+        await self.texts.fill_if_there(later)
+        by_episode = {row.episode_id: row for row in rows.values() if with_packs and row.layer != Layer.HOT}
+        packs = await asyncio.to_thread(_marked_packs, by_episode, list(map(as_turn, later)))
         found, rows = len(rows), await self._with_texts(rows)
         exact = {key for key in result.exact if key in rows and rows[key].layer == Layer.HOT}
         order = [key for key in hits if key in exact] + [key for key in hits if key not in exact]
@@ -210,23 +214,17 @@ class EpisodeFinder:
         if not archived:
             return rows
         try:
-            texts = await self.texts.of(archived)
+            texts = await self.texts.at_once(archived)
         except StorageAway as error:
             logger().warning("found turns are left out: their archives cannot be read", reason=str(error))
             texts = {}
         filled = {key: SimpleNamespace(**rows[key]._asdict() | {"content": text}) for key, text in texts.items()}
         return {key: row for key, row in (rows | filled).items() if row.archived is None or key in texts}
 
-    async def _packs(self, session: AsyncSession, rows: Iterable[Any]) -> dict[str, Content]:
-        """Packs of the episodes by id, decisions with what has superseded them since the first of them ended."""
-        by_episode = {row.episode_id: row for row in rows if row.layer != Layer.HOT}
-        warm = [row for row in by_episode.values() if row.layer == Layer.WARM]
-        later: list[RawTurn] = []
-        if warm:
-            after = await turns_after(session, warm[0].chat_id, min(row.ended_at for row in warm))
-            await self.texts.fill(after)
-            later = list(map(as_turn, after))
-        return await asyncio.to_thread(_marked_packs, by_episode, later)
+    async def _later(self, session: AsyncSession, rows: Iterable[Any]) -> Sequence[TurnRow]:
+        """Turns after the first of the warm episodes, which may supersede their decisions."""
+        warm = [row for row in rows if row.layer == Layer.WARM]
+        return await turns_after(session, warm[0].chat_id, min(row.ended_at for row in warm)) if warm else []
 
 
 def _ordered(episodes: Sequence[FoundEpisode], query: SearchEpisodes) -> tuple[FoundEpisode, ...]:
@@ -237,6 +235,7 @@ def _ordered(episodes: Sequence[FoundEpisode], query: SearchEpisodes) -> tuple[F
 
 
 def _marked_packs(rows: Mapping[str, Any], later: Sequence[RawTurn]) -> dict[str, Content]:
+    """Packs of the episodes by id, decisions with what has superseded them since."""
     times = {turn.raw_log_id: turn.time for turn in later}
     decisions = decisions_of(later)
     packs: dict[str, Content] = {}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from bus_schema.artifacts import Manifest
 from bus_schema.lsm_search import FoundEpisodes, SearchEpisodes
 from config.settings import FleetSettings
 from memory.errors import MessageDiffers, NoSuchEpisode, RawTurnsGone
@@ -235,6 +236,58 @@ async def test_raw_turns_that_are_gone_are_said_to_be_and_nothing_else_fails(att
     attic.open_search("another")
     await attic.search.embed()
     assert texts(await attic.found("ferry of today"))
+
+
+async def test_texts_that_come_back_while_they_are_looked_for_are_found(attic: Attic) -> None:
+    episode_id = await attic.cool()
+    await attic.archive()
+    (row,) = [each for each in await attic.episodes() if each.id == episode_id]
+    ids = (await attic.episode(row.id)).raw_log_ids
+    await attic.unpack(episode_id)
+    assert [(await attic.memory.texts.of(ids))[each] for each in ids] == ALL
+
+
+async def test_without_storage_overviews_warm_episodes_and_their_links_go_on(attic: Attic) -> None:
+    await attic.cool()
+    await attic.archive()
+    before = NOON - 10 * DAY
+    await attic.record(*talk("The ferry: we decided to take the blue one.", "Good.", begins=before))
+    await attic.embed()
+    await attic.settle()
+    (warm, _cold) = await attic.episodes()
+    await attic.pack(warm.id, attic.clock())
+    await attic.found("ferry")
+    attic.memory.texts.on_erased(None)
+    attic.memory.segmentation.on_erased(None)
+    attic.bench.storage.is_away = True
+
+    assert (await attic.episode(warm.id)).layer == "warm"
+    assert (await attic.memory.queries.explain(warm.id, attic.clock())).raw_turns == "log"
+    found = await attic.found("What did we discuss about the ferry?", depth="summary")
+    assert warm.id in [each.episode_id for each in found.episodes]
+    await attic.record(*talk("Another ferry leaves today.", begins=NOON + 200 * DAY))
+    await attic.embed()
+    await attic.settle()
+    assert all(each.is_settled for each in await attic.episodes())
+
+
+async def test_a_search_asks_storage_that_does_not_answer_once_and_for_a_second(attic: Attic) -> None:
+    await attic.cool()
+    await attic.archive()
+    await attic.found("ferry")
+    attic.memory.texts.on_erased(None)
+    asked: list[str | None] = []
+
+    async def silence(artifact_ids: Any, trace: str | None) -> tuple[Manifest, ...]:
+        asked.append(trace)
+        await asyncio.Event().wait()
+        return ()
+
+    attic.bench.storage.manifests_of = silence  # type: ignore[method-assign]
+    async with asyncio.timeout(5):
+        for _search in range(2):
+            assert (await attic.found("ferry")).unreadable
+    assert asked == ["conv_anna"]
 
 
 async def test_who_is_being_forgotten_is_not_archived(attic: Attic) -> None:
