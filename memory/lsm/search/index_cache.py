@@ -1,6 +1,7 @@
 """Cache of the chat indexes, and their snapshots on disk."""
 
 import asyncio
+import time
 from collections import OrderedDict, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -24,13 +25,16 @@ _BATCH = 2000
 _IDS = 500
 # A snapshot is written anew at so many times as many turns or vectors.
 _GROWTH = 1.25
+# Until an index that lacks texts is built anew: they may be readable by then.
+_REREAD_S = 600.0
 
 
 @dataclass(slots=True)
 class _Entry:
     """An index of the log's first `next_position` turns, with vectors of `model` that are yet to be put into it.
 
-    `saved` is how many turns and vectors its snapshot has.
+    `saved` is how many turns and vectors its snapshot has; `lacks_since` is the monotonic time at which texts were
+    missing, so that it is not saved, and built anew after a while.
     """
 
     index: ChatIndex
@@ -41,6 +45,11 @@ class _Entry:
     is_stale: bool = True
     vectors: dict[str, bytes] = field(default_factory=dict)
     saved: tuple[int, int] = (0, 0)
+    lacks_since: float | None = None
+
+    def begin_anew(self, gap: timedelta) -> None:
+        """Have it built of the whole log at its next use."""
+        self.index, self.next_position, self.is_stale, self.lacks_since = ChatIndex(gap), 0, True, None
 
     @property
     def has_grown(self) -> bool:
@@ -97,8 +106,10 @@ class ChatIndexCache(LogListener):
                 await self._open(chat_id, entry)
             if model is not None and entry.model != model:
                 # It was built without vectors, or with others: those of turns long embedded would never come.
-                entry.index, entry.model, entry.next_position = ChatIndex(self.gap), model, 0
-                entry.is_stale, entry.vectors, entry.saved = True, {}, (0, 0)
+                entry.begin_anew(self.gap)
+                entry.model, entry.vectors, entry.saved = model, {}, (0, 0)
+            if entry.lacks_since is not None and time.monotonic() >= entry.lacks_since + _REREAD_S:
+                entry.begin_anew(self.gap)
             if entry.is_stale:
                 await self._update(chat_id, entry)
             if entry.vectors:
@@ -116,7 +127,7 @@ class ChatIndexCache(LogListener):
             if len(entry.index) < self.snapshots.least_turns or not entry.has_grown:
                 continue
             async with entry.lock:
-                if entry.model is not None and not entry.vectors:
+                if entry.model is not None and not entry.vectors and entry.lacks_since is None:
                     await self._save(chat_id, entry, SavedIndex(entry.index, entry.model, entry.next_position))
 
     async def _save(self, chat_id: str, entry: _Entry, saved: SavedIndex) -> None:
@@ -154,7 +165,7 @@ class ChatIndexCache(LogListener):
             await self._extend(chat_id, entry)
         except BaseException:
             # Some of the new turns may be in the index: the next use builds it anew.
-            entry.index, entry.next_position, entry.is_stale = ChatIndex(self.gap), 0, True
+            entry.begin_anew(self.gap)
             raise
 
     async def _extend(self, chat_id: str, entry: _Entry) -> None:
@@ -182,12 +193,15 @@ class ChatIndexCache(LogListener):
         )
         rows = await session.stream(query.execution_options(yield_per=_BATCH))
         async for batch in rows.partitions():
-            await asyncio.to_thread(entry.index.add, await self._indexed(batch))
+            await asyncio.to_thread(entry.index.add, await self._indexed(batch, entry))
         entry.next_position = last + 1
 
-    async def _indexed(self, rows: Sequence[Any]) -> list[IndexedTurn]:
+    async def _indexed(self, rows: Sequence[Any], entry: _Entry) -> list[IndexedTurn]:
         """Turns with their texts; one whose archive cannot be read is found by its vector alone. Raises StorageAway."""
-        texts = await self.texts.of([row.id for row in rows if row.archived is not None])
+        archived = {row.id for row in rows if row.archived is not None}
+        texts = await self.texts.of(archived)
+        if texts.keys() < archived:
+            entry.lacks_since = time.monotonic()
         return [
             IndexedTurn(
                 row.id, row.time, row.role, row.speaker, texts.get(row.id, row.content), row.word_count, row.data

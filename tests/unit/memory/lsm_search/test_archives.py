@@ -15,6 +15,7 @@ from bus_schema.lsm_search import FoundEpisodes, SearchEpisodes
 from config.settings import FleetSettings
 from memory.errors import MessageDiffers, NoSuchEpisode, RawTurnsGone
 from memory.lsm.rows import lock_chat
+from memory.lsm.search.questions import parse_question
 from memory.lsm.search.search import EpisodeSearch
 from memory.lsm.service import LongTermMemory
 from memory.lsm.tables import ArchiveRow
@@ -245,6 +246,35 @@ async def test_texts_that_come_back_while_they_are_looked_for_are_found(attic: A
     ids = (await attic.episode(row.id)).raw_log_ids
     await attic.unpack(episode_id)
     assert [(await attic.memory.texts.of(ids))[each] for each in ids] == ALL
+
+
+async def test_an_index_without_all_texts_is_not_saved_and_is_built_again(
+    attic: Attic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await attic.cool()
+    await attic.archive()
+    attic.open_search("hashing")
+    await attic.embed()
+    indexes, storage = attic.search.indexes, attic.bench.storage
+    indexes.snapshots.least_turns = 1
+    manifests = dict(storage.manifests)
+    storage.manifests.clear()
+
+    async def with_zwetschge() -> int:
+        async with indexes.index(ANNA, attic.search.embeddings.model) as index:
+            stems = parse_question("Zwetschge", (), NOON).stems
+            return sum(len(index.postings.positions(stem)) for stem in stems)
+
+    assert await with_zwetschge() == 0
+    await indexes.save()
+    assert indexes.snapshots.size_bytes(ANNA) == 0
+
+    storage.manifests.update(manifests)
+    assert await with_zwetschge() == 0
+    monkeypatch.setattr("memory.lsm.search.index_cache._REREAD_S", 0.0)
+    assert await with_zwetschge() == 1
+    await indexes.save()
+    assert indexes.snapshots.size_bytes(ANNA) > 0
 
 
 async def test_without_storage_overviews_warm_episodes_and_their_links_go_on(attic: Attic) -> None:
