@@ -166,6 +166,8 @@ class UserExport:
         for head in heads:
             if found := await self._part(head.id, self._bus.request(ExplainEpisode(episode_id=head.id))):
                 episodes.append(found.episode)
+                if found.raw_turns == "gone":
+                    self._done.missing[head.id] = "raw turns are gone: their artifact is not there or cannot be read"
                 turns += [{"episode_id": head.id} | turn.model_dump(mode="json") for turn in found.turns]
         self._add_lines(archive, "episodes", episodes)
         self._add_lines(archive, "turns", turns)
