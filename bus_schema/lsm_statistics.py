@@ -113,7 +113,7 @@ class MemorySizes(Value):
 
 
 class EpisodeStats(Value):
-    """Statistics of long-term memory that tuning uses (spec 002 L9), and its sizes."""
+    """Statistics of long-term memory that tuning uses (spec 002 L9), and its sizes where they are wanted."""
 
     chats: int
     turns: int
@@ -132,6 +132,7 @@ class EpisodeStats(Value):
 
 
 class GetEpisodeStats(Query[EpisodeStats], domain="lsm", action="stats"):
-    """Read the statistics of one chat, or of all."""
+    """Read the statistics of one chat, or of all; `with_sizes` looks at every text for the sizes."""
 
     chat_id: UserId | None = None
+    with_sizes: bool = False

@@ -116,9 +116,9 @@ async def search(params: Annotated[EpisodeSearchParams, Query()], backend: Backe
 
 
 @router.get("/episodes/stats")
-async def stats(backend: BackendDependency, chat: Chat = None) -> EpisodeStats:
-    """Sizes, compression and search statistics of each layer."""
-    return await backend.query(GetEpisodeStats(chat_id=chat))
+async def stats(backend: BackendDependency, chat: Chat = None, sizes: bool = False) -> EpisodeStats:
+    """Words, compression and search statistics of each layer; bytes where `sizes` are wanted, which takes longer."""
+    return await backend.query(GetEpisodeStats(chat_id=chat, with_sizes=sizes))
 
 
 @router.get("/episodes/history")

@@ -110,7 +110,7 @@ def stats(chat: AnyChat = None, acting: As = LOCAL_USER, as_json: Json = False) 
 
     mindbus episodes stats --chat anna
     """
-    show_result(answer_to(lambda: GetEpisodeStats(chat_id=chat), acting), show_stats, as_json=as_json)
+    show_result(answer_to(lambda: GetEpisodeStats(chat_id=chat, with_sizes=True), acting), show_stats, as_json=as_json)
 
 
 app = typer.Typer(no_args_is_help=True, help="What was said long ago: import, list, find, unpack, anchor, pack.")

@@ -112,7 +112,7 @@ async def test_an_episode_from_its_first_word_down_the_layers_and_back(fleet: Fl
     hot = await fleet.bus.request(GetHotEpisodes(chat_id=ANNA, budget_words=100))
     assert [turn.content for each in hot.episodes for turn in each.turns] == list(TALK)
     stats = await fleet.bus.request(GetEpisodeStats(chat_id=ANNA))
-    assert (stats.turns, stats.layers[Layer.HOT].episodes) == (2, 1)
+    assert (stats.turns, stats.layers[Layer.HOT].episodes, stats.sizes) == (2, 1, None)
 
 
 async def test_what_storage_keeps_is_heard_at_once(fleet: Fleet) -> None:
@@ -288,7 +288,7 @@ async def found_about_doors(fleet: Fleet) -> list[tuple[str, str]]:
 
 
 async def sizes_of(fleet: Fleet) -> MemorySizes:
-    sizes = (await fleet.bus.request(GetEpisodeStats(chat_id=ANNA))).sizes
+    sizes = (await fleet.bus.request(GetEpisodeStats(chat_id=ANNA, with_sizes=True))).sizes
     assert sizes is not None
     return sizes
 

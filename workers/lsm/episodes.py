@@ -173,6 +173,8 @@ class EpisodeMaintenance:
     async def stats(self, query: GetEpisodeStats) -> EpisodeStats:
         chat_id, indexes = query.chat_id, self._search.indexes
         counted = await self._memory.statistics.count(chat_id)
+        if not query.with_sizes:
+            return counted
         snapshots = await asyncio.to_thread(indexes.snapshots.size_bytes, chat_id)
         sizes = await self._memory.statistics.sizes(chat_id, indexes.size_bytes(chat_id), snapshots)
         return counted.model_copy(update={"sizes": sizes})

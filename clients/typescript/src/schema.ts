@@ -841,7 +841,7 @@ export interface paths {
         };
         /**
          * Stats
-         * @description Sizes, compression and search statistics of each layer.
+         * @description Words, compression and search statistics of each layer; bytes where `sizes` are wanted, which takes longer.
          */
         get: operations["episodes_stats"];
         put?: never;
@@ -2304,7 +2304,7 @@ export interface components {
         };
         /**
          * EpisodeStats
-         * @description Statistics of long-term memory that tuning uses (spec 002 L9), and its sizes.
+         * @description Statistics of long-term memory that tuning uses (spec 002 L9), and its sizes where they are wanted.
          */
         EpisodeStats: {
             /** Chats */
@@ -6655,6 +6655,7 @@ export interface operations {
             query?: {
                 /** @example anna */
                 chat?: string | null;
+                sizes?: boolean;
             };
             header?: never;
             path?: never;
