@@ -1,22 +1,20 @@
-"""Layers of episodes: which are due to go down; transitions down by a verified pack, up by an anchor or by use."""
+"""Transitions of episodes between layers: down by a verified pack, up by an anchor or by use."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import and_, func, or_, select
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy import select
 from sqlalchemy.orm import object_session
 from sqlalchemy.orm.attributes import set_committed_value
 
-from bus_schema.episodes import ColdContent, EpisodeHead, EpisodeId, HotContent, Layer, Note, RawTurn, WarmContent
+from bus_schema.episodes import ColdContent, EpisodeHead, HotContent, Layer, Note, RawTurn, WarmContent
 from bus_schema.lsm import SetAnchor
 from bus_schema.lsm_events import EpisodeAnchored, EpisodePacked, EpisodeReactivated, EpisodeTouched
-from bus_schema.packer import ApplyPack, DueEpisode, DueEpisodes
+from bus_schema.packer import ApplyPack
 from memory.errors import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackRejected
 from memory.lsm.archived_texts import ArchivedTexts
-from memory.lsm.episode_updates import EpisodeLimits, make_anchor
+from memory.lsm.episode_updates import make_anchor
 from memory.lsm.log_changes import LogListeners
 from memory.lsm.priority import LayerRules
 from memory.lsm.rows import add_notes, as_head, as_hot, as_turn, lock_chat_of, stored_words, turns_of
@@ -26,91 +24,6 @@ from memory.packing.notes import notes_of
 from memory.packing.sentences import turns_of_warm
 from memory.packing.verification import SourceText, VerificationResult, unfounded_notes, verify
 from mindbus.sql.database import Database
-
-_COLUMNS = (
-    EpisodeRow.id,
-    EpisodeRow.chat_id,
-    EpisodeRow.version,
-    EpisodeRow.layer,
-    EpisodeRow.last_accessed,
-    EpisodeRow.access_count,
-    EpisodeRow.is_anchor,
-    EpisodeRow.ended_at,
-    EpisodeRow.word_count,
-)
-
-
-# Due episodes are in the order of their last access.
-_Due = tuple[datetime, DueEpisode]
-
-
-def _key(due: _Due) -> tuple[datetime, str]:
-    return due[0], due[1].episode_id
-
-
-class LayerSchedule:
-    """Applies the rules to all episodes; the packer moves them."""
-
-    def __init__(self, database: Database, rules: LayerRules, limits: EpisodeLimits) -> None:
-        self.database, self.rules, self.limits = database, rules, limits
-
-    async def due(self, at: datetime, after: EpisodeId | None, limit: int) -> DueEpisodes:
-        """Due episodes by ascending last access; those behind `after`, if given."""
-        async with self.database.reading() as session:
-            all_due = [*await self._due_by_size(session, at), *await self._due_by_age(session, at)]
-            begin = await session.scalar(select(EpisodeRow.last_accessed).where(EpisodeRow.id == after))
-        # One that is due by size and by age is due by age.
-        ordered = sorted({item.episode_id: (time, item) for time, item in all_due}.values(), key=_key)
-        if after is not None and begin is not None:
-            ordered = [transition for transition in ordered if _key(transition) > (begin, after)]
-        return DueEpisodes(items=tuple(item for _, item in ordered[:limit]))
-
-    async def _due_by_age(self, session: AsyncSession, at: datetime) -> Sequence[_Due]:
-        hot = and_(EpisodeRow.layer == Layer.HOT.value, EpisodeRow.last_accessed <= at - self.rules.warm_after)
-        warm = and_(
-            EpisodeRow.layer == Layer.WARM.value,
-            EpisodeRow.last_accessed <= at - self.rules.cold_after,
-            EpisodeRow.is_anchor.is_(False),
-        )
-        rows = await session.execute(select(*_COLUMNS).where(or_(hot, warm)))
-        return [transition for row in rows if (transition := self._due(row, at)) is not None]
-
-    async def _due_by_size(self, session: AsyncSession, at: datetime) -> Sequence[_Due]:
-        """The oldest hot episodes of every chat that has too many hot words; open episodes stay."""
-        too_large = (
-            select(EpisodeRow.chat_id)
-            .where(EpisodeRow.layer == Layer.HOT.value)
-            .group_by(EpisodeRow.chat_id)
-            .having(func.sum(EpisodeRow.word_count) > self.rules.hot_words)
-        )
-        hot = (EpisodeRow.layer == Layer.HOT.value, EpisodeRow.chat_id.in_(too_large))
-        query = select(*_COLUMNS).where(*hot).order_by(EpisodeRow.last_accessed, EpisodeRow.id)
-        chats: dict[str, list[Any]] = {}
-        for row in await session.execute(query):
-            chats.setdefault(row.chat_id, []).append(row)
-        return [transition for rows in chats.values() for transition in self._surplus(rows, at)]
-
-    def _surplus(self, rows: Sequence[Any], at: datetime) -> list[_Due]:
-        surplus = sum(row.word_count for row in rows) - self.rules.hot_words
-        due: list[_Due] = []
-        for row in rows:
-            if surplus <= 0:
-                break
-            is_open = at - row.ended_at <= self.limits.gap
-            transition = None if is_open else self._due(row, at, is_crowded=True)
-            if transition is not None:
-                due.append(transition)
-                surplus -= row.word_count
-        return due
-
-    def _due(self, row: Any, at: datetime, *, is_crowded: bool = False) -> _Due | None:
-        due = self.rules.due(row, at, is_crowded=is_crowded)
-        if due is None:
-            return None
-        to, trigger = due
-        item = DueEpisode(episode_id=row.id, version=row.version, layer=Layer(row.layer), to=to, trigger=trigger)
-        return row.last_accessed, item
-
 
 _ABOVE = {Layer.WARM: Layer.HOT, Layer.COLD: Layer.WARM}
 _MAX_REPORTED = 20
@@ -129,8 +42,6 @@ class Packs:
         """
         # Verification is slow, so it comes before the lock.
         turns, notes = await self._verify(command)
-        # As an erasure does first; and whoever reads notes by position misses none that is committed later.
-        await lock_chat_of(self.database.session, command.episode_id)
         row = await _lock_episode(self.database, command.episode_id)
         if (row.layer, row.packed_version) == (command.to, command.expected_version):
             return as_head(row, self.rules, at), None
@@ -268,6 +179,7 @@ class Reactivation:
 
 
 async def _lock_episode(database: Database, episode_id: str) -> EpisodeRow:
+    # The chat first, as an erasure does; so whoever reads notes by position misses none that is committed later.
     await lock_chat_of(database.session, episode_id)
     query = select(EpisodeRow).where(EpisodeRow.id == episode_id).with_for_update()
     row = await database.session.scalar(query.execution_options(populate_existing=True))

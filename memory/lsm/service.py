@@ -15,7 +15,8 @@ from config.settings import FleetSettings
 from memory.lsm.archived_texts import ArchivedTexts
 from memory.lsm.archives import EpisodeArchives
 from memory.lsm.episode_updates import EpisodeLimits
-from memory.lsm.layer_transitions import LayerSchedule, Packs, Reactivation
+from memory.lsm.layer_schedule import LayerSchedule
+from memory.lsm.layer_transitions import Packs, Reactivation
 from memory.lsm.log_changes import EpisodeErasure, LogListeners
 from memory.lsm.priority import LayerRules
 from memory.lsm.queries import EpisodeQueries
