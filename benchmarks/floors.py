@@ -168,6 +168,7 @@ async def fleet(folder: Path) -> tuple[float, ...]:
     up_s = await asyncio.to_thread(shell.time_s, "up", "-d")
     try:
         command_s = median([await asyncio.to_thread(shell.time_s, "counters", "get", "drafts") for _ in range(3)])
+        await screen_data.put_artifacts(settings)
         screens = await asyncio.to_thread(measure_screens, shell.gateway_url(), rounds=1)
     finally:
         down_s = await asyncio.to_thread(shell.time_s, "down")

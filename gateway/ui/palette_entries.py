@@ -172,9 +172,10 @@ class EntrySources:
     async def _about(self, chat_id: str, typed: str) -> list[PaletteEntry]:
         query = SearchEpisodes(query=typed, chat_id=chat_id, budget_words=_EPISODE_WORDS, touch=False)
         found = await self._backend.query(query)
-        if found.confidence != "found":
+        if found.confidence != "found" or not found.episodes:
             return []
-        return [self._episode(each.episode_id, each.headline, chat_id) for each in found.episodes[:1]]
+        best = max(found.episodes, key=lambda each: each.score)
+        return [self._episode(best.episode_id, best.headline, chat_id)]
 
     async def _units(self, typed: str) -> list[PaletteEntry]:
         page = await self._backend.memory().search(KemQuery(text_query=typed), limit=_UNITS, explain=True)

@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -35,6 +35,10 @@ _AT_ONCE_S = 1.0
 _READ_AT_ONCE = 8
 
 
+# Texts of artifacts of a chat, by artifact, then by position.
+Reading = Callable[[str, Sequence[str]], Awaitable[Mapping[str, Mapping[int, str]]]]
+
+
 class ArchivedTexts(LogListener):
     """Texts that are in artifacts; those of the episodes read last stay in memory."""
 
@@ -42,7 +46,8 @@ class ArchivedTexts(LogListener):
         self.database, self.artifacts = database, artifacts
         # By artifact: texts by position in the chat.
         self._read: LRUCache[str, Mapping[int, str]] = LRUCache(_CACHED_CHARS, _size_of)
-        self._breaker = CircuitBreaker(opens_after=1, counts=StorageAway)
+        self._of_searches = CircuitBreaker(opens_after=1, counts=StorageAway)
+        self._of_others = CircuitBreaker(opens_after=1, counts=StorageAway)
 
     def on_erased(self, chat_id: str | None) -> None:
         self._read.clear()
@@ -53,6 +58,9 @@ class ArchivedTexts(LogListener):
 
     async def of(self, raw_log_ids: Collection[str]) -> dict[str, str]:
         """Texts of archived turns by id, without those whose artifact is gone or unreadable. Raises StorageAway."""
+        return await self._of(raw_log_ids, self._from_storage)
+
+    async def _of(self, raw_log_ids: Collection[str], read: Reading) -> dict[str, str]:
         wanted = list(raw_log_ids)
         places = await self._places(wanted)
         artifact_ids: defaultdict[str, dict[str, None]] = defaultdict(dict)
@@ -60,7 +68,9 @@ class ArchivedTexts(LogListener):
             artifact_ids[place.chat_id][place.artifact_id] = None
         texts: dict[str, Mapping[int, str]] = {}
         for chat_id, ids in artifact_ids.items():
-            texts |= await self._texts(chat_id, list(ids))
+            texts |= {each: known for each in ids if (known := self._read.get(each)) is not None}
+            if lacking := [each for each in ids if each not in texts]:
+                texts |= await read(chat_id, lacking)
         found = {
             place.id: text
             for place in places
@@ -71,11 +81,7 @@ class ArchivedTexts(LogListener):
 
     async def at_once(self, raw_log_ids: Collection[str]) -> dict[str, str]:
         """As `of`, for whoever cannot wait: within a second, not at all soon after failures. Raises StorageAway."""
-        try:
-            with self._breaker.guard():
-                return await self._within(_AT_ONCE_S, raw_log_ids)
-        except CircuitOpen as error:
-            raise StorageAway(str(error)) from error
+        return await self._of(raw_log_ids, partial(self._at_once, self._of_searches))
 
     async def fill_if_there(self, turns: Sequence[TurnRow]) -> bool:
         """As `fill`, at once; without storage archived turns stay without texts, and it is False."""
@@ -83,7 +89,9 @@ class ArchivedTexts(LogListener):
         if not archived:
             return True
         try:
-            _set_texts(archived, await self.at_once([turn.id for turn in archived]))
+            # Their failures are none of the searches', which need less.
+            read = partial(self._at_once, self._of_others)
+            _set_texts(archived, await self._of([turn.id for turn in archived], read))
         except StorageAway as error:
             logger().warning("archived turns are left out: they cannot be read", reason=str(error))
             return False
@@ -142,19 +150,29 @@ class ArchivedTexts(LogListener):
             texts |= {row.id: row.content for row in rows}
         return texts
 
-    async def _within(self, seconds: float, raw_log_ids: Collection[str]) -> dict[str, str]:
+    async def _at_once(
+        self, breaker: CircuitBreaker, chat_id: str, artifact_ids: Sequence[str]
+    ) -> Mapping[str, Mapping[int, str]]:
+        try:
+            with breaker.guard():
+                return await self._within(_AT_ONCE_S, chat_id, artifact_ids)
+        except CircuitOpen as error:
+            raise StorageAway(str(error)) from error
+
+    async def _within(
+        self, seconds: float, chat_id: str, artifact_ids: Sequence[str]
+    ) -> Mapping[str, Mapping[int, str]]:
         try:
             async with asyncio.timeout(seconds):
-                return await self.of(raw_log_ids)
+                return await self._from_storage(chat_id, artifact_ids)
         except TimeoutError as error:
             raise StorageAway(f"archives were not read within {seconds:g} s") from error
 
-    async def _texts(self, chat_id: str, artifact_ids: Sequence[str]) -> dict[str, Mapping[int, str]]:
+    async def _from_storage(self, chat_id: str, artifact_ids: Sequence[str]) -> Mapping[str, Mapping[int, str]]:
         """Texts by artifact, then by position."""
-        found = {each: texts for each in artifact_ids if (texts := self._read.get(each)) is not None}
-        wanted = [each for each in artifact_ids if each not in found]
-        for start in range(0, len(wanted), _MANIFESTS):
-            some = wanted[start : start + _MANIFESTS]
+        found: dict[str, Mapping[int, str]] = {}
+        for start in range(0, len(artifact_ids), _MANIFESTS):
+            some = artifact_ids[start : start + _MANIFESTS]
             manifests = await self._open.manifests(some, trace=conversation_trace(chat_id))
             if gone := [each for each in some if each not in manifests]:
                 logger().warning("raw turns are gone: storage has no such artifact", artifacts=gone[:10])

@@ -167,8 +167,8 @@ class EpisodeArchives:
         try:
             puts = await artifacts.put_all([_artifact(chat_id, id_, each) for id_, each in begun.items()])
             for artifact_id, put in zip(begun, puts, strict=True):
-                if isinstance(put, ArtifactRejected):
-                    # No copy is needed: the texts are in the log.
+                if isinstance(put, ArtifactRejected) or not put.is_pending:
+                    # No copy is needed: the texts are in the log, or in storage. An earlier attempt may have left one.
                     await artifacts.delete_failed(artifact_id)
         except OSError as error:
             raise StorageAway(str(error)) from error

@@ -29,7 +29,7 @@ _CONTINUES_FROM, _RELATED = 0.3, 0.2
 # Earlier episodes whose topics are compared: so many of the latest, and of the nearest of so many in meaning.
 _EARLIER_EPISODES, _COMPARED, _MAX_RELATED = 20, 2_000, 3
 _CACHED_TOPICS = 500
-_WAIT_FOR_VECTORS = timedelta(seconds=60)
+_WAIT_FOR_VECTORS = _WAIT_FOR_TEXTS = timedelta(seconds=60)
 _BATCH = 50
 
 SegmentationEvent = EpisodeOpened | EpisodeRecorded
@@ -47,10 +47,12 @@ class Segmentation(LogListener):
         # By id, number of turns and model.
         self._topics: LRUCache[tuple[str, int, str | None], Topic] = LRUCache(_CACHED_TOPICS)
         self._first_seen: dict[str, datetime] = {}
+        self._postponed: dict[str, datetime] = {}
 
     def on_erased(self, chat_id: str | None) -> None:
         self._topics.clear()
         self._first_seen.clear()
+        self._postponed.clear()
 
     async def end(self, chat_id: str, fragment_id: str, raw_log_ids: Collection[str]) -> list[SegmentationEvent]:
         """End a fragment of the dialogue in the current transaction.
@@ -81,26 +83,28 @@ class Segmentation(LogListener):
             if ready is None:
                 return None
             text = await episode_text(session, ready.id)
-        await self.texts.fill_if_there(text.turns)
+        if not await self.texts.fill_if_there(text.turns):
+            # Without its texts it would be settled as one of no topic.
+            self._postponed[ready.id] = now + _WAIT_FOR_TEXTS
+            return []
+        is_hot = ready.layer == Layer.HOT
+        # A packed episode may be older than notes are; that is all it lacks if it was settled by its vectors.
+        notes = () if is_hot else await asyncio.to_thread(text.notes)
+        if not is_hot and ready.model is not None:
+            return await self._note(ready, text, notes)
         topic = await asyncio.to_thread(text.topic)
         earlier = await self._earlier_topics(ready, topic)
-        is_hot = ready.layer == Layer.HOT
         boundary = await asyncio.to_thread(topic_boundary, text) if is_hot else None
-        # A packed episode may be older than notes are.
-        notes = () if is_hot else await asyncio.to_thread(text.notes)
         return await self._settle(ready, text, boundary, _links(topic, earlier), notes)
 
     async def _settle(
         self, seen: EpisodeRow, text: EpisodeText, boundary: int | None, links: Links, notes: Sequence[Note]
     ) -> list[SegmentationEvent]:
-        session = self.database.session
-        await session.run_sync(lock_chat, seen.chat_id)
-        query = select(EpisodeRow).where(EpisodeRow.id == seen.id, EpisodeRow.version == seen.version)
-        row = await session.scalar(query.with_for_update())
+        session, row = self.database.session, await self._lock(seen)
         if row is None:
-            # Changed since it was read: the next step settles the new version.
             return []
         self._first_seen.pop(row.id, None)
+        self._postponed.pop(row.id, None)
         if boundary is not None:
             # The seed of derived ids: changing it would change the ids of episodes.
             second = await self._split(session, row, text, boundary, "matter")
@@ -117,6 +121,21 @@ class Segmentation(LogListener):
             row.tags = await asyncio.to_thread(text.tags)
         row.is_settled = True
         return []
+
+    async def _note(self, seen: EpisodeRow, text: EpisodeText, notes: Sequence[Note]) -> list[SegmentationEvent]:
+        """Add notes to an episode that is settled apart from them."""
+        if (row := await self._lock(seen)) is not None:
+            if await add_notes(self.database.session, text.turns, notes):
+                self.listeners.notify_recorded(row.chat_id)
+            row.is_settled = True
+        return []
+
+    async def _lock(self, seen: EpisodeRow) -> EpisodeRow | None:
+        """The row of an episode; None if it has changed since it was read, so that a later step settles it."""
+        session = self.database.session
+        await session.run_sync(lock_chat, seen.chat_id)
+        query = select(EpisodeRow).where(EpisodeRow.id == seen.id, EpisodeRow.version == seen.version)
+        return await session.scalar(query.with_for_update())
 
     async def _split(
         self, session: AsyncSession, row: EpisodeRow, text: EpisodeText, begin: int, seed: str
@@ -162,9 +181,15 @@ class Segmentation(LogListener):
         is_over = exists().where(later.chat_id == EpisodeRow.chat_id, later.started_at > EpisodeRow.ended_at)
         over = or_(EpisodeRow.fragment_id.is_not(None), EpisodeRow.ended_at < now - self.limits.gap, is_over)
         query = select(EpisodeRow).where(EpisodeRow.is_settled.is_(False), over)
-        rows = (await session.scalars(query.order_by(EpisodeRow.chat_id, EpisodeRow.id).limit(_BATCH))).all()
+        rows = (
+            await session.scalars(
+                query.order_by(EpisodeRow.layer != Layer.HOT, EpisodeRow.chat_id, EpisodeRow.id).limit(_BATCH)
+            )
+        ).all()
         missing = await lacking_vectors(session, [row.id for row in rows])
         for row in rows:
+            if self._postponed.get(row.id, now) > now:
+                continue
             waits_since = self._first_seen.setdefault(row.id, now)
             if row.id not in missing or now - waits_since >= _WAIT_FOR_VECTORS:
                 return row

@@ -62,7 +62,9 @@ class OwnUnits:
     ) -> AsyncIterator[FoundKem]:
         """Records with these metadata, all of them: those nearest to a text first, or in an order."""
         own = {**metadata, OWNER: self.owner}
-        query = KemQuery(metadata_filters=own, text_query=text, order_by=order, hides_unrelated=False)
+        query = KemQuery(metadata_filters=own, text_query=text, order_by=order)
+        if text is not None:
+            query = query.model_copy(update={"hides_unrelated": False})
         cursor = None
         while True:
             page = await self._bus.client.request(RetrieveKems(query=query, cursor=cursor, page_size=MAX_PAGE))

@@ -195,7 +195,9 @@ class EpisodeRecall(_Recall):
         found, absence = await self._ask(_identity(chat_id), query)
         if found is None:
             return Recollection(absence=absence)
-        result = tuple(_texts(found.episodes, is_uncertain=found.confidence != "found"))
+        # Found in the order of time where the question asks for one; a prompt has room for the best.
+        best_first = sorted(found.episodes, key=lambda each: -each.score)
+        result = tuple(_texts(best_first, is_uncertain=found.confidence != "found"))
         current = _texts(found.hot, is_uncertain=False)
         # The question itself may have been asked before.
         texts = {each.id: each for each in (*result, *current) if not each.text.endswith(f"\n{text}")}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -203,7 +203,10 @@ class LayerTransition:
     async def _apply(self, episode: Episode, pack: Pack, at: datetime | None) -> TransitionResult:
         """Apply a pack; where memory rejects a model's, apply one by rules."""
         report = pack.report
-        content = {"to": pack.content.layer, "content": pack.content, "notes": pack.notes}
+        content: dict[str, Any] = {"to": pack.content.layer, "content": pack.content}
+        if pack.notes:
+            # Without any, memory of an earlier release takes the pack as well.
+            content["notes"] = pack.notes
         about = {"episode_id": episode.id, "expected_version": episode.version, "report": report, "at": at}
         command = ApplyPack.model_validate(about | content)
         try:

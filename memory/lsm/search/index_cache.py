@@ -19,6 +19,8 @@ from memory.lsm.log_changes import LogListener
 from memory.lsm.search.chat_index import ChatIndex, IndexedTurn
 from memory.lsm.search.index_snapshots import IndexSnapshots, SavedIndex
 from memory.lsm.tables import NoteRow, TurnRow, TurnVectorRow
+from mindbus.logs import logger
+from mindbus.sdk.errors import StorageAway
 from mindbus.sql.database import Database
 
 _BATCH = 2000
@@ -26,7 +28,7 @@ _IDS = 500
 # A snapshot is written anew at so many times as many turns or vectors.
 _GROWTH = 1.25
 # Until an index that lacks texts is built anew: they may be readable by then.
-_REREAD_S = 600.0
+_REREAD_S = 3600.0
 
 
 @dataclass(slots=True)
@@ -109,7 +111,7 @@ class ChatIndexCache(LogListener):
                 entry.begin_anew(self.gap)
                 entry.model, entry.vectors, entry.saved = model, {}, (0, 0)
             if entry.lacks_since is not None and time.monotonic() >= entry.lacks_since + _REREAD_S:
-                entry.begin_anew(self.gap)
+                await self._reread(chat_id, entry)
             if entry.is_stale:
                 await self._update(chat_id, entry)
             if entry.vectors:
@@ -168,8 +170,21 @@ class ChatIndexCache(LogListener):
             entry.begin_anew(self.gap)
             raise
 
+    async def _reread(self, chat_id: str, entry: _Entry) -> None:
+        """Build an index that lacks texts anew; without storage it stays as it is for now. Raises DatabaseAway."""
+        fresh = _Entry(ChatIndex(self.gap), entry.model)
+        try:
+            await self._extend(chat_id, fresh)
+        except StorageAway as error:
+            logger().warning("archived turns are still not found by words", chat_id=chat_id, reason=str(error))
+            entry.lacks_since = time.monotonic()
+        else:
+            entry.index, entry.next_position, entry.lacks_since = fresh.index, fresh.next_position, fresh.lacks_since
+
     async def _extend(self, chat_id: str, entry: _Entry) -> None:
         async with self.database.reading() as session:
+            # Notes that come while turns are read may be of turns that are not.
+            last_note = await session.scalar(select(func.max(NoteRow.position)).where(NoteRow.chat_id == chat_id))
             bounds = select(func.min(TurnRow.time), func.max(TurnRow.position)).where(
                 TurnRow.chat_id == chat_id, TurnRow.position >= entry.next_position
             )
@@ -179,7 +194,7 @@ class ChatIndexCache(LogListener):
                     # A new turn is older than one in the index: build it anew, in order.
                     entry.index, entry.next_position = ChatIndex(self.gap), 0
                 await self._add_turns(session, chat_id, entry, last)
-            await self._add_notes(session, chat_id, entry)
+            await self._add_notes(session, chat_id, entry, last_note or 0)
 
     async def _add_turns(self, session: AsyncSession, chat_id: str, entry: _Entry, last: int) -> None:
         columns = (TurnRow.id, TurnRow.time, TurnRow.role, TurnRow.speaker, TurnRow.content, TurnRow.word_count)
@@ -209,11 +224,11 @@ class ChatIndexCache(LogListener):
             for row in rows
         ]
 
-    async def _add_notes(self, session: AsyncSession, chat_id: str, entry: _Entry) -> None:
-        """Add the notes that were made since the index last read them."""
+    async def _add_notes(self, session: AsyncSession, chat_id: str, entry: _Entry, last: int) -> None:
+        """Add the notes up to the last one that were made since the index read them before."""
         query = (
             select(NoteRow.position, NoteRow.raw_log_id, NoteRow.kind)
-            .where(NoteRow.chat_id == chat_id, NoteRow.position > entry.index.last_note)
+            .where(NoteRow.chat_id == chat_id, NoteRow.position.between(entry.index.last_note + 1, last))
             .order_by(NoteRow.position)
         )
         kinds: defaultdict[str, list[NoteKind]] = defaultdict(list)

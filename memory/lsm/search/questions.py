@@ -34,6 +34,13 @@ _HOW_OFTEN = re.compile(
     r"|каждый раз,? когда|все случаи)\b",
     re.IGNORECASE,
 )
+# Advice, rates and habits: they are told once, as a rule.
+_ADVISED = re.compile(
+    r"\b(?:should|must|ought|(?:need|have|supposed) to|max(?:imum)?|min(?:imum)?|times (?:an?|per|each|every)"
+    r"|надо|нужно|следует|должн\w*|можно|стоит|на все случаи|раз в (?:час|день|сутки|неделю|месяц|год))\b"
+    r"|\b(?:(?:do|will|would) you|ты|вы)\b.*\b(?:(?:every|each) time|каждый раз)\b",
+    re.IGNORECASE,
+)
 # Kinds of notes by the words of the questions that ask for them.
 _ASKS_FOR_NOTES: tuple[tuple[NoteKind, re.Pattern[str]], ...] = (
     (
@@ -104,7 +111,7 @@ _OF_COUNTING = frozenset(
         "often frequently many times occasions number count every each mention mentioned bring brought refer referred "
         "talk talked discuss discussed say said speak spoke spoken ever go goes going went gone часто насколько много "
         "раз случаи каждый упоминать упоминал упоминала упоминали упомянул говорить говорил говорила говорили "
-        "рассказывал рассказывала обсуждали"
+        "рассказывал рассказывала обсуждали год year"
     )
 )
 
@@ -135,10 +142,12 @@ def parse_question(question: str, speakers: Sequence[str], at: datetime) -> Pars
     name_stems = {stem for name in named for stem in stems_of[name]}
     stems, time, notes = query_stems(question), time_in(question, at), note_kinds(question)
     stems = {stem: word for stem, word in stems.items() if stem not in name_stems} or stems
-    counted = frozenset(stems).difference(_OF_COUNTING) if asks_how_often(question) else frozenset()
+    rest = question if time is None else f"{question[: time.start]} {question[time.stop :]}"
+    counted = (
+        frozenset(query_stems(rest)).difference(_OF_COUNTING, name_stems) if asks_how_often(question) else frozenset()
+    )
     if time is None:
         return ParsedQuestion(stems, named, _clauses(question, name_stems), None, False, counted, notes)
-    rest = f"{question[: time.start]} {question[time.stop :]}"
     is_of_time = _is_of_past(question, time, rest, at) and all(
         stem in _OF_EVENTS or stem in name_stems or word.lower() in SEARCH_STOP_WORDS
         for stem, word in query_stems(rest).items()
@@ -172,7 +181,7 @@ def asks_for_order(question: str) -> bool:
 
 def asks_how_often(question: str) -> bool:
     """Whether a question asks how often something was, hence for every time that it was told of."""
-    return _HOW_OFTEN.search(question) is not None
+    return _HOW_OFTEN.search(question) is not None and _ADVISED.search(question) is None
 
 
 def is_spread(question: str) -> bool:

@@ -163,9 +163,10 @@ def clause_order(index: ChatIndex, clause: Mapping[str, str], scores: Scores, li
 
 def occurrences(index: ChatIndex, stems: Iterable[str], order: Sequence[int]) -> list[int]:
     """The order with the turns that tell of the thing of these stems after its first: one of each stretch in turn."""
-    share = _shares(index, stems)
+    # Those that may not be returned, such as the question itself, are no measure of what tells of it.
+    share = _shares(index, stems)[list(order)]
     stretches = index.segments.of(np.array(order, dtype=np.int64))
-    tells = share[list(order)] >= _TOLD_SHARE * share.max(initial=0.0)
+    tells = (share > 0) & (share >= _TOLD_SHARE * share.max(initial=0.0))
     number: Counter[int] = Counter()
     rounds: list[tuple[int, int]] = []
     for position, stretch in zip(np.array(order)[tells].tolist(), stretches[tells].tolist(), strict=True):

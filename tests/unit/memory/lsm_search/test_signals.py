@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bus_schema.lsm_search import SearchEpisodes
+from language.words import query_stems
 from memory.lsm.search.chat_index import ChatIndex, IndexedTurn
 from memory.lsm.search.questions import is_overview, parse_question
 from memory.lsm.search.ranking import (
@@ -167,3 +168,20 @@ def test_a_question_about_a_time_alone_is_known(question: str) -> None:
 )
 def test_topics_plans_and_names_are_no_question_about_a_time_alone(question: str) -> None:
     assert not parse_question(question, ["Anna", "Boris"], NOON).is_of_time
+
+
+@pytest.mark.parametrize(
+    ("question", "counted"),
+    [
+        ("How often was I at the dentist in May 2025?", {"dentist"}),
+        ("Сколько раз я ходил в бассейн в мае 2025 года?", {"ходить", "бассейн"}),
+        ("How often should I water the ficus?", set()),
+        ("How many times a week should I take the pills?", set()),
+        ("What should you do every time I ask for a recipe?", set()),
+        ("Как часто нужно менять масло в машине?", set()),
+        ("Сколько раз в день принимать таблетки?", set()),
+        ("Что ты отвечаешь каждый раз, когда я опаздываю?", set()),
+    ],
+)
+def test_what_is_counted_is_neither_advice_nor_the_time(question: str, counted: set[str]) -> None:
+    assert parse_question(question, [], NOW).counted == set(query_stems(" ".join(counted)))
