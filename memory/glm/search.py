@@ -258,7 +258,7 @@ class KemSearch:
         units, language = await self.queries.among(list(vectors), query, principal), language_by_letters(text)
         # The text of those that are artifacts is not at hand.
         texts = [unit.content for unit in units.values() if unit.content]
-        return all(language_by_letters(each) is language for each in texts)
+        return bool(texts) and all(language_by_letters(each) is language for each in texts)
 
     async def _evidence(self, text: str, query: KemQuery, principal: Principal) -> Evidence:
         """Lexical scores, and the vectors of what they are of and of the nearest units; None without these."""

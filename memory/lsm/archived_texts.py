@@ -80,8 +80,8 @@ class ArchivedTexts(LogListener):
         return found | await self._of_log(list({*wanted} - {place.id for place in places}))
 
     async def at_once(self, raw_log_ids: Collection[str]) -> dict[str, str]:
-        """As `of`, for whoever cannot wait: within a second, not at all soon after failures. Raises StorageAway."""
-        return await self._of(raw_log_ids, partial(self._at_once, self._of_searches))
+        """As `of`, for whoever cannot wait: those in memory, and those that can be read within a second."""
+        return await self._of(raw_log_ids, self._if_there)
 
     async def fill_if_there(self, turns: Sequence[TurnRow]) -> bool:
         """As `fill`, at once; without storage archived turns stay without texts, and it is False."""
@@ -149,6 +149,14 @@ class ArchivedTexts(LogListener):
                 rows = (await session.execute(select(TurnRow.id, TurnRow.content).where(some))).all()
             texts |= {row.id: row.content for row in rows}
         return texts
+
+    async def _if_there(self, chat_id: str, artifact_ids: Sequence[str]) -> Mapping[str, Mapping[int, str]]:
+        try:
+            return await self._at_once(self._of_searches, chat_id, artifact_ids)
+        except StorageAway as error:
+            logger().warning("found turns are left out: their archives cannot be read", reason=str(error))
+            # What came within the second.
+            return {each: texts for each in artifact_ids if (texts := self._read.get(each)) is not None}
 
     async def _at_once(
         self, breaker: CircuitBreaker, chat_id: str, artifact_ids: Sequence[str]

@@ -153,6 +153,8 @@ def extend(row: EpisodeRow, turn: TurnRow) -> None:
     row.last_accessed = max(row.last_accessed, turn.time)
     row.version += 1
     row.is_settled = False
+    # Its mean is another one now.
+    row.model = row.embedding = None
 
 
 def first_headline(text: str) -> str:

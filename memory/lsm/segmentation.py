@@ -125,6 +125,8 @@ class Segmentation(LogListener):
     async def _note(self, seen: EpisodeRow, text: EpisodeText, notes: Sequence[Note]) -> list[SegmentationEvent]:
         """Add notes to an episode that is settled apart from them."""
         if (row := await self._lock(seen)) is not None:
+            self._first_seen.pop(row.id, None)
+            self._postponed.pop(row.id, None)
             if await add_notes(self.database.session, text.turns, notes):
                 self.listeners.notify_recorded(row.chat_id)
             row.is_settled = True

@@ -36,9 +36,12 @@ _HOW_OFTEN = re.compile(
 )
 # Advice, rates and habits: they are told once, as a rule.
 _ADVISED = re.compile(
-    r"\b(?:should|must|ought|(?:need|have|supposed) to|max(?:imum)?|min(?:imum)?|times (?:an?|per|each|every)"
-    r"|надо|нужно|следует|должн\w*|можно|стоит|на все случаи|раз в (?:час|день|сутки|неделю|месяц|год))\b"
-    r"|\b(?:(?:do|will|would) you|ты|вы)\b.*\b(?:(?:every|each) time|каждый раз)\b",
+    r"\b(?:should|ought|must (?:i|we|you|one)|do(?:es)? (?:\w+ ){1,3}(?:need|have) to|supposed to"
+    r"|times (?:an?|per|each|every) (?:hour|day|night|week|month|year)"
+    r"|(?:надо|нужно|можно|следует|долж(?:ен|н\w+))(?! был)|стоит(?= \w+(?:ть|ться|ти|чь)\b)|на все случаи"
+    r"|раз в (?:час|день(?! рожд)|сутки|неделю|месяц|год))\b"
+    r"|\b(?:(?:do|will|would) you|ты|вы)\b(?! (?:please )?(?:remember|recall|list|помни\w*|може\w*|смож\w*))"
+    r".*\b(?:(?:every|each) time|каждый раз)\b",
     re.IGNORECASE,
 )
 # Kinds of notes by the words of the questions that ask for them.
@@ -143,9 +146,10 @@ def parse_question(question: str, speakers: Sequence[str], at: datetime) -> Pars
     stems, time, notes = query_stems(question), time_in(question, at), note_kinds(question)
     stems = {stem: word for stem, word in stems.items() if stem not in name_stems} or stems
     rest = question if time is None else f"{question[: time.start]} {question[time.stop :]}"
-    counted = (
-        frozenset(query_stems(rest)).difference(_OF_COUNTING, name_stems) if asks_how_often(question) else frozenset()
-    )
+    counted = frozenset[str]()
+    if asks_how_often(question):
+        thing = rest if time is not None and _is_surely_time(question, time) else question
+        counted = frozenset(query_stems(thing)).difference(_OF_COUNTING, name_stems)
     if time is None:
         return ParsedQuestion(stems, named, _clauses(question, name_stems), None, False, counted, notes)
     is_of_time = _is_of_past(question, time, rest, at) and all(
@@ -156,14 +160,18 @@ def parse_question(question: str, speakers: Sequence[str], at: datetime) -> Pars
 
 
 def _is_of_past(question: str, time: NamedTime, rest: str, at: datetime) -> bool:
-    """Whether a question asks what was at a time that is over, or goes on; June may be a name, «to do» a plan.
+    """Whether a question asks what was at a time that is over, or goes on, as opposed to plans («to do»).
 
     `rest` is the question without the time: «may» stands in May.
     """
-    named, before = question[time.start : time.stop], question[: time.start]
-    is_time = _SURELY_TIME.search(named) is not None or _LEADS_TO_TIME.search(before) is not None
     is_past = time.interval.begin <= at and not time.interval.is_bound
-    return is_time and is_past and _WAS.search(rest) is not None and _WILL_BE.search(rest) is None
+    return _is_surely_time(question, time) and is_past and _WAS.search(rest) is not None and not _WILL_BE.search(rest)
+
+
+def _is_surely_time(question: str, time: NamedTime) -> bool:
+    """Whether a named time is one by its words, or by what leads to it: June may be a name."""
+    named, before = question[time.start : time.stop], question[: time.start]
+    return _SURELY_TIME.search(named) is not None or _LEADS_TO_TIME.search(before) is not None
 
 
 def is_overview(question: str) -> bool:

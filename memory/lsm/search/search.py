@@ -25,8 +25,6 @@ from memory.lsm.search.turn_search import ChatResult, match_query, search_turns
 from memory.lsm.service import LongTermMemory
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow, TurnRow
 from memory.packing.decisions import decisions_of
-from mindbus.logs import logger
-from mindbus.sdk.errors import StorageAway
 from retrieval.embedding.embedder import Embedder
 
 _TURN = (
@@ -194,11 +192,12 @@ class EpisodeFinder:
             connection = await session.connection()
             rows = {row.id: row for row in await connection.execute(query)}
             later = await self._later(session, rows.values()) if with_packs else []
-        # Without storage the later turns that are in the log are enough.
-        await self.texts.fill_if_there(later)
+        found, rows = len(rows), await self._with_texts(rows)
+        # The later turns that are in the log are enough: without storage, one wait is long enough.
+        if len(rows) == found:
+            await self.texts.fill_if_there(later)
         by_episode = {row.episode_id: row for row in rows.values() if with_packs and row.layer != Layer.HOT}
         packs = await asyncio.to_thread(_marked_packs, by_episode, list(map(as_turn, later)))
-        found, rows = len(rows), await self._with_texts(rows)
         exact = {key for key in result.exact if key in rows and rows[key].layer == Layer.HOT}
         order = [key for key in hits if key in exact] + [key for key in hits if key not in exact]
         shown = [
@@ -213,11 +212,7 @@ class EpisodeFinder:
         archived = [row.id for row in rows.values() if row.archived is not None]
         if not archived:
             return rows
-        try:
-            texts = await self.texts.at_once(archived)
-        except StorageAway as error:
-            logger().warning("found turns are left out: their archives cannot be read", reason=str(error))
-            texts = {}
+        texts = await self.texts.at_once(archived)
         filled = {key: SimpleNamespace(**rows[key]._asdict() | {"content": text}) for key, text in texts.items()}
         return {key: row for key, row in (rows | filled).items() if row.archived is None or key in texts}
 

@@ -9,7 +9,7 @@ import pytest
 from bus_schema.lsm_search import SearchEpisodes
 from language.words import query_stems
 from memory.lsm.search.chat_index import ChatIndex, IndexedTurn
-from memory.lsm.search.questions import is_overview, parse_question
+from memory.lsm.search.questions import asks_how_often, is_overview, parse_question
 from memory.lsm.search.ranking import (
     DEFAULT_WEIGHTS,
     fit_budget,
@@ -175,7 +175,9 @@ def test_topics_plans_and_names_are_no_question_about_a_time_alone(question: str
     [
         ("How often was I at the dentist in May 2025?", {"dentist"}),
         ("Сколько раз я ходил в бассейн в мае 2025 года?", {"ходить", "бассейн"}),
+        ("How often did I quarrel with June?", {"quarrel", "June"}),
         ("How often should I water the ficus?", set()),
+        ("Как часто я должен поливать фикус?", set()),
         ("How many times a week should I take the pills?", set()),
         ("What should you do every time I ask for a recipe?", set()),
         ("Как часто нужно менять масло в машине?", set()),
@@ -185,3 +187,20 @@ def test_topics_plans_and_names_are_no_question_about_a_time_alone(question: str
 )
 def test_what_is_counted_is_neither_advice_nor_the_time(question: str, counted: set[str]) -> None:
     assert parse_question(question, [], NOW).counted == set(query_stems(" ".join(counted)))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How often did I meet Max?",
+        "How many times did we have to postpone the meeting?",
+        "Do you remember every time I visited the dentist?",
+        "Tell me how many times a client complained about the invoice.",
+        "Сколько раз я спрашивал, сколько стоит ремонт?",
+        "Сколько раз нам надо было перенести встречу?",
+        "Сколько раз в день рождения мамы шёл дождь?",
+        "Ты помнишь каждый раз, когда я болел?",
+    ],
+)
+def test_what_was_is_counted_however_it_is_said(question: str) -> None:
+    assert asks_how_often(question)
