@@ -1,8 +1,6 @@
 # Everything here does its own set-up first; `make` alone lists the targets.
 BIN := .venv/bin
 BRIEF ?=
-# Set in some containers, it has every process compile whatever it imports, and the tests be prepared once a process.
-export PYTHONDONTWRITEBYTECODE :=
 # The files that take long come first, so that no core is idle at the end. Of the whole suite much is waiting, so that
 # four processes keep two cores busy.
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder

@@ -2560,8 +2560,10 @@ export interface components {
         };
         /**
          * FoundEpisodes
-         * @description Search result: episodes, best first unless the newest were asked for, within the word budget.
+         * @description Search result: episodes within the word budget, best first.
          *
+         *     If the newest were asked for, they come first; if the question asks for an order, or how often something was, the
+         *     oldest do.
          *     `unpacked` means that raw turns of a warm or cold episode were read, `is_degraded` that words alone were compared;
          *     `unreadable` counts turns that were found, but left out, since their archive cannot be read.
          *     There is no `search_id` if nothing was searched for. `hot` are the current episodes, as `lsm.get_hot` finds them.
