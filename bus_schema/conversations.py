@@ -14,7 +14,7 @@ from bus_schema.dialogue import (
 )
 from bus_schema.episodes import RawLogIds, SearchId
 from bus_schema.identities import UserId
-from bus_schema.message_parts import CUT_OFF_MARKS, Rating
+from bus_schema.message_parts import Rating, is_cut_off
 from bus_schema.messages import Cause, Command, Event, Nothing, Page, Query, Value
 from bus_schema.replies import ReplyBatch
 
@@ -109,8 +109,8 @@ class GetAllActiveDialogues(Query[ActiveDialogues], domain="storage", action="ge
 
 def may_be_rated(message: DialogueMessage) -> bool:
     """Whether a message is an answer of the assistant that is whole: no notification, nothing that was cut off."""
-    is_cut_off = message.content is not None and message.content.endswith(CUT_OFF_MARKS)
-    return message.role == "assistant" and message.kind is MessageKind.NATIVE and not is_cut_off
+    is_whole = not is_cut_off(message.content or "")
+    return message.role == "assistant" and message.kind is MessageKind.NATIVE and is_whole
 
 
 class RateAnswer(Command[Nothing], domain="storage", action="rate_answer"):

@@ -17,6 +17,11 @@ Rating = Literal["helpful", "unhelpful"]
 CUT_OFF_MARKS = ("… [cut off]", "… [ответ оборван]")
 
 
+def is_cut_off(text: str) -> bool:
+    """Whether an answer ends with such a mark."""
+    return text.endswith(CUT_OFF_MARKS)
+
+
 class Attachment(Value):
     """A file that a user has attached to a message: its name and the artifact that holds it."""
 

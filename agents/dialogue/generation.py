@@ -159,11 +159,6 @@ def cut_off_mark(text: str) -> str:
     return _CUT_OFF[language_of(text)]
 
 
-def is_cut_off(text: str) -> bool:
-    """Whether an answer ends with such a mark."""
-    return text.endswith(CUT_OFF_MARKS)
-
-
 def unavailable_message(question: str) -> str:
     """The reason why there is no answer yet, in the language of the question."""
     return _AWAY[language_of(question)]

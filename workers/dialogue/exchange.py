@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import cast
 
 from agents.dialogue.agent import Delegator, DialogueAgent, MemorySnippet, fitting_memory
-from agents.dialogue.generation import is_cut_off
 from agents.models.errors import ModelUnavailable
 from agents.models.language_model import TokenMeter
 from agents.models.offline.model import OfflineModel
@@ -16,7 +15,7 @@ from agents.present import Present
 from bus_schema.client_tools import ClientTools
 from bus_schema.conversations import Saved
 from bus_schema.dialogue import Answered, DialogueMessage, MessageKind, answer_id_of
-from bus_schema.message_parts import DelegatedTask, ModelUse
+from bus_schema.message_parts import DelegatedTask, ModelUse, is_cut_off
 from bus_schema.replies import Code
 from mindbus.errors import Rejected
 from mindbus.sdk.conversations import Conversations, HistoryClient

@@ -9,7 +9,7 @@ import pytest
 
 from agents.dialogue.agent import DialogueAgent
 from agents.dialogue.delegation import delegation_tool
-from agents.dialogue.generation import RetryBudget, asks_again, is_cut_off, unavailable_message
+from agents.dialogue.generation import RetryBudget, asks_again, unavailable_message
 from agents.dialogue.task_tools import TASK_TOOLS
 from agents.models.answer_guards import spoken
 from agents.models.answer_text import ThoughtFilter
@@ -20,6 +20,7 @@ from agents.models.language_model import Chunk, Completion, ModelMessage, Tool, 
 from agents.models.openai_compatible import OpenAICompatible
 from agents.models.prompt import with_present
 from agents.present import Present
+from bus_schema.message_parts import is_cut_off
 from bus_schema.replies import restarts
 from tests.llm_server import Drips, Fails, HangsUp, LlmServer, Reply, Says
 from tests.scripted_model import ScriptedModel
