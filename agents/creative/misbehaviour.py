@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from agents.creative.refusals import is_refusal
 from agents.models.errors import AnswerMisfit
+from bus_schema.history import sanitise_text
 from bus_schema.runs import MisbehaviourKind
 from language.identification import name_of, other_language
 from language.sentences import sentences
@@ -39,7 +40,7 @@ class ModelMisbehaviour(AnswerMisfit):
 
 def excerpt(text: str, most: int = _LONGEST_WORDS_CHARS) -> str:
     """The beginning of a model's words on one line, without NUL and lone surrogates."""
-    line = " ".join(text.replace("\0", "").encode("utf-8", "replace").decode().split())
+    line = " ".join(sanitise_text(text).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 

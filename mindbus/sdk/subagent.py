@@ -242,7 +242,7 @@ class SubAgent(Worker, ABC):
         limit = asyncio.timeout(left_s)
         try:
             async with limit:
-                response = (await self.execute(work)).replace("\0", "").strip()[:MAX_TASK_CHARS]
+                response = sanitise_text(await self.execute(work)).strip()[:MAX_TASK_CHARS]
         except TimeoutError as error:
             if not limit.expired():
                 raise
