@@ -1,6 +1,5 @@
 """Results of a search that say the same, of which one stands for all, and those that contradict each other."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import combinations
@@ -10,7 +9,7 @@ from pydantic_core import to_json
 
 from bus_schema.glm import FoundKem, KemContradiction, KemTwin
 from bus_schema.kem import Kem
-from language.statements import Statement
+from language.statements import FIRST_PERSON, Statement
 from language.words import stem, terms, with_signs_as_words, words
 
 COMPARED = 30
@@ -22,10 +21,6 @@ _SAYING = frozenset({"agent", "fact_id", "fragment_id", "kind", "message_id", "s
 # Words that come and go while a sentence says the same; «не», "to", "before" do not.
 _LIGHT = frozenset({"a", "an", "the", "is", "are", "was", "were", "это"})
 _FEWEST_WORDS = 3
-# What one says of oneself, no other person contradicts.
-_FIRST_PERSON = re.compile(
-    r"\b(?:I|my|me|myself|я|меня|мн(?:е|ой|ою)|мо(?:й|я|ё|е|и|его|ей|ему|ю|их|им|ими|ём|ем))\b", re.I
-)
 # A longer text makes several statements.
 _MOST_CHARS = 300
 # Share of the words of the shorter one: what has less in common is about something else.
@@ -123,7 +118,8 @@ def _holds(found: FoundKem) -> bool:
 
 
 def _speaks_of_itself(*kems: Kem) -> bool:
-    return any(_FIRST_PERSON.search(kem.content or "") for kem in kems)
+    # What one says of oneself, no other person contradicts.
+    return any(FIRST_PERSON.search(kem.content or "") for kem in kems)
 
 
 def _mark(kem: Kem, of: Kem) -> KemContradiction:

@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from bus_schema.episodes import Note, NoteKind, RawTurn
 from language.dates.intervals import date_spans
-from language.words import is_base, is_past, without_gaps, words
+from language.russian import word_forms
+from language.statements import FIRST_PERSON
+from language.words import has_cyrillic, is_base, is_past, without_gaps, words
 from memory.packing.decisions import TO_REMEMBER
 from memory.packing.entities import amounts_in
 from memory.packing.sentences import is_question, sentences_of
@@ -39,11 +41,7 @@ _INSTRUCTION = re.compile(
     r"|\bкогда я (?:спрашиваю|прошу|пишу)\b|\b(?:я хочу|прошу|хотел[аи]? бы),? чтобы ты\b",
     re.IGNORECASE,
 )
-_FIRST_PERSON = re.compile(
-    r"(?<!\w)(?:i|we|i've|we've|my|our|us|me|я|мы|мой|моя|моё|мои|наш\w*|мне|нам|нас|меня)(?!\w)", re.I
-)
-_RUSSIAN_PAST = re.compile(r"(?<!\w)[а-яё]{2,}(?:л|ла|ло|ли|лся|лась|лось|лись)(?!\w)", re.IGNORECASE)
-_IRREGULAR_OR_WAS = frozenset(("was", "were", "had", "did"))
+_WE = re.compile(r"\b(?:we|our|us|мы|наш\w*|нам|нас)\b", re.IGNORECASE)
 
 
 def notes_of(turns: Sequence[RawTurn]) -> tuple[Note, ...]:
@@ -84,7 +82,11 @@ def _is_order(said: str) -> bool:
 
 def _is_event(said: str) -> bool:
     """Whether a person tells what they did, or what happened, at a time."""
-    if not _FIRST_PERSON.search(said) or not any(True for _ in date_spans(said)):
+    if not (FIRST_PERSON.search(said) or _WE.search(said)) or not any(True for _ in date_spans(said)):
         return False
-    lowered = [word.lower() for word in words(said)]
-    return any(is_past(word) or word in _IRREGULAR_OR_WAS for word in lowered) or bool(_RUSSIAN_PAST.search(said))
+    return any(map(_is_told, words(said.lower())))
+
+
+def _is_told(word: str) -> bool:
+    """Whether a word can only tell of the past."""
+    return word_forms(word)[0].has("VERB", "past") if has_cyrillic(word) else is_past(word) or word == "were"

@@ -26,6 +26,8 @@ def turns(*contents: str, role: str = "user", speaker: str | None = None) -> lis
         ("I signed up for a pottery class yesterday.", {"event"}),
         ("We ran 12 km last Sunday.", {"event", "number"}),
         ("На прошлой неделе мы ездили в Казань.", {"event"}),
+        ("Вчера мою дочь приняли в школу.", {"event"}),
+        ("Если завтра пойдёт дождь, мы останемся дома.", set()),
         ("I prefer an aisle seat on long flights.", {"preference"}),
         ("My favourite tea is oolong.", {"preference"}),
         ("Терпеть не могу жалюзи в комнате.", {"preference"}),
