@@ -97,7 +97,7 @@ class ChatIndexCache(LogListener):
 
     @asynccontextmanager
     async def index(self, chat_id: str, model: str | None) -> AsyncIterator[ChatIndex]:
-        """Lock a chat's index, up to date and with the vectors of this model. Raises DatabaseAway.
+        """Lock a chat's index, up to date and with the vectors of this model. Raises DatabaseAway, StorageAway.
 
         Without a model, as before the embedder is open, one that has vectors keeps them.
         """

@@ -1,7 +1,7 @@
 """Questions to a chat: words, speakers, clauses, the time that they name, and what kind of answer they ask for."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -192,19 +192,15 @@ def asks_how_often(question: str) -> bool:
     return _HOW_OFTEN.search(question) is not None and _ADVISED.search(question) is None
 
 
-def is_spread(question: str) -> bool:
-    """Whether the answer to a question is spread over related episodes: an overview, or an order."""
-    return is_overview(question) or asks_for_order(question)
-
-
-def kinds_of(question: str) -> tuple[str, ...]:
-    """Everything that a question asks for besides the most similar turns, as an explained search tells it."""
+def kinds_of(question: str) -> Set[str]:
+    """Everything that a question asks for besides the most similar turns, in the order an explained search tells it."""
     kinds = {
         "overview": is_overview(question),
         "order": asks_for_order(question),
         "how often": asks_how_often(question),
     }
-    return (*(kind for kind, is_asked in kinds.items() if is_asked), *sorted(note_kinds(question)))
+    named = (kind for kind, is_asked in kinds.items() if is_asked)
+    return dict.fromkeys((*named, *sorted(note_kinds(question)))).keys()
 
 
 def note_kinds(question: str) -> frozenset[NoteKind]:

@@ -16,7 +16,7 @@ from memory.lsm.rows import as_turn, pack_of, turns_after, with_superseded
 from memory.lsm.search.embeddings import QueryEmbeddings, TurnBacklog
 from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.index_snapshots import IndexSnapshots
-from memory.lsm.search.questions import asks_for_order, asks_how_often, is_overview, is_spread, kinds_of
+from memory.lsm.search.questions import kinds_of
 from memory.lsm.search.ranking import Weights, with_linked
 from memory.lsm.search.results import ShownTurn, found_episodes, newest_first, oldest_first, shown_turn, words_of
 from memory.lsm.search.search_log import FinishedSearch, SearchLog
@@ -46,6 +46,8 @@ _EPISODE = (
 _PACK = (EpisodeRow.content_warm, EpisodeRow.content_cold, EpisodeRow.model, EpisodeRow.embedding)
 # The links of so many of the best turns' episodes are followed where the answer is spread over the chat.
 _FOLLOWED = 2
+# Kinds of questions whose answer is spread over related episodes, and whose answer is a sequence.
+_SPREAD, _BY_TIME = frozenset({"overview", "order"}), frozenset({"order", "how often"})
 # So many of the best episodes count as used.
 _TOUCHED = 3
 _MIB = 1 << 20
@@ -76,7 +78,7 @@ class EpisodeSearch:
             memory.listeners.add(listener)
 
     async def find(self, query: SearchEpisodes, at: datetime, search_id: str, requester: str) -> FoundEpisodes:
-        """Search with the weights in use and queue the search for the log. Raises DatabaseAway.
+        """Search with the weights in use and queue the search for the log. Raises DatabaseAway, StorageAway.
 
         Where every turn is excluded nothing is searched for, nothing logged.
         """
@@ -113,7 +115,7 @@ class EpisodeFinder:
         self, query: SearchEpisodes, at: datetime, search_id: str, requester: str, weights: Weights
     ) -> FinishedSearch:
         """Search one chat. Raises DatabaseAway; StorageAway where its index has to be built of archived turns."""
-        embedding = asyncio.ensure_future(self.embeddings.of(query.query))
+        kinds, embedding = kinds_of(query.query), asyncio.ensure_future(self.embeddings.of(query.query))
         # Let the embedder start before this task occupies the loop.
         await asyncio.sleep(0)
         allowed = await self._allowed(query)
@@ -121,15 +123,15 @@ class EpisodeFinder:
             matches = await asyncio.to_thread(match_query, index, query, at, allowed)
             vector = await embedding
             result = await asyncio.to_thread(search_turns, index, query, matches, vector, weights)
-            if matches is not None and is_spread(query.query):
-                linked = await self._linked([hit.raw_log_id for hit in result.hits[:_FOLLOWED]])
+            best = [hit.raw_log_id for hit in result.hits[:_FOLLOWED]]
+            if matches is not None and kinds & _SPREAD and (linked := await self._linked(best)):
                 matches = with_linked(index, matches, linked)
                 result = await asyncio.to_thread(search_turns, index, query, matches, vector, weights)
             is_covered = vector is not None and index.vectors.count >= _COVERED_SHARE * len(index)
         if result.confidence == "nothing" and query.doubtful_words is not None:
             words = min(query.budget_words, query.doubtful_words)
             query = query.model_copy(update={"budget_words": words})
-        packs = query.depth == "summary" or (query.depth == "auto" and is_overview(query.query))
+        packs = query.depth == "summary" or (query.depth == "auto" and "overview" in kinds)
         loaded, unreadable = await self._load(result, with_packs=packs)
         episodes = found_episodes(loaded, query, self.rules, at, with_packs=packs)
         answer = FoundEpisodes(
@@ -137,10 +139,10 @@ class EpisodeFinder:
             confidence=result.confidence if episodes else "nothing",
             unpacked=any(each.turns and each.layer is not Layer.HOT for each in episodes),
             words=sum(map(words_of, episodes)),
-            episodes=_ordered(episodes, query),
+            episodes=_ordered(episodes, newest=query.newest_first, is_by_time=bool(kinds & _BY_TIME)),
             is_degraded=not is_covered,
             unreadable=unreadable,
-            asks_for=kinds_of(query.query) if query.explain else (),
+            asks_for=tuple(kinds) if query.explain else (),
         )
         logged = [
             {"raw_log_id": turn.raw_log_id, "layer": each.layer.value} for each in episodes for turn in each.turns
@@ -222,10 +224,9 @@ class EpisodeFinder:
         return await turns_after(session, warm[0].chat_id, min(row.ended_at for row in warm)) if warm else []
 
 
-def _ordered(episodes: Sequence[FoundEpisode], query: SearchEpisodes) -> tuple[FoundEpisode, ...]:
-    if query.newest_first:
+def _ordered(episodes: Sequence[FoundEpisode], *, newest: bool, is_by_time: bool) -> tuple[FoundEpisode, ...]:
+    if newest:
         return tuple(newest_first(episodes))
-    is_by_time = asks_for_order(query.query) or asks_how_often(query.query)
     return tuple(oldest_first(episodes) if is_by_time else episodes)
 
 

@@ -96,7 +96,7 @@ class WeightTuning:
         self._weights = weights
 
     async def examples(self) -> list[TrainingExample]:
-        """The latest searches with turns that were of use, or were rejected. Raises DatabaseAway."""
+        """The latest searches with turns that were of use, or were rejected. Raises DatabaseAway, StorageAway."""
         query = (
             select(SearchRow)
             .where(SearchRow.feedback.is_not(None))
