@@ -54,7 +54,7 @@ class ArchivedTexts(LogListener):
 
     async def fill(self, turns: Sequence[TurnRow]) -> None:
         """Give archived turns their texts, unless the artifact is gone or unreadable. Raises StorageAway."""
-        _set_texts(turns, await self.of([turn.id for turn in turns if turn.archived is not None]))
+        set_texts(turns, await self.of([turn.id for turn in turns if turn.archived is not None]))
 
     async def of(self, raw_log_ids: Collection[str]) -> dict[str, str]:
         """Texts of archived turns by id, without those whose artifact is gone or unreadable. Raises StorageAway."""
@@ -91,7 +91,7 @@ class ArchivedTexts(LogListener):
         try:
             # Their failures are none of the searches', which need less.
             read = partial(self._at_once, self._of_others)
-            _set_texts(archived, await self._of([turn.id for turn in archived], read))
+            set_texts(archived, await self._of([turn.id for turn in archived], read))
         except StorageAway as error:
             logger().warning("archived turns are left out: they cannot be read", reason=str(error))
             return False
@@ -227,7 +227,8 @@ def compressed(turns: Sequence[TurnRow]) -> bytes:
     return gzip.compress("\n".join(lines).encode("utf-8", "surrogatepass"), 9, mtime=0)
 
 
-def _set_texts(turns: Sequence[TurnRow], texts: Mapping[str, str]) -> None:
+def set_texts(turns: Sequence[TurnRow], texts: Mapping[str, str]) -> None:
+    """Give the turns these texts, by id."""
     for turn in turns:
         if turn.id in texts:
             # No change of the row.

@@ -6,14 +6,13 @@ from datetime import datetime
 
 from sqlalchemy import select
 from sqlalchemy.orm import object_session
-from sqlalchemy.orm.attributes import set_committed_value
 
 from bus_schema.episodes import ColdContent, EpisodeHead, HotContent, Layer, Note, RawTurn, WarmContent
 from bus_schema.lsm import SetAnchor
 from bus_schema.lsm_events import EpisodeAnchored, EpisodePacked, EpisodeReactivated, EpisodeTouched
 from bus_schema.packer import ApplyPack
 from memory.errors import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackRejected
-from memory.lsm.archived_texts import ArchivedTexts
+from memory.lsm.archived_texts import ArchivedTexts, set_texts
 from memory.lsm.episode_updates import make_anchor
 from memory.lsm.log_changes import LogListeners
 from memory.lsm.priority import LayerRules
@@ -109,9 +108,7 @@ class Reactivation:
         archived = await self.texts.of_episode(episode_id)
         async with self.database.reading() as session:
             turns = await turns_of(session, episode_id)
-        for turn in turns:
-            if turn.id in archived:
-                set_committed_value(turn, "content", archived[turn.id])
+        set_texts(turns, archived)
         content = await asyncio.to_thread(as_hot, turns)
         row = await _lock_episode(self.database, episode_id)
         await self.texts.restore(episode_id, archived, at)

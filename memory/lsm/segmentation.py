@@ -103,8 +103,6 @@ class Segmentation(LogListener):
         session, row = self.database.session, await self._lock(seen)
         if row is None:
             return []
-        self._first_seen.pop(row.id, None)
-        self._postponed.pop(row.id, None)
         if boundary is not None:
             # The seed of derived ids: changing it would change the ids of episodes.
             second = await self._split(session, row, text, boundary, "matter")
@@ -115,29 +113,32 @@ class Segmentation(LogListener):
         if (row.continues_from or continues_from, row.related_to) != (row.continues_from, related_to):
             row.continues_from, row.related_to = row.continues_from or continues_from, related_to
             row.version += 1
-        if await add_notes(session, text.turns, notes):
-            self.listeners.notify_recorded(row.chat_id)
         if row.layer == Layer.HOT:
             row.tags = await asyncio.to_thread(text.tags)
-        row.is_settled = True
+        await self._finish(row, text, notes)
         return []
 
     async def _note(self, seen: EpisodeRow, text: EpisodeText, notes: Sequence[Note]) -> list[SegmentationEvent]:
         """Add notes to an episode that is settled apart from them."""
         if (row := await self._lock(seen)) is not None:
-            self._first_seen.pop(row.id, None)
-            self._postponed.pop(row.id, None)
-            if await add_notes(self.database.session, text.turns, notes):
-                self.listeners.notify_recorded(row.chat_id)
-            row.is_settled = True
+            await self._finish(row, text, notes)
         return []
+
+    async def _finish(self, row: EpisodeRow, text: EpisodeText, notes: Sequence[Note]) -> None:
+        if await add_notes(self.database.session, text.turns, notes):
+            self.listeners.notify_recorded(row.chat_id)
+        row.is_settled = True
 
     async def _lock(self, seen: EpisodeRow) -> EpisodeRow | None:
         """The row of an episode; None if it has changed since it was read, so that a later step settles it."""
         session = self.database.session
         await session.run_sync(lock_chat, seen.chat_id)
         query = select(EpisodeRow).where(EpisodeRow.id == seen.id, EpisodeRow.version == seen.version)
-        return await session.scalar(query.with_for_update())
+        row = await session.scalar(query.with_for_update())
+        if row is not None:
+            self._first_seen.pop(row.id, None)
+            self._postponed.pop(row.id, None)
+        return row
 
     async def _split(
         self, session: AsyncSession, row: EpisodeRow, text: EpisodeText, begin: int, seed: str
