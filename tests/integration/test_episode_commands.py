@@ -137,7 +137,9 @@ def test_measures_are_told(shell: Shell, known: dict[str, str]) -> None:
     stats = shell.json("episodes", "stats")
     assert (stats["chats"], stats["turns"], stats["episodes"]) == (2, 12, len(known))
     assert stats["layers"].keys() == {"hot", "warm", "cold"}
-    assert "packs" in shell.ok("episodes", "stats")
+    assert stats["sizes"]["texts"] > 0
+    shown = shell.ok("episodes", "stats")
+    assert [row for row in ("packs", "in the database", "in artifacts", "search indexes") if row not in shown] == []
     assert not shell.json("episodes", "tune")["applied"]
 
 

@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from bus_schema.episodes import Layer, RawTurn
 from bus_schema.glm import FoundKem, KemPage, RetrieveKems
 from bus_schema.identities import owner_of
 from bus_schema.kem import Kem
+from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, SearchEpisodes
 from config.settings import FleetSettings
 from mindbus import MessageContext, Worker, WorkerContext, on_command
 from mindbus.errors import TemporaryFailure
-from mindbus.sdk.recall import KemRecall
+from mindbus.sdk.recall import EpisodeRecall, KemRecall
 from mindbus.sdk.requests import CircuitBreaker
 from tests.clocks import NOON
 from tests.fleets import fleet_of, settings_for
@@ -98,3 +100,32 @@ async def test_a_memory_that_does_not_answer_is_left_alone_for_a_while(settings:
         assert ids(await KemRecall(fleet.bus, 5, CircuitBreaker(1, 15.0, lambda: now)).about("When?", "user.anna")) == [
             "kem_1"
         ]
+
+
+class LongTerm(Worker):
+    """Answers in the order of time, as where a question asks for one."""
+
+    name = "lsm"
+
+    @on_command
+    async def search(self, _query: SearchEpisodes) -> FoundEpisodes:
+        return FoundEpisodes(
+            search_id="srch_1",
+            confidence="found",
+            unpacked=False,
+            words=4,
+            episodes=tuple(self._episode(number, score) for number, score in enumerate((0.1, 0.9))),
+        )
+
+    @staticmethod
+    def _episode(number: int, score: float) -> FoundEpisode:
+        turn = RawTurn(raw_log_id=f"raw_{number}", role="user", content=f"Said {number}.", time=NOON)
+        about = {"episode_id": f"ep_{number}", "layer": Layer.COLD, "headline": "", "started_at": NOON}
+        return FoundEpisode.model_validate(about | {"score": score, "turns": (turn,)})
+
+
+async def test_a_prompt_gets_the_best_first_whatever_the_order_of_the_search(settings: FleetSettings) -> None:
+    async with fleet_of(lambda _kit: LongTerm(), settings=settings) as fleet:
+        found = await EpisodeRecall(fleet.bus.acting_as("svc.dialogue"), 5).about("In what order?", "anna")
+
+    assert [each.id for each in found.items] == ["raw_1", "raw_0"]

@@ -28,7 +28,7 @@ class Storage(Worker):
         self.came: list[list[str]] = []
         self.opened = asyncio.Event()
         self.has_begun = asyncio.Event()
-        self.is_well = True
+        self.is_well, self.goes_away = True, False
 
     @on_command
     async def save(self, command: SaveMessage) -> Saved:
@@ -43,6 +43,7 @@ class Storage(Worker):
         if not self.is_well:
             raise TemporaryFailure("out of sorts")
         if any(message.content == "the unreadable" for message in command.messages):
+            self.is_well = not self.goes_away
             raise Rejected(Code.INVALID, "none of it")
         return ReplyBatch(items=tuple(map(reply_of, map(self._outcome, command.messages))))
 
@@ -127,6 +128,20 @@ async def test_all_hear_that_their_message_failed_and_may_ask_again(speakers: Sp
             await each
 
     assert (await speakers.say(3)).message_id == "msg_3"
+
+
+async def test_where_the_service_goes_away_the_rest_of_a_refused_group_is_not_tried(speakers: Speakers) -> None:
+    first, speakers.storage.goes_away = await speakers.first(), True
+    others = [speakers.say(number, "the unreadable") for number in (1, 2, 3)]
+    await asyncio.sleep(0)
+    speakers.storage.opened.set()
+
+    failures = await asyncio.gather(*others, return_exceptions=True)
+
+    await first
+    assert all(isinstance(each, TemporaryFailure) for each in failures)
+    assert ["msg_1"] in speakers.storage.came
+    assert ["msg_2"] not in speakers.storage.came
 
 
 async def test_the_others_go_on_when_one_gives_up(speakers: Speakers) -> None:
