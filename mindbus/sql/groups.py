@@ -177,6 +177,8 @@ class GroupedConnections:
     def _connect_writer(self) -> None:
         writer = self.engine.connect()
         writer.exec_driver_sql("PRAGMA busy_timeout=0")
+        # Savepoints keep what they may have to undo; above 64 KiB that would be a file for every group.
+        writer.exec_driver_sql("PRAGMA temp_store=MEMORY")
         self._writer = writer
 
     def _connect_reader(self) -> None:

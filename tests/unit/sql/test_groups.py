@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -93,6 +94,21 @@ async def test_nobody_returns_before_the_commit(database: Database, disk: Disk) 
 
     assert all(await asyncio.gather(*map(write_and_look, range(MANY))))
     other.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="open files are read from /proc")
+async def test_a_group_opens_no_temporary_file(database: Database) -> None:
+    many = [{"number": number} for number in range(50_000)]
+    await database.write(lambda connection: connection.execute(text("INSERT INTO served VALUES (:number)"), many))
+
+    def change_all(connection: Connection) -> list[str]:
+        connection.execute(text("UPDATE served SET number = -number"))
+        return [str(file.readlink()) for file in Path("/proc/self/fd").iterdir() if file.is_symlink()]
+
+    opened = await database.write(change_all)
+
+    assert any(path.endswith("groups.db") for path in opened)
+    assert not [path for path in opened if path.endswith("(deleted)") and "etilqs" in path]
 
 
 async def test_one_that_fails_harms_no_other(database: Database, disk: Disk) -> None:
