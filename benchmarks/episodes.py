@@ -32,7 +32,7 @@ CHAT = "bench"
 BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
 _DIM = 384
 _BATCH = 500
-_A_TURN = timedelta(minutes=11)
+A_TURN = timedelta(minutes=11)
 _VOCABULARY = 30_000
 _WORDS = 14
 # A word of these is several tokens: so many are as long for the model as a question of people, about 17.
@@ -53,7 +53,6 @@ class Extent:
 
 FULL = Extent(sizes=(50_000, 100_000), questions=200)
 QUICK = Extent(sizes=(500, 1000), questions=5)
-MILLION = Extent(sizes=(_MILLION,), questions=200)
 
 
 @dataclass
@@ -104,28 +103,42 @@ async def measure(extent: Extent) -> Report:
 
 
 async def _measured(memory: LongTermMemory, settings: FleetSettings, size: int, questions: int) -> Row:
-    search = EpisodeSearch(memory, settings, open_embedder)
-    search.embeddings.embedder = await open_embedder()
     row = Row(size)
-    row.opened_s = await _opened_s(search, size, 0)
-    row.index_mib = round(search.indexes.size_bytes() / 2**20, 1)
-    await search.indexes.save()
-    snapshots = list(search.indexes.snapshots.folder.glob("*"))
-    if snapshots:
-        row.snapshot_mib = round(sum(each.stat().st_blocks * 512 for each in snapshots) / 2**20, 1)
-        await search.close()
-        search = EpisodeSearch(memory, settings, open_embedder)
-        search.embeddings.embedder = await open_embedder()
-        row.mapped_s = await _opened_s(search, size, -1)
+    search = await opened(memory, settings, row)
     asked = [" ".join(_text(10_000_000 + number, _ASKED_WORDS)) for number in range(questions)]
-    row.asked_ms = _cuts([await _ask(search, question, size, number) for number, question in enumerate(asked, 1)])
+    row.asked_ms = cuts([await _ask(search, question, size, number) for number, question in enumerate(asked, 1)])
     # The same again: their vectors are known by now.
     again = asked[-min(questions, 200) :]
-    row.ranked_ms = _cuts([await _ask(search, question, size, questions + n) for n, question in enumerate(again, 1)])
-    row.process_mib = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
-    row.recorded_ms = _cuts([await _recorded(memory, size, number) for number in range(questions)])
+    row.ranked_ms = cuts([await _ask(search, question, size, questions + n) for n, question in enumerate(again, 1)])
+    row.process_mib = heaviest_mib()
+    row.recorded_ms = cuts([await recorded(memory, size, number) for number in range(questions)])
     await search.close()
     return row
+
+
+async def opened(memory: LongTermMemory, settings: FleetSettings, row: Row) -> EpisodeSearch:
+    """The search, its index built and weighed; where it is large enough for a snapshot, mapped from that."""
+    search = await _new_search(memory, settings)
+    row.opened_s = await _opened_s(search, row.turns, 0)
+    row.index_mib = round(search.indexes.size_bytes(CHAT) / 2**20, 1)
+    await search.indexes.save()
+    if snapshots := list(search.indexes.snapshots.folder.glob("*")):
+        row.snapshot_mib = round(sum(each.stat().st_blocks * 512 for each in snapshots) / 2**20, 1)
+        await search.close()
+        search = await _new_search(memory, settings)
+        row.mapped_s = await _opened_s(search, row.turns, -1)
+    return search
+
+
+async def _new_search(memory: LongTermMemory, settings: FleetSettings) -> EpisodeSearch:
+    search = EpisodeSearch(memory, settings, open_embedder)
+    search.embeddings.embedder = await open_embedder()
+    return search
+
+
+def heaviest_mib() -> float:
+    """Of this process, so far."""
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
 
 
 async def _opened_s(search: EpisodeSearch, size: int, number: int) -> float:
@@ -145,9 +158,9 @@ async def _ask(search: EpisodeSearch, question: str, size: int, number: int) -> 
     return 1000 * took_s
 
 
-async def _recorded(memory: LongTermMemory, size: int, number: int) -> float:
-    """An exchange of somebody else's, so that the chat stays as large as it is."""
-    at = BEGIN + number * _A_TURN
+async def recorded(memory: LongTermMemory, size: int, number: int) -> float:
+    """Milliseconds for an exchange of somebody else's, so that the chat stays as large as it is."""
+    at = BEGIN + number * A_TURN
     said = [
         Utterance(f"msg_{size}-{number}-{role}", role, " ".join(_text(number)), at) for role in ("user", "assistant")
     ]
@@ -162,18 +175,24 @@ async def _filled(memory: LongTermMemory, there: int, size: int) -> None:
     for start in range(there, size, _BATCH):
         said = [_said(number) for number in range(start, min(start + _BATCH, size))]
         vectors = chance.standard_normal((len(said), _DIM), dtype=np.float32)
-        async with memory.database.at_hand() as transaction:
-            ids = (await memory.recorder.record(CHAT, said)).raw_log_ids
-            rows = [
-                {"raw_log_id": key, "model": "multilingual-e5-small", "data": vector.tobytes()}
-                for key, vector in zip(ids, vectors, strict=True)
-            ]
-            await transaction.session.execute(insert(TurnVectorRow), rows)
+        await filled(memory, CHAT, said, [vector.tobytes() for vector in vectors])
+
+
+async def filled(memory: LongTermMemory, chat_id: str, said: Sequence[Utterance], vectors: Sequence[bytes]) -> None:
+    """Record turns with their vectors, of 384 numbers of float32."""
+    async with memory.database.at_hand() as transaction:
+        session = transaction.session
+        ids = (await memory.recorder.record(chat_id, said)).raw_log_ids
+        rows = [
+            {"raw_log_id": key, "model": "multilingual-e5-small", "data": vector}
+            for key, vector in zip(ids, vectors, strict=True)
+        ]
+        await session.execute(insert(TurnVectorRow), rows)
 
 
 def _said(number: int) -> Utterance:
     role = ("user", "assistant")[number % 2]
-    return Utterance(f"msg_{number}", role, " ".join(_text(number)), BEGIN + number * _A_TURN)
+    return Utterance(f"msg_{number}", role, " ".join(_text(number)), BEGIN + number * A_TURN)
 
 
 def _text(number: int, words: int = _WORDS) -> Iterator[str]:
@@ -183,9 +202,10 @@ def _text(number: int, words: int = _WORDS) -> Iterator[str]:
         yield f"word{int(rank)}"
 
 
-def _cuts(took: Sequence[float]) -> tuple[float, float]:
-    cuts = quantiles(took, n=100, method="inclusive")
-    return round(cuts[49], 1), round(cuts[98], 1)
+def cuts(took: Sequence[float]) -> tuple[float, float]:
+    """p50 and p99."""
+    hundredths = quantiles(took, n=100, method="inclusive")
+    return round(hundredths[49], 1), round(hundredths[98], 1)
 
 
 def _extrapolated(rows: Sequence[Row]) -> dict[str, float]:
@@ -230,11 +250,10 @@ def as_text(report: Report) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.episodes", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a few turns: shows that it runs, measures nothing")
-    parser.add_argument("--million", action="store_true", help="a chat of a million turns; six minutes, 8 GiB of disk")
     parser.add_argument("--json", action="store_true", help="numbers for programs")
     options = parser.parse_args()
     configure_logs("ERROR", "console")
-    report = asyncio.run(measure(QUICK if options.quick else MILLION if options.million else FULL))
+    report = asyncio.run(measure(QUICK if options.quick else FULL))
     print(json.dumps(asdict(report)) if options.json else as_text(report))
 
 

@@ -34,7 +34,7 @@ _OTHERS = {
     "search": ("search",),
     "episodes": ("episodes",),
     "first_token": ("first_token",),
-    "episodes_million": ("episodes", "--million"),
+    "turns_million": ("million_turns",),
     "units_million": ("million_units",),
 }
 

@@ -13,6 +13,7 @@ from benchmarks.jobs import CALLERS, NAMES
 from benchmarks.memory import PLACES
 from benchmarks.memory_peers import CONTESTANTS
 from benchmarks.memory_units import questions
+from benchmarks.million_turns import FEW
 from benchmarks.screens import SCREENS
 from benchmarks.working_memory import DEEP, QUERIES, WHOLE
 from config.settings import FleetSettings
@@ -27,6 +28,12 @@ BY_CALLERS = ("request_p50_ms", "request_p99_ms")
 PEERS = {"files": "cp+sha256sum", "s3": "s3fs+sha256"}
 LEAST = {"files": 0.7, "s3": 0.55}
 MOST_GROWTH_MIB = 60
+SAID = (
+    "The spare key is under the blue pot.",
+    "I shall remember that.",
+    "Rex goes to the vet on Monday.",
+    "Noted.",
+)
 
 
 async def test_a_quick_run_has_a_number_for_everybody_and_refuses_none(vhost_url: str, tmp_path: Path) -> None:
@@ -159,30 +166,46 @@ async def test_working_memory_has_a_time_for_every_query_in_every_store() -> Non
             assert row["cpu_ms"] >= 0
 
 
-async def test_an_import_is_measured_beside_the_engine(tmp_path: Path) -> None:
-    said = [
-        "The spare key is under the blue pot.",
-        "I shall remember that.",
-        "Rex goes to the vet on Monday.",
-        "Noted.",
-    ]
+@pytest.fixture
+def chats(tmp_path: Path) -> Path:
+    """A chat of four turns, with a question about each of the person's."""
     messages = [
         {"id": number, "role": ("user", "assistant")[number % 2], "content": content}
-        for number, content in enumerate(said)
+        for number, content in enumerate(SAID)
     ]
     asked = [
         {"question": "Where is the spare key?", "evidence": [0]},
         {"question": "Who sees the vet?", "evidence": [2]},
     ]
     chat = {"chat_id": "small", "sessions": [{"time": NOON.isoformat(), "messages": messages}], "questions": asked}
-    (tmp_path / "chats.json").write_text(json.dumps([chat]))
-    report = await _report_of("benchmarks.embedding", "--data", str(tmp_path / "chats.json"))
+    path = tmp_path / "chats.json"
+    path.write_text(json.dumps([chat]))
+    return path
+
+
+async def test_an_import_is_measured_beside_the_engine(chats: Path) -> None:
+    report = await _report_of("benchmarks.embedding", "--data", str(chats))
 
     assert _are_numbers(report["words_per_second"], {"now", "before"})
     assert _are_numbers(report["words_per_cpu_second"], {"now", "before"})
     assert report["recall"]["lost"] == {"any": 0, "all": 0}
-    assert report["recall"]["now"]["1200"]["questions"] == len(asked)
-    assert report["words"] == sum(len(content.split()) for content in said)
+    assert report["recall"]["now"]["1200"]["questions"] == 2
+    assert report["words"] == sum(len(content.split()) for content in SAID)
+
+
+async def test_questions_find_their_evidence_among_turns_drawn_around_it(chats: Path) -> None:
+    report = await _report_of("benchmarks.million_turns", "--quick", "--data", str(chats))
+
+    assert report["embedded"]["turns"] == len(SAID)
+    assert report["row"]["turns"] == len(SAID) + FEW
+    assert report["imported_per_s"] > 0
+    assert all(0 < p50 <= p99 for p50, p99 in (report["row"][name] for name in ("asked_ms", "ranked_ms")))
+    assert all(0 < likeness <= 1 for likeness in report["likeness"].values())
+    for by_budget in report["found"].values():
+        assert {budget: (each["any"], each["questions"]) for budget, each in by_budget.items()} == {
+            "1200": (100, 2),
+            "2400": (100, 2),
+        }
 
 
 async def test_a_quick_run_of_the_fleet_has_every_number() -> None:
