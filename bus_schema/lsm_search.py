@@ -41,12 +41,12 @@ class FoundEpisodes(Value):
     """Search result: episodes within the word budget, best first.
 
     If the newest were asked for, they come first; if the question asks for an order, or how often something was, the
-    oldest do.
+    oldest do. If it asks how something stands now, the newest of those that fit well come first.
     `unpacked` means that raw turns of a warm or cold episode were read, `is_degraded` that words alone were compared;
     `unreadable` counts turns that were found, but left out, since their archive cannot be read.
     There is no `search_id` if nothing was searched for. `hot` are the current episodes, as `lsm.get_hot` finds them.
     `asks_for`, if it is to be explained, is what kind of question it was taken for: `overview`, `order`, `how often`,
-    and the kinds of notes that it asks for.
+    `current`, and the kinds of notes that it asks for.
     """
 
     search_id: SearchId | None = None

@@ -34,6 +34,12 @@ _HOW_OFTEN = re.compile(
     r"|каждый раз,? когда|все случаи)\b",
     re.IGNORECASE,
 )
+_CURRENT = re.compile(
+    r"\b(?:now|nowadays|current(?:ly)?|these days|latest|most recent(?:ly)?|at the moment|still|any ?more"
+    r"|(?:any|no) longer|chang(?:e[ds]?|ing)|up to date|in the end|end(?:ed)? up|сейчас|теперь|вс[её] ещ[её]"
+    r"|по-прежнему|до сих пор|(?:текущ|нынешн|актуальн)\w+|(?:измени|поменя|смени|передума)\w+|в итоге|больше не)\b",
+    re.IGNORECASE,
+)
 # Advice, rates and habits: they are told once, as a rule.
 _ADVISED = re.compile(
     r"\b(?:should|ought|must (?:i|we|you|one)|do(?:es)? (?:\w+ ){1,3}(?:need|have) to|supposed to"
@@ -192,12 +198,18 @@ def asks_how_often(question: str) -> bool:
     return _HOW_OFTEN.search(question) is not None and _ADVISED.search(question) is None
 
 
+def asks_for_current(question: str) -> bool:
+    """Whether a question asks how something stands now or whether it has changed, by what it says."""
+    return _CURRENT.search(question) is not None
+
+
 def kinds_of(question: str) -> Set[str]:
     """Everything that a question asks for besides the most similar turns, in the order an explained search tells it."""
     kinds = {
         "overview": is_overview(question),
         "order": asks_for_order(question),
         "how often": asks_how_often(question),
+        "current": asks_for_current(question),
     }
     named = (kind for kind, is_asked in kinds.items() if is_asked)
     return dict.fromkeys((*named, *sorted(note_kinds(question)))).keys()

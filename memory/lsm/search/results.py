@@ -79,10 +79,16 @@ def oldest_first(episodes: Iterable[FoundEpisode]) -> list[FoundEpisode]:
     return sorted(episodes, key=lambda each: each.started_at)
 
 
-def newest_first(episodes: Iterable[FoundEpisode]) -> list[FoundEpisode]:
-    """The episodes by the time of their latest turn, the latest first, and so are the turns of each."""
-    turned = [each.model_copy(update={"turns": each.turns[::-1]}) for each in episodes]
-    return sorted(turned, key=lambda each: each.turns[0].time if each.turns else each.started_at, reverse=True)
+def newest_first(episodes: Sequence[FoundEpisode], least_share: float = 0.0) -> list[FoundEpisode]:
+    """The episodes by the time of their latest turn, the latest first, and so are the turns of each.
+
+    Those that are above the worst by less than this share of what the best is above it come behind them, as they are.
+    """
+    scores = [each.score for each in episodes] or [0.0]
+    least = min(scores) + least_share * (max(scores) - min(scores))
+    near = [each.model_copy(update={"turns": each.turns[::-1]}) for each in episodes if each.score >= least]
+    near.sort(key=lambda each: each.turns[0].time if each.turns else each.started_at, reverse=True)
+    return near + [each for each in episodes if each.score < least]
 
 
 def _grouped(

@@ -1,7 +1,7 @@
 """Search for episodes: the turns of all layers are searched, then grouped by episode."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
@@ -48,6 +48,8 @@ _PACK = (EpisodeRow.content_warm, EpisodeRow.content_cold, EpisodeRow.model, Epi
 _FOLLOWED = 2
 # Kinds of questions whose answer is spread over related episodes, and whose answer is a sequence.
 _SPREAD, _BY_TIME = frozenset({"overview", "order"}), frozenset({"order", "how often"})
+# Of a question about how things stand, the newest of what is so far above the worst, of what is found, comes first.
+_NEAR_SHARE = 0.4
 # So many of the best episodes count as used.
 _TOUCHED = 3
 _MIB = 1 << 20
@@ -139,7 +141,7 @@ class EpisodeFinder:
             confidence=result.confidence if episodes else "nothing",
             unpacked=any(each.turns and each.layer is not Layer.HOT for each in episodes),
             words=sum(map(words_of, episodes)),
-            episodes=_ordered(episodes, newest=query.newest_first, is_by_time=bool(kinds & _BY_TIME)),
+            episodes=tuple(_ordered(episodes, kinds, newest=query.newest_first)),
             is_degraded=not is_covered,
             unreadable=unreadable,
             asks_for=tuple(kinds) if query.explain else (),
@@ -224,10 +226,13 @@ class EpisodeFinder:
         return await turns_after(session, warm[0].chat_id, min(row.ended_at for row in warm)) if warm else []
 
 
-def _ordered(episodes: Sequence[FoundEpisode], *, newest: bool, is_by_time: bool) -> tuple[FoundEpisode, ...]:
+def _ordered(episodes: Sequence[FoundEpisode], kinds: Set[str], *, newest: bool) -> Sequence[FoundEpisode]:
+    """Best first, unless the newest are asked for, or a question asks for an order or for what holds now."""
     if newest:
-        return tuple(newest_first(episodes))
-    return tuple(oldest_first(episodes) if is_by_time else episodes)
+        return newest_first(episodes)
+    if kinds & _BY_TIME:
+        return oldest_first(episodes)
+    return newest_first(episodes, _NEAR_SHARE) if "current" in kinds else episodes
 
 
 def _marked_packs(rows: Mapping[str, Any], later: Sequence[RawTurn]) -> dict[str, Content]:

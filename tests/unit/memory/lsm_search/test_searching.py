@@ -133,6 +133,28 @@ async def test_the_newest_come_first_where_they_are_asked_for_and_are_the_same_t
     assert [turn.time for episode in best.episodes for turn in episode.turns] != times
 
 
+@pytest.mark.parametrize(
+    "question", ["Where is the spare key of the boat now?", "Has the spare key of the boat changed places?"]
+)
+async def test_the_newest_of_what_fits_comes_first_where_a_question_asks_how_things_stand(
+    library: Library, question: str
+) -> None:
+    places = ("under the blue pot", "in the shed", "with the neighbour")
+    for days, place in enumerate(places):
+        said = f"The spare key of the boat is {place}."
+        await library.record(*talk(said, "Noted.", begins=NOON + (200 + days) * DAY))
+    await library.record(*talk("We went past the boat and talked about Riga.", begins=NOON + 250 * DAY))
+
+    neutral = await library.found("Where is the spare key of the boat?", at=NOON + 300 * DAY, explain=True)
+    current = await library.found(question, at=NOON + 300 * DAY, explain=True)
+
+    assert "current" not in neutral.asks_for
+    assert "current" in current.asks_for
+    first = [episode.turns[-1].content for episode in current.episodes][: len(places)]
+    assert first == [f"The spare key of the boat is {place}." for place in reversed(places)]
+    assert "We went past the boat and talked about Riga." in texts(current)[len(places) :]
+
+
 async def test_a_cold_episode_is_found_as_well_as_a_hot_one_by_its_raw_turns(library: Library) -> None:
     before = await library.found("Which vet did Rex see?", budget_words=26, touch=False)
     rex = (await library.episodes())[0]

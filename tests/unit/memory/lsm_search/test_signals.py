@@ -9,7 +9,7 @@ import pytest
 from bus_schema.lsm_search import SearchEpisodes
 from language.words import query_stems
 from memory.lsm.search.chat_index import ChatIndex, IndexedTurn
-from memory.lsm.search.questions import asks_how_often, is_overview, parse_question
+from memory.lsm.search.questions import asks_for_current, asks_how_often, is_overview, parse_question
 from memory.lsm.search.ranking import (
     DEFAULT_WEIGHTS,
     fit_budget,
@@ -204,3 +204,22 @@ def test_what_is_counted_is_neither_advice_nor_the_time(question: str, counted: 
 )
 def test_what_was_is_counted_however_it_is_said(question: str) -> None:
     assert asks_how_often(question)
+
+
+@pytest.mark.parametrize(
+    ("question", "is_current"),
+    [
+        ("Is Oisín still against it?", True),
+        ("Which field sites do we use these days?", True),
+        ("Has the deadline been changed?", True),
+        ("Сколько теперь платим за склад?", True),
+        ("Изменились ли условия договора?", True),
+        ("Тимур больше не ходит в бассейн?", True),
+        ("Where did I buy the exchange rate table?", False),
+        ("Which stillness did she write of?", False),
+        ("Сменная обувь где?", False),
+        ("Где мы купили дачу?", False),
+    ],
+)
+def test_a_question_says_itself_that_it_asks_how_things_stand(question: str, is_current: bool) -> None:
+    assert asks_for_current(question) is is_current
