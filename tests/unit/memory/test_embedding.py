@@ -211,7 +211,7 @@ async def test_a_model_that_is_not_installed_says_what_to_install() -> None:
     try:
         import sentence_transformers  # noqa: F401
     except ImportError:
-        with pytest.raises(EmbedderMissing, match=r"mindbus\[embed\]"):
+        with pytest.raises(EmbedderMissing, match=r"mindbus-fleet\[embed\]"):
             await open_embedder("intfloat/multilingual-e5-base")
     else:
         pytest.skip("it is installed")
