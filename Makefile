@@ -6,7 +6,7 @@ BRIEF ?=
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-to-run setup-tests demo test check check-code check-tests up down compose-smoke cluster-smoke proof chaos floors bench profile docs docs-serve dist audit screenshots readme-pictures
+.PHONY: help setup setup-to-run setup-tests demo test check check-code check-tests up down compose-smoke cluster-smoke proof chaos test-embed floors bench profile docs docs-serve dist audit screenshots readme-pictures
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,13 @@ cluster-smoke: setup ## Bring up two or three of everything, kill one of each ki
 proof: setup-tests ## The long form of the proofs
 	$(BIN)/pytest -m proof
 	$(BIN)/python -m tests.chaos
+
+EMBED := .cache/embed
+test-embed: setup-tests ## A model of sentence-transformers is loaded, in an environment of its own (5 GB of packages)
+	$(BIN)/python -m uv venv --quiet --clear $(EMBED)
+	$(BIN)/python -m uv pip install --quiet --python $(EMBED)/bin/python -e '.[mcp,otel,s3,sql]' -e './mindbus_fleet[embed]' \
+		hypothesis pytest pytest-asyncio pytest-timeout pytest-xdist
+	$(EMBED)/bin/python -m pytest tests/unit/memory/test_sentence_transformers.py
 
 chaos: setup-tests ## Break everything under a fleet, whether anything is lost, doubled or stuck: make chaos [ONLY=faults] [DOZEN=1]
 	$(BIN)/python -m tests.chaos --quick $(if $(ONLY),--only $(ONLY)) $(if $(DOZEN),--dozen)

@@ -41,7 +41,8 @@ class FleetSettings(GatewaySettings):
         default="multilingual-e5-small",
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_./:@+-]{0,127}$",
         description="Model that turns texts into vectors. The default needs nothing else; others come from "
-        "sentence-transformers or the endpoint. After a change, run: mindbus glm reindex.",
+        "sentence-transformers (a name, or a folder relative to the current one) or the endpoint. "
+        "After a change, run: mindbus glm reindex.",
     )
     embedding_base_url: str | None = Field(
         default=None, description="OpenAI-compatible endpoint for vectors; default: the model runs locally."
