@@ -120,16 +120,17 @@ def _grouped(
 def _overview(
     loaded: Sequence[ShownTurn], query: SearchEpisodes, rules: LayerRules, at: datetime
 ) -> list[FoundEpisode]:
-    """Episodes with the turns that fit their share of the budget, then with the packs for which there is room.
+    """Episodes with the turns that fit their share of the budget, and with the packs for which there is room.
 
-    A pack may lack what was decided; the turns have it.
+    A pack may lack what was decided; the turns have it. More turns have what the packs leave of the budget.
     """
-    of_turns = query.model_copy(update={"budget_words": max(1, int(_TURNS_SHARE * query.budget_words))})
-    hits = _fitting(loaded, of_turns.budget_words)
-    episodes = {each.episode_id: each for each in _grouped(hits, of_turns, rules, at, is_summary=False)}
-    left = query.budget_words - sum(map(words_of, episodes.values()))
+    hits = _fitting(loaded, max(1, int(_TURNS_SHARE * query.budget_words)))
+    left = query.budget_words - sum(each.words for each in hits)
     warm = [each for each in loaded[:_TURNS_FOR_SUMMARY] if each.row.layer == Layer.WARM]
     packs = _grouped(warm, query.model_copy(update={"budget_words": left}), rules, at, is_summary=True)
+    chosen, left = {each.hit.raw_log_id for each in hits}, left - sum(map(words_of, packs))
+    hits += _fitting([each for each in loaded if each.hit.raw_log_id not in chosen], left)
+    episodes = {each.episode_id: each for each in _grouped(hits, query, rules, at, is_summary=False)}
     for pack in packs:
         known = episodes.get(pack.episode_id)
         episodes[pack.episode_id] = pack if known is None else known.model_copy(update={"text": pack.text})

@@ -181,6 +181,18 @@ async def test_what_was_decided_is_answered_from_the_turns_and_from_the_pack(lib
     assert found.words <= 100
 
 
+async def test_turns_have_what_packs_leave_of_an_overviews_budget(library: Library) -> None:
+    said = [f"On day {day} the team of Orion tested part {day} of the pump." for day in range(12)]
+    for day, text in enumerate(said):
+        await library.record(*talk(text, begins=NOON + (200 + day) * DAY))
+
+    found = await library.found("Give me an overview of what the team of Orion tested.", budget_words=100, explain=True)
+
+    assert "overview" in found.asks_for
+    assert not [each.text for each in found.episodes if each.text]
+    assert 100 - len(said[0].split()) < found.words <= 100
+
+
 async def test_a_headline_is_no_overview_so_a_cold_episode_is_unpacked(library: Library) -> None:
     orion = (await library.episodes())[3]
     for _ in range(2):
