@@ -75,6 +75,9 @@ _MAX_FREQUENCY = (1 << _FREQUENCY_BITS) - 1
 # Estimated memory of a term with its list, without the entries.
 _TERM_BYTES = 200
 
+# Positions of items, ascending, and the share of one term in the score of each.
+TermShares = tuple[NDArray[np.int64], Scores]
+
 
 class SequencePostings:
     """BM25 over items, each alone or with its context; only the terms of each item itself are stored."""
@@ -87,7 +90,9 @@ class SequencePostings:
         self._entries: dict[str, array[int]] = {}
         self._lengths: array[int] = array("I")
         self._count = 0
+        # Made when they are asked for; penalties anew once an item has been added.
         self._length_penalties: dict[tuple[int, ...], Scores] = {}
+        self._heard: dict[int, NDArray[np.bool_]] = {}
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -131,13 +136,19 @@ class SequencePostings:
 
     def scores(self, terms: Iterable[str], offsets: Sequence[int] = _ALONE) -> Scores:
         """BM25 of every item with its neighbours at `offsets`, shape (items,), 0 where it has none of the terms."""
-        total = len(self._lengths)
-        scores = np.zeros(total, dtype=np.float32)
-        penalties = self._penalties(tuple(offsets))
-        for term in terms:
-            positions, counts = self._postings(term) if offsets == _ALONE else self._in_context(term, offsets)
-            if positions.size:
-                scores[positions] += idf(positions.size, total) * term_share(counts, penalties[positions])
+        return self.total(self.shares(term, offsets) for term in terms)
+
+    def shares(self, term: str, offsets: Sequence[int] = _ALONE) -> TermShares:
+        """Share of a term in BM25 of the items that have it, themselves or at one of the `offsets`."""
+        positions, counts = self._postings(term) if offsets == _ALONE else self._in_context(term, offsets)
+        penalties = self._penalties(tuple(offsets))[positions]
+        return positions, idf(positions.size, len(self._lengths)) * term_share(counts, penalties)
+
+    def total(self, shares: Iterable[TermShares]) -> Scores:
+        """BM25 of every item from the shares of its terms, shape (items,)."""
+        scores = np.zeros(len(self._lengths), dtype=np.float32)
+        for positions, values in shares:
+            scores[positions] += values
         return scores
 
     def positions(self, term: str) -> NDArray[np.int64]:
@@ -158,6 +169,16 @@ class SequencePostings:
             self._length_penalties[offsets] = length_penalty(lengths, max(mean, 1.0))
         return self._length_penalties[offsets]
 
+    def _is_heard(self, offset: int) -> NDArray[np.bool_]:
+        """Whether each item is the neighbour at `offset` of another one; what was known is completed."""
+        known = self._heard.get(offset, np.zeros(0, dtype=np.bool_))
+        if len(known) < len(self._lengths):
+            # The latest ones may have become neighbours of those that came since.
+            since = max(0, len(known) - abs(offset))
+            added = self._segments.has_neighbour(np.arange(since, len(self._lengths)), -offset)
+            self._heard[offset] = known = np.concatenate([known[:since], added])
+        return known
+
     def _in_context(self, term: str, offsets: Sequence[int]) -> tuple[NDArray[np.int64], Scores]:
         """Positions and term frequencies of the items that have the term themselves or in their context."""
         positions, counts = self._postings(term)
@@ -167,12 +188,9 @@ class SequencePostings:
             if not offset:
                 sums[positions] += counts
                 continue
-            at = positions - offset
-            exists = (at >= 0) & (at < total)
-            at, source, of_source = at[exists], positions[exists], counts[exists]
-            same = self._segments.of(at) == self._segments.of(source)
+            is_heard = self._is_heard(offset)[positions]
             # Positions of one term are distinct, so fancy indexing loses no addition.
-            sums[at[same]] += of_source[same]
+            sums[positions[is_heard] - offset] += counts[is_heard]
         having = np.flatnonzero(sums > 0)
         return having, sums[having]
 

@@ -257,7 +257,7 @@ class VectorMatrix:
         return row
 
     def nearest(self, vector: bytes, mask: Mask, limit: int) -> list[tuple[int, float]]:
-        """Up to `limit` rows of the mask, shape (size,), with the highest cosines; in no particular order."""
+        """Up to `limit` rows of the mask, shape (size,), with the highest cosines, best first."""
         rows = np.flatnonzero(mask)
         if not len(rows):
             return []

@@ -101,6 +101,8 @@ class ChatIndex:
         self._speakers: array[int] = array("I")
         self._speaker_numbers: dict[str, int] = {"": 0}
         self._turns_of: Counter[str] = Counter()
+        # Found when they are asked for: there may be thousands of prefixes that are none.
+        self._names: list[str] | None = None
         self._has_assistant = False
         self._prefixes: set[str] = set()
 
@@ -183,6 +185,7 @@ class ChatIndex:
             self._has_assistant |= turn.role == "assistant" and turn.speaker is None
             self._speakers.append(self._speaker_numbers.setdefault(speaker, len(self._speaker_numbers)))
             self._turns_of[speaker] += 1
+            self._names = None
             if turn.vector is not None:
                 self.vectors.put(len(self.ids) - 1, turn.vector)
 
@@ -203,12 +206,14 @@ class ChatIndex:
 
     def speakers(self) -> list[str]:
         """Names of the speakers; a prefix before a colon is a name only where most turns begin with one."""
-        is_script = 2 * sum(self._turns_of[name] for name in self._prefixes) >= len(self.ids)
-        return [
-            name
-            for name in self._turns_of
-            if name and (name not in self._prefixes or (is_script and self._turns_of[name] >= _MIN_TURNS_OF_SPEAKER))
-        ]
+        if self._names is None:
+            is_script = 2 * sum(self._turns_of[name] for name in self._prefixes) >= len(self.ids)
+            self._names = [
+                name
+                for name, turns in self._turns_of.items()
+                if name and (name not in self._prefixes or (is_script and turns >= _MIN_TURNS_OF_SPEAKER))
+            ]
+        return self._names
 
     def spoken_by(self, name: str) -> NDArray[np.bool_]:
         """Mask of a speaker's turns, shape (turns,)."""

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from language.dates.intervals import Interval
 from memory.lsm.search.chat_index import ChatIndex
 from memory.lsm.search.questions import ParsedQuestion
-from retrieval.bm25 import CONTEXT
+from retrieval.bm25 import CONTEXT, TermShares
 from retrieval.segments import Scores
 from retrieval.sequence_vectors import Similarities
-from retrieval.similarity import EPSILON, single_blas_thread
+from retrieval.similarity import EPSILON, single_blas_thread, top
 
 Weights = Mapping[str, float]
 Confidence = Literal["found", "weak", "nothing"]
@@ -67,11 +67,15 @@ _MIN_TURNS = 12
 
 @dataclass(frozen=True, slots=True)
 class WordMatches:
-    """Signals that need no vector, of every turn; `allowed` is the mask of turns that may be returned."""
+    """Signals that need no vector, of every turn; `allowed` is the mask of turns that may be returned.
+
+    `shares` are those of the question's words in the score of each turn with its context.
+    """
 
     question: ParsedQuestion
     allowed: NDArray[np.bool_]
     signals: Mapping[str, Scores]
+    shares: Mapping[str, TermShares]
     coverage: float
 
 
@@ -112,7 +116,8 @@ def _confidence(logit: float, found: float, nothing: float) -> Confidence:
 def match_words(index: ChatIndex, question: ParsedQuestion, allowed: NDArray[np.bool_] | None = None) -> WordMatches:
     """Signals of words, speakers and times, computed while the question is being embedded."""
     mask = np.ones(len(index), dtype=np.bool_) if allowed is None else allowed
-    signals, coverage = _word_signals(index, question, mask)
+    shares = {stem: index.postings.shares(stem, CONTEXT) for stem in question.stems}
+    signals, coverage = _word_signals(index, shares, mask)
     signals |= _speaker_signal(index, question)
     if index.by_user is not None:
         # What a person has said is asked for more often than what an assistant made of it.
@@ -126,38 +131,56 @@ def match_words(index: ChatIndex, question: ParsedQuestion, allowed: NDArray[np.
     kinds = question.notes if index.by_user is None else question.notes - {"event"}
     if kinds:
         signals["note"] = index.noted(kinds) * (_NOTED + (1 - _NOTED) * _shares(index, question.stems))
-    return WordMatches(question, mask, signals, coverage)
+    return WordMatches(question, mask, signals, shares, coverage)
 
 
-def with_linked(index: ChatIndex, matches: WordMatches, raw_log_ids: Set[str]) -> WordMatches:
-    """The matches with a signal of 1 for these turns, whose episodes are linked to those of the best."""
+def with_linked(
+    index: ChatIndex, matches: WordMatches, ranking: Ranking, raw_log_ids: Set[str], weights: Weights
+) -> Ranking:
+    """The ranking with a signal of 1 for these turns, whose episodes are linked to those of the best."""
     linked = np.zeros(len(index), dtype=np.float32)
     linked[list(index.ids.positions(raw_log_ids).values())] = 1
-    return replace(matches, signals={**matches.signals, "linked": linked})
+    scores = _weighted({"linked": linked}, weights, ranking.scores)
+    order = _order(scores, matches, len(ranking.order))
+    return replace(ranking, signals={**ranking.signals, "linked": linked}, scores=scores, order=order)
 
 
-def rank(index: ChatIndex, matches: WordMatches, vector: bytes | None, weights: Weights, limit: int) -> Ranking:
-    """Rank the turns, with the question's vector if there is one; `order` has at most `limit` positions."""
+def compare(index: ChatIndex, vector: bytes | None) -> Similarities | None:
+    """Compare a question's vector with those of the turns; None without one, or if they have none like it."""
+    if vector is None:
+        return None
+    with single_blas_thread():
+        return index.vectors.similarities(vector)
+
+
+def rank(
+    index: ChatIndex, matches: WordMatches, similarities: Similarities | None, weights: Weights, limit: int
+) -> Ranking:
+    """Rank the turns by their words and, if there are any, similarities; `order` has at most `limit` positions."""
     stems = len(matches.question.stems)
     by_words = _weighted(matches.signals, weights, np.zeros(len(index), dtype=np.float32))
-    with single_blas_thread():
-        similarities = None if vector is None else index.vectors.similarities(vector)
-        if similarities is not None and similarities.is_approximate:
-            best = _order(_weighted(_meaning_signals(similarities), weights, by_words), matches, _REFINED)
-            index.vectors.refine(similarities, best)
     if similarities is None:
         return Ranking(matches.signals, by_words, _order(by_words, matches, limit), matches.coverage, None, stems)
+    if similarities.is_approximate:
+        best = _order(_weighted(_meaning_signals(similarities), weights, by_words), matches, _REFINED)
+        with single_blas_thread():
+            index.vectors.refine(similarities, best)
     meaning = _meaning_signals(similarities)
     scores = _weighted(meaning, weights, by_words)
     order, similarity = _order(scores, matches, limit), similarities.maximum(matches.allowed)
     return Ranking({**matches.signals, **meaning}, scores, order, matches.coverage, similarity, stems)
 
 
-def clause_order(index: ChatIndex, clause: Mapping[str, str], scores: Scores, limit: int) -> list[int]:
+def clause_order(
+    index: ChatIndex, clause: Mapping[str, str], matches: WordMatches, scores: Scores, limit: int
+) -> list[int]:
     """Positions of the turns that match a clause best; equal ones by their scores for the whole question."""
-    matches = index.postings.scores(clause, CONTEXT)
-    positions = np.flatnonzero(matches > 0)
-    best = positions[np.lexsort((-scores[positions], -matches[positions]))[:limit]]
+    shares = (matches.shares.get(stem) or index.postings.shares(stem, CONTEXT) for stem in clause)
+    matching = index.postings.total(shares)
+    # Sorting only what reaches the last of them is faster than sorting all that match.
+    least = matching[top(matching, limit)].min(initial=np.inf)
+    positions = np.flatnonzero((matching >= least) & (matching > 0))
+    best = positions[np.lexsort((-scores[positions], -matching[positions]))[:limit]]
     return [int(each) for each in best]
 
 
@@ -174,18 +197,6 @@ def occurrences(index: ChatIndex, stems: Iterable[str], order: Sequence[int]) ->
         number[stretch] += 1
     told = [position for _, position in sorted(rounds, key=lambda each: each[0])]
     return list(dict.fromkeys([*order[:PER_CLAUSE], *told, *order]))
-
-
-def top_k(scores: Scores, k: int) -> list[int]:
-    """Positions of the k highest scores, best first, of equal ones the earlier."""
-    if k >= len(scores):
-        positions = np.argsort(-scores, kind="stable")
-    else:
-        # Sorting only what reaches the k-th score is faster than sorting all.
-        least = np.partition(scores, len(scores) - k)[len(scores) - k] if k else np.inf
-        candidates = np.flatnonzero(scores >= least)
-        positions = candidates[np.argsort(-scores[candidates], kind="stable")]
-    return [int(each) for each in positions[:k]]
 
 
 def interleave(order: Sequence[int], clauses: Sequence[Sequence[int]]) -> list[int]:
@@ -222,15 +233,15 @@ def _weighted(signals: Mapping[str, Scores], weights: Weights, scores: Scores) -
 
 def _order(scores: Scores, matches: WordMatches, limit: int) -> list[int]:
     allowed = np.where(matches.allowed, scores, -np.inf)
-    return top_k(allowed, min(limit, int(matches.allowed.sum())))
+    return list(map(int, top(allowed, min(limit, int(matches.allowed.sum())))))
 
 
 def _word_signals(
-    index: ChatIndex, question: ParsedQuestion, allowed: NDArray[np.bool_]
+    index: ChatIndex, shares: Mapping[str, TermShares], allowed: NDArray[np.bool_]
 ) -> tuple[dict[str, Scores], float]:
-    in_context = index.postings.scores(question.stems, CONTEXT) * allowed
-    alone = index.postings.scores(question.stems) * allowed
-    possible = sum(map(index.postings.idf, question.stems))
+    in_context = index.postings.total(shares.values()) * allowed
+    alone = index.postings.scores(shares) * allowed
+    possible = sum(map(index.postings.idf, shares))
     coverage = float(in_context.max(initial=0.0)) / possible if possible else 0.0
     signals = {
         "words_in_context": _scaled(in_context, possible),

@@ -13,19 +13,21 @@ from bus_schema.episodes import Content, Layer, RawTurn
 from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, SearchEpisodes
 from config.settings import FleetSettings
 from memory.lsm.rows import as_turn, pack_of, turns_after, with_superseded
+from memory.lsm.search.chat_index import ChatIndex
 from memory.lsm.search.embeddings import QueryEmbeddings, TurnBacklog
 from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.index_snapshots import IndexSnapshots
 from memory.lsm.search.questions import kinds_of
-from memory.lsm.search.ranking import Weights, with_linked
+from memory.lsm.search.ranking import Weights, compare, with_linked
 from memory.lsm.search.results import ShownTurn, found_episodes, newest_first, oldest_first, shown_turn, words_of
 from memory.lsm.search.search_log import FinishedSearch, SearchLog
 from memory.lsm.search.tuning import WeightTuning
-from memory.lsm.search.turn_search import ChatResult, match_query, search_turns
+from memory.lsm.search.turn_search import ChatResult, choose_turns, match_query, rank_turns
 from memory.lsm.service import LongTermMemory
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow, TurnRow
 from memory.packing.decisions import decisions_of
 from retrieval.embedding.embedder import Embedder
+from retrieval.sequence_vectors import Similarities
 
 _TURN = (
     *(TurnRow.id, TurnRow.role, TurnRow.content, TurnRow.time, TurnRow.speaker, TurnRow.position, TurnRow.word_count),
@@ -122,13 +124,16 @@ class EpisodeFinder:
         await asyncio.sleep(0)
         allowed = await self._allowed(query)
         async with self.indexes.index(query.chat_id, self.embeddings.model) as index:
-            matches = await asyncio.to_thread(match_query, index, query, at, allowed)
-            vector = await embedding
-            result = await asyncio.to_thread(search_turns, index, query, matches, vector, weights)
-            best = [hit.raw_log_id for hit in result.hits[:_FOLLOWED]]
-            if matches is not None and kinds & _SPREAD and (linked := await self._linked(best)):
-                matches = with_linked(index, matches, linked)
-                result = await asyncio.to_thread(search_turns, index, query, matches, vector, weights)
+            matches, (vector, similarities) = await asyncio.gather(
+                asyncio.to_thread(match_query, index, query, at, allowed), _compared(index, embedding)
+            )
+            result = ChatResult((), (), "nothing")
+            if matches is not None:
+                ranking = await asyncio.to_thread(rank_turns, index, query, matches, similarities, weights)
+                best = [index.ids[each] for each in ranking.order[:_FOLLOWED]]
+                if kinds & _SPREAD and (linked := await self._linked(best)):
+                    ranking = await asyncio.to_thread(with_linked, index, matches, ranking, linked, weights)
+                result = await asyncio.to_thread(choose_turns, index, query, matches, ranking, weights)
             is_covered = vector is not None and index.vectors.count >= _COVERED_SHARE * len(index)
         if result.confidence == "nothing" and query.doubtful_words is not None:
             words = min(query.budget_words, query.doubtful_words)
@@ -224,6 +229,12 @@ class EpisodeFinder:
         """Turns after the first of the warm episodes, which may supersede their decisions."""
         warm = [row for row in rows if row.layer == Layer.WARM]
         return await turns_after(session, warm[0].chat_id, min(row.ended_at for row in warm)) if warm else []
+
+
+async def _compared(index: ChatIndex, embedding: Awaitable[bytes | None]) -> tuple[bytes | None, Similarities | None]:
+    """The question's vector, compared as soon as it is there."""
+    vector = await embedding
+    return vector, await asyncio.to_thread(compare, index, vector)
 
 
 def _ordered(episodes: Sequence[FoundEpisode], kinds: Set[str], *, newest: bool) -> Sequence[FoundEpisode]:

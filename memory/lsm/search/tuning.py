@@ -13,7 +13,7 @@ from memory.lsm.search.chat_index import ChatIndex
 from memory.lsm.search.embeddings import QueryEmbeddings
 from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.questions import parse_question
-from memory.lsm.search.ranking import DEFAULT_WEIGHTS, Weights, fit_budget, match_words, rank, shown_words
+from memory.lsm.search.ranking import DEFAULT_WEIGHTS, Weights, compare, fit_budget, match_words, rank, shown_words
 from memory.lsm.tables import SearchFeedback, SearchRow, SearchWeightsRow
 from mindbus.sql.database import Database
 from retrieval.segments import Scores
@@ -187,7 +187,7 @@ def _example_of(
     if not (used or rejected):
         return None
     matches = match_words(index, parse_question(row.query, index.speakers(), row.at))
-    ranking = rank(index, matches, vector, DEFAULT_WEIGHTS, limit=0)
+    ranking = rank(index, matches, compare(index, vector), DEFAULT_WEIGHTS, limit=0)
     weight = _RATED_WEIGHT if feedback.is_rated else 1.0
     return TrainingExample(ranking.signals, shown_words(index.words), used, rejected, weight)
 

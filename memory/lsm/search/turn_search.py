@@ -28,6 +28,7 @@ from memory.lsm.search.ranking import (
     told_until,
     within,
 )
+from retrieval.sequence_vectors import Similarities
 
 _MAX_EXACT = 5
 _DAY = timedelta(days=1)
@@ -82,17 +83,21 @@ def match_query(index: ChatIndex, query: SearchEpisodes, at: datetime, ids: set[
     return match_words(index, question, allowed)
 
 
-def search_turns(
-    index: ChatIndex, query: SearchEpisodes, matches: WordMatches | None, vector: bytes | None, weights: Weights
+def rank_turns(
+    index: ChatIndex, query: SearchEpisodes, matches: WordMatches, similarities: Similarities | None, weights: Weights
+) -> Ranking:
+    """Rank more turns than the budget of words has room for; without similarities by words alone."""
+    return rank(index, matches, similarities, weights, _EXTRA_CANDIDATES + query.budget_words)
+
+
+def choose_turns(
+    index: ChatIndex, query: SearchEpisodes, matches: WordMatches, ranking: Ranking, weights: Weights
 ) -> ChatResult:
-    """Turns that fit the budget of words, best first; without a vector by words alone."""
-    if matches is None:
-        return ChatResult((), (), "nothing")
+    """Turns that fit the budget of words, best first."""
     question, allowed = matches.question, matches.allowed
-    ranking = rank(index, matches, vector, weights, _EXTRA_CANDIDATES + query.budget_words)
     exact = _exact(index, question, ranking.order)
     clauses = [
-        [each for each in clause_order(index, clause, ranking.scores, PER_CLAUSE) if allowed[each]]
+        [each for each in clause_order(index, clause, matches, ranking.scores, PER_CLAUSE) if allowed[each]]
         for clause in question.clauses
     ]
     # Exact matches are kept whether they fit or not: those of hot episodes come first later on.

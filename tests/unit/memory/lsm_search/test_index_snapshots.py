@@ -10,9 +10,9 @@ from bus_schema.lsm_search import SearchEpisodes
 from config.settings import FleetSettings
 from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.index_snapshots import IndexSnapshots, SavedIndex
-from memory.lsm.search.ranking import DEFAULT_WEIGHTS
+from memory.lsm.search.ranking import DEFAULT_WEIGHTS, compare
 from memory.lsm.search.search import EpisodeSearch
-from memory.lsm.search.turn_search import ChatResult, match_query, search_turns
+from memory.lsm.search.turn_search import ChatResult, choose_turns, match_query, rank_turns
 from mindbus.sql.database import Database
 from tests.clocks import NOON
 from tests.hashing_embedder import HashingEmbedder
@@ -55,7 +55,11 @@ class Shop:
         vector = (await self.embedder.query(question)).raw
         query = SearchEpisodes(query=question, chat_id=ANNA, budget_words=60)
         async with (indexes or self.indexes).index(ANNA, self.embedder.space.model) as index:
-            return search_turns(index, query, match_query(index, query, NOON, None), vector, DEFAULT_WEIGHTS)
+            matches = match_query(index, query, NOON, None)
+            if matches is None:
+                return ChatResult((), (), "nothing")
+            ranking = rank_turns(index, query, matches, compare(index, vector), DEFAULT_WEIGHTS)
+            return choose_turns(index, query, matches, ranking, DEFAULT_WEIGHTS)
 
     async def answers(self) -> list[ChatResult]:
         return [await self.ask(question) for question in QUESTIONS]

@@ -10,15 +10,10 @@ from bus_schema.lsm_search import SearchEpisodes
 from language.words import query_stems
 from memory.lsm.search.chat_index import ChatIndex, IndexedTurn
 from memory.lsm.search.questions import asks_for_current, asks_how_often, is_overview, parse_question
-from memory.lsm.search.ranking import (
-    DEFAULT_WEIGHTS,
-    fit_budget,
-    interleave,
-    match_words,
-    rank,
-    top_k,
-)
+from memory.lsm.search.ranking import DEFAULT_WEIGHTS, compare, fit_budget, interleave, match_words, rank
 from memory.lsm.search.tuning import TrainingExample, fit_weights, mean_recall
+from retrieval.bm25 import CONTEXT
+from retrieval.similarity import top
 from tests.clocks import NOON
 
 NOW = datetime(2026, 3, 18, 12, tzinfo=UTC)
@@ -41,6 +36,22 @@ def test_a_turn_has_the_words_of_those_before_it_unless_there_was_a_pause() -> N
 
     assert (together > 0).tolist() == [True, True, True]
     assert (apart > 0).tolist() == [True, False, False]
+
+
+def test_an_index_that_is_asked_while_it_grows_scores_like_one_that_was_built_at_once() -> None:
+    said = [f"the key number {number}" if number % 3 else "nothing" for number in range(120)]
+    times = [NOW + number * timedelta(minutes=1) + (number // 7) * 4 * HOUR for number in range(len(said))]
+    turns = [
+        IndexedTurn(str(number), time, "user", None, text, len(text.split()))
+        for number, (text, time) in enumerate(zip(said, times, strict=True))
+    ]
+    growing, at_once = ChatIndex(gap=3 * HOUR), ChatIndex(gap=3 * HOUR)
+    for turn in turns:
+        growing.add([turn])
+        growing.postings.scores(["key"], CONTEXT)
+    at_once.add(turns)
+
+    assert growing.postings.scores(["key"], CONTEXT).tolist() == at_once.postings.scores(["key"], CONTEXT).tolist()
 
 
 def test_words_that_nobody_has_many_of_count_for_little() -> None:
@@ -67,7 +78,7 @@ def test_a_turn_without_a_vector_is_as_near_as_the_average() -> None:
     found = rank(
         index,
         match_words(index, parse_question("four", [], NOW)),
-        np.array([1, 0], "<f4").tobytes(),
+        compare(index, np.array([1, 0], "<f4").tobytes()),
         DEFAULT_WEIGHTS,
         3,
     )
@@ -92,7 +103,22 @@ def test_no_turn_is_cut_to_fit() -> None:
 def test_the_best_few_are_those_of_the_whole_order(wanted: int) -> None:
     scores = np.array([1.0, 3.0, 2.0, 3.0, 0.0, -1.0])
 
-    assert top_k(scores, wanted) == [1, 3, 2, 0, 4, 5][:wanted]
+    assert top(scores, wanted).tolist() == [1, 3, 2, 0, 4, 5][:wanted]
+
+
+@pytest.mark.parametrize("shape", ["any", "few values", "the same by turns", "highest at the end", "endless"])
+def test_the_best_of_very_many_are_those_of_the_whole_order(shape: str) -> None:
+    chance, number = np.random.default_rng(6), np.arange(200_000)
+    scores = {
+        "any": chance.standard_normal(len(number)),
+        "few values": chance.integers(0, 3, len(number)),
+        "the same by turns": number % 2,
+        "highest at the end": number,
+        "endless": np.where(number % 500, -np.inf, number),
+    }[shape].astype(np.float32)
+
+    for wanted in (1, 40, 1700, 60_000, len(number)):
+        assert top(scores, wanted).tolist() == np.argsort(-scores, kind="stable")[:wanted].tolist()
 
 
 @pytest.mark.parametrize(
