@@ -13,6 +13,8 @@ from memory.packing.entities import amounts_in
 from memory.packing.sentences import is_question, sentences_of
 
 _MIN_WORDS = 3
+# Share of a word's uses of which a reading is not rare.
+_FAIR = 0.25
 _I = (
     r"(?:i|we)(?:'ve|'m| have| am| are)?"
     r"(?: (?:also|always|really|usually|still|just|much|absolutely|generally|tend to|do))*"
@@ -88,5 +90,7 @@ def _is_event(said: str) -> bool:
 
 
 def _is_told(word: str) -> bool:
-    """Whether a word can only tell of the past."""
-    return word_forms(word)[0].has("VERB", "past") if has_cyrillic(word) else is_past(word) or word == "were"
+    """Whether a word tells of the past, in Russian by a reading that is not rare: «мыла» and «пила» are things, too."""
+    if not has_cyrillic(word):
+        return is_past(word) or word == "were"
+    return any(form.has("VERB", "past") and form.score >= _FAIR for form in word_forms(word))

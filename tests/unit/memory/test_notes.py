@@ -27,6 +27,8 @@ def turns(*contents: str, role: str = "user", speaker: str | None = None) -> lis
         ("We ran 12 km last Sunday.", {"event", "number"}),
         ("На прошлой неделе мы ездили в Казань.", {"event"}),
         ("Вчера мою дочь приняли в школу.", {"event"}),
+        ("Вчера я мыла окна на кухне.", {"event"}),
+        ("Вчера я пила кофе с Анной.", {"event"}),
         ("Если завтра пойдёт дождь, мы останемся дома.", set()),
         ("I prefer an aisle seat on long flights.", {"preference"}),
         ("My favourite tea is oolong.", {"preference"}),
