@@ -25,8 +25,6 @@ _FEWEST_WORDS = 3
 _MOST_CHARS = 300
 # Share of the words of the shorter one: what has less in common is about something else.
 _COMMON_WORDS = 0.5
-# Words that one has and the other has not where both say the same: those of two dates on either side.
-_MOST_OTHER_WORDS = 12
 
 
 class Agreement:
@@ -70,11 +68,8 @@ class Agreement:
 
     def _say_the_same(self, one: FoundKem, other: FoundKem) -> bool:
         """Whether two units state the same values in the same words."""
-        # To read a statement takes longer than all the rest.
-        if not self._are_alike(one.kem, other.kem) or self._other_words(one.kem, other.kem) > _MOST_OTHER_WORDS:
-            return False
         is_of_one = (_holds(one), _about(one.kem)) == (_holds(other), _about(other.kem))
-        return is_of_one and self._read(one.kem).repeats(self._read(other.kem))
+        return is_of_one and self._are_alike(one.kem, other.kem) and self._read(one.kem).repeats(self._read(other.kem))
 
     def _contradict(self, one: Kem, other: Kem) -> bool:
         if not self._are_alike(one, other) or (one.owner != other.owner and _speaks_of_itself(one, other)):
@@ -89,9 +84,6 @@ class Agreement:
             return False
         said, of_other = self._words_of(one), self._words_of(other)
         return len(said & of_other) >= _COMMON_WORDS * max(min(len(said), len(of_other)), 1)
-
-    def _other_words(self, one: Kem, other: Kem) -> int:
-        return len(self._words_of(one) ^ self._words_of(other))
 
     def _words_of(self, kem: Kem) -> frozenset[str]:
         if kem.id not in self._words:
