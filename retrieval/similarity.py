@@ -73,10 +73,11 @@ def top(scores: NDArray[np.float32], count: int) -> NDArray[np.int64]:
     candidates = _near_top(scores, count)
     values = scores[candidates]
     if count < len(values):
-        # Sorting only what reaches the last of them is faster than sorting all.
-        is_high = values >= np.partition(values, len(values) - count)[len(values) - count]
-        candidates, values = candidates[is_high], values[is_high]
-    return candidates[np.argsort(-values, kind="stable")][:count]
+        # Sorting only what reaches the last of them is faster than sorting all, however many are equal to that.
+        least = np.partition(values, len(values) - count)[len(values) - count]
+        higher = candidates[values > least]
+        candidates = np.concatenate([higher, candidates[values == least][: count - len(higher)]])
+    return candidates[np.argsort(-scores[candidates], kind="stable")]
 
 
 def _near_top(scores: NDArray[np.float32], count: int) -> NDArray[np.int64]:

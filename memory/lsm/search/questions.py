@@ -36,8 +36,15 @@ _HOW_OFTEN = re.compile(
 )
 _CURRENT = re.compile(
     r"\b(?:now|nowadays|current(?:ly)?|these days|latest|most recent(?:ly)?|at the moment|still|any ?more"
-    r"|(?:any|no) longer|chang(?:e[ds]?|ing)|up to date|in the end|end(?:ed)? up|сейчас|теперь|вс[её] ещ[её]"
-    r"|по-прежнему|до сих пор|(?:текущ|нынешн|актуальн)\w+|(?:измени|поменя|смени|передума)\w+|в итоге|больше не)\b",
+    r"|(?:any|no) longer|up to date|(?:has|have|been|is|are|did|what) (?:[\w'’-]+ ){0,7}?changed"
+    r"|did (?:[\w'’-]+ ){1,7}?change(?=\s*(?:[?.!,;]|$|since|after|from|to|because|again))"
+    r"|сейчас|теперь|вс[её] ещ[её]|по-прежнему|до сих пор|(?:текущ|нынешн|актуальн)\w+"
+    r"|(?:измени|поменя|смени|передума)\w+|в итоге|больше не)\b",
+    re.IGNORECASE,
+)
+_OF_A_PAST_TIME = re.compile(
+    r"\b(?:(?:19|20)\d\d|ago|last (?:week|month|year|spring|summer|autumn|fall|winter)|back then"
+    r"|назад|прошл\w+|тогда)\b",
     re.IGNORECASE,
 )
 # Advice, rates and habits: they are told once, as a rule.
@@ -199,8 +206,8 @@ def asks_how_often(question: str) -> bool:
 
 
 def asks_for_current(question: str) -> bool:
-    """Whether a question asks how something stands now or whether it has changed, by what it says."""
-    return _CURRENT.search(question) is not None
+    """Whether a question says itself that it asks how something stands now, or whether it has changed."""
+    return _CURRENT.search(question) is not None and _OF_A_PAST_TIME.search(question) is None
 
 
 def kinds_of(question: str) -> Set[str]:

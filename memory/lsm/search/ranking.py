@@ -134,15 +134,11 @@ def match_words(index: ChatIndex, question: ParsedQuestion, allowed: NDArray[np.
     return WordMatches(question, mask, signals, shares, coverage)
 
 
-def with_linked(
-    index: ChatIndex, matches: WordMatches, ranking: Ranking, raw_log_ids: Set[str], weights: Weights
-) -> Ranking:
-    """The ranking with a signal of 1 for these turns, whose episodes are linked to those of the best."""
+def with_linked(index: ChatIndex, matches: WordMatches, raw_log_ids: Set[str]) -> WordMatches:
+    """The matches with a signal of 1 for these turns, whose episodes are linked to those of the best."""
     linked = np.zeros(len(index), dtype=np.float32)
     linked[list(index.ids.positions(raw_log_ids).values())] = 1
-    scores = _weighted({"linked": linked}, weights, ranking.scores)
-    order = _order(scores, matches, len(ranking.order))
-    return replace(ranking, signals={**ranking.signals, "linked": linked}, scores=scores, order=order)
+    return replace(matches, signals={**matches.signals, "linked": linked})
 
 
 def compare(index: ChatIndex, vector: bytes | None) -> Similarities | None:
@@ -177,9 +173,9 @@ def clause_order(
     """Positions of the turns that match a clause best; equal ones by their scores for the whole question."""
     shares = (matches.shares.get(stem) or index.postings.shares(stem, CONTEXT) for stem in clause)
     matching = index.postings.total(shares)
-    # Sorting only what reaches the last of them is faster than sorting all that match.
-    least = matching[top(matching, limit)].min(initial=np.inf)
-    positions = np.flatnonzero((matching >= least) & (matching > 0))
+    positions = np.flatnonzero(matching)
+    least = matching[positions][top(matching[positions], limit)].min(initial=np.inf)
+    positions = positions[matching[positions] >= least]
     best = positions[np.lexsort((-scores[positions], -matching[positions]))[:limit]]
     return [int(each) for each in best]
 

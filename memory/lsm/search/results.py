@@ -23,6 +23,8 @@ _TURNS_FOR_SUMMARY = 40
 _TURNS_SHARE = 2 / 3
 # Priority decides between episodes of nearly the same score.
 _PRIORITY_SHARE = 0.1
+# An episode fits well that is so far up from the worst of those found to the best, or has so much of the best's score.
+_FITS_SHARE, _FITS_SURELY = 0.4, 0.75
 _WORD = re.compile(r"\S+")
 _ENDS_SENTENCE = re.compile(r"[.!?…:][\"'»”*_)]*$")
 
@@ -79,16 +81,21 @@ def oldest_first(episodes: Iterable[FoundEpisode]) -> list[FoundEpisode]:
     return sorted(episodes, key=lambda each: each.started_at)
 
 
-def newest_first(episodes: Sequence[FoundEpisode], least_share: float = 0.0) -> list[FoundEpisode]:
-    """The episodes by the time of their latest turn, the latest first, and so are the turns of each.
+def newest_first(episodes: Iterable[FoundEpisode]) -> list[FoundEpisode]:
+    """The episodes by the time of their latest turn, the latest first, and so are the turns of each."""
+    turned = [each.model_copy(update={"turns": each.turns[::-1]}) for each in episodes]
+    return sorted(turned, key=lambda each: each.turns[0].time if each.turns else each.started_at, reverse=True)
 
-    Those that are above the worst by less than this share of what the best is above it come behind them, as they are.
-    """
+
+def current_first(episodes: Sequence[FoundEpisode]) -> list[FoundEpisode]:
+    """The episodes with those that fit well at the head, the latest of these first; turns follow each other as ever."""
     scores = [each.score for each in episodes] or [0.0]
-    least = min(scores) + least_share * (max(scores) - min(scores))
-    near = [each.model_copy(update={"turns": each.turns[::-1]}) for each in episodes if each.score >= least]
-    near.sort(key=lambda each: each.turns[0].time if each.turns else each.started_at, reverse=True)
-    return near + [each for each in episodes if each.score < least]
+    worst, best = min(scores), max(scores)
+    # What all have in common, such as who said it, is in every score.
+    least = min(worst + _FITS_SHARE * (best - worst), _FITS_SURELY * best)
+    fitting = [each for each in episodes if each.score >= least]
+    fitting.sort(key=lambda each: each.turns[-1].time if each.turns else each.started_at, reverse=True)
+    return fitting + [each for each in episodes if each.score < least]
 
 
 def _grouped(

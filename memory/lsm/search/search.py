@@ -1,10 +1,10 @@
 """Search for episodes: the turns of all layers are searched, then grouped by episode."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -19,7 +19,15 @@ from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.index_snapshots import IndexSnapshots
 from memory.lsm.search.questions import kinds_of
 from memory.lsm.search.ranking import Weights, compare, with_linked
-from memory.lsm.search.results import ShownTurn, found_episodes, newest_first, oldest_first, shown_turn, words_of
+from memory.lsm.search.results import (
+    ShownTurn,
+    current_first,
+    found_episodes,
+    newest_first,
+    oldest_first,
+    shown_turn,
+    words_of,
+)
 from memory.lsm.search.search_log import FinishedSearch, SearchLog
 from memory.lsm.search.tuning import WeightTuning
 from memory.lsm.search.turn_search import ChatResult, choose_turns, match_query, rank_turns
@@ -50,11 +58,11 @@ _PACK = (EpisodeRow.content_warm, EpisodeRow.content_cold, EpisodeRow.model, Epi
 _FOLLOWED = 2
 # Kinds of questions whose answer is spread over related episodes, and whose answer is a sequence.
 _SPREAD, _BY_TIME = frozenset({"overview", "order"}), frozenset({"order", "how often"})
-# Of a question about how things stand, the newest of what is so far above the worst, of what is found, comes first.
-_NEAR_SHARE = 0.4
 # So many of the best episodes count as used.
 _TOUCHED = 3
 _MIB = 1 << 20
+T = TypeVar("T")
+U = TypeVar("U")
 
 # The last turns of a chat are embedded when nobody talks; fewer vectors than this is a search by words.
 _COVERED_SHARE = 0.5
@@ -124,15 +132,15 @@ class EpisodeFinder:
         await asyncio.sleep(0)
         allowed = await self._allowed(query)
         async with self.indexes.index(query.chat_id, self.embeddings.model) as index:
-            matches, (vector, similarities) = await asyncio.gather(
-                asyncio.to_thread(match_query, index, query, at, allowed), _compared(index, embedding)
-            )
+            matching = asyncio.to_thread(match_query, index, query, at, allowed)
+            matches, (vector, similarities) = await _both(matching, _compared(index, embedding))
             result = ChatResult((), (), "nothing")
             if matches is not None:
                 ranking = await asyncio.to_thread(rank_turns, index, query, matches, similarities, weights)
                 best = [index.ids[each] for each in ranking.order[:_FOLLOWED]]
                 if kinds & _SPREAD and (linked := await self._linked(best)):
-                    ranking = await asyncio.to_thread(with_linked, index, matches, ranking, linked, weights)
+                    matches = with_linked(index, matches, linked)
+                    ranking = await asyncio.to_thread(rank_turns, index, query, matches, similarities, weights)
                 result = await asyncio.to_thread(choose_turns, index, query, matches, ranking, weights)
             is_covered = vector is not None and index.vectors.count >= _COVERED_SHARE * len(index)
         if result.confidence == "nothing" and query.doubtful_words is not None:
@@ -231,6 +239,18 @@ class EpisodeFinder:
         return await turns_after(session, warm[0].chat_id, min(row.ended_at for row in warm)) if warm else []
 
 
+async def _both(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -> tuple[T, U]:
+    """Results of two that work with an index at once; neither goes on with it after an error or a cancellation."""
+    first, second = asyncio.ensure_future(one), asyncio.ensure_future(other)
+    ended = asyncio.gather(first, second, return_exceptions=True)
+    try:
+        await asyncio.shield(ended)
+    except asyncio.CancelledError:
+        await ended
+        raise
+    return first.result(), second.result()
+
+
 async def _compared(index: ChatIndex, embedding: Awaitable[bytes | None]) -> tuple[bytes | None, Similarities | None]:
     """The question's vector, compared as soon as it is there."""
     vector = await embedding
@@ -238,12 +258,12 @@ async def _compared(index: ChatIndex, embedding: Awaitable[bytes | None]) -> tup
 
 
 def _ordered(episodes: Sequence[FoundEpisode], kinds: Set[str], *, newest: bool) -> Sequence[FoundEpisode]:
-    """Best first, unless the newest are asked for, or a question asks for an order or for what holds now."""
+    """Best first, unless the newest are asked for, or the question asks for an order or for what holds now."""
     if newest:
         return newest_first(episodes)
     if kinds & _BY_TIME:
         return oldest_first(episodes)
-    return newest_first(episodes, _NEAR_SHARE) if "current" in kinds else episodes
+    return current_first(episodes) if "current" in kinds else episodes
 
 
 def _marked_packs(rows: Mapping[str, Any], later: Sequence[RawTurn]) -> dict[str, Content]:

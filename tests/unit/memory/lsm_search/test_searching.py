@@ -150,9 +150,26 @@ async def test_the_newest_of_what_fits_comes_first_where_a_question_asks_how_thi
 
     assert "current" not in neutral.asks_for
     assert "current" in current.asks_for
-    first = [episode.turns[-1].content for episode in current.episodes][: len(places)]
+    first = [episode.turns[0].content for episode in current.episodes][: len(places)]
     assert first == [f"The spare key of the boat is {place}." for place in reversed(places)]
     assert "We went past the boat and talked about Riga." in texts(current)[len(places) :]
+
+
+async def test_of_two_statements_that_fit_alike_a_question_of_now_has_the_newer_first(library: Library) -> None:
+    for days, place in enumerate(("under the blue pot", "with the neighbour")):
+        said = f"The spare key of the boat is {place}."
+        await library.record(*talk(said, "I shall look there.", begins=NOON + (200 + days) * DAY))
+
+    since = NOON + 199 * DAY
+    found = await library.found("Where is the spare key of the boat now?", at=NOON + 300 * DAY, since=since)
+
+    assert [texts(found)[0], texts(found)[2]] == [
+        "The spare key of the boat is with the neighbour.",
+        "The spare key of the boat is under the blue pot.",
+    ]
+    # An exchange is told as it was.
+    for episode in found.episodes:
+        assert [turn.role for turn in episode.turns] == ["user", "assistant"]
 
 
 async def test_a_cold_episode_is_found_as_well_as_a_hot_one_by_its_raw_turns(library: Library) -> None:
