@@ -7,16 +7,22 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"mindbus": ROOT / "pyproject.toml", "mindbus-fleet": ROOT / "mindbus_fleet" / "pyproject.toml"}
-PLACES = ("*.md", "docs/**/*.md", "*/**/*.py", "docker/**/*")
+NAMES = ("*.md", "*.py", "*.toml", "*.yaml", "*.yml", "Dockerfile*")
 NAMED = re.compile(r"\b(mindbus(?:-fleet)?)\[([\w,-]+)\]")
+
+
+def files() -> Iterator[Path]:
+    """Those of people, in folders that are neither hidden nor built."""
+    yield from ROOT.glob("*.md")
+    for folder in ROOT.iterdir():
+        if folder.is_dir() and folder.name[0] not in "._" and folder.name not in {"build", "dist", "site"}:
+            yield from (path for name in NAMES for path in folder.rglob(name) if "node_modules" not in path.parts)
 
 
 def named_extras() -> Iterator[tuple[str, str, str]]:
     """Package, extra, and the file that names it."""
-    for path in {path for place in PLACES for path in ROOT.glob(place) if path.is_file()}:
-        if any(part.startswith(".") for part in path.relative_to(ROOT).parts):
-            continue
-        for package, extras in NAMED.findall(path.read_text(errors="ignore")):
+    for path in files():
+        for package, extras in NAMED.findall(path.read_text()):
             yield from ((package, extra, str(path.relative_to(ROOT))) for extra in extras.split(","))
 
 

@@ -31,6 +31,8 @@ class Patient(SubAgent):
         Patient.begun += 1
         if work.task == "in a hurry":
             raise TimeoutError("the archive does not answer")
+        if work.task == "garbled":
+            return " a\ud800\0b "
         await Patient.go_on.wait()
         return f"{work.task}: done"
 
@@ -66,6 +68,10 @@ async def test_what_is_not_done_by_its_deadline_is_dropped(bus: Client) -> None:
 async def test_a_limit_of_its_own_is_not_that_of_the_task(bus: Client) -> None:
     with pytest.raises(ReplyError, match="TimeoutError: the archive does not answer"):
         await ask(bus, task="in a hurry")
+
+
+async def test_what_no_wire_carries_is_cleaned_out_of_an_answer(bus: Client) -> None:
+    assert (await ask(bus, task="garbled")).response == "a?b"
 
 
 async def test_what_is_cancelled_is_dropped_and_may_be_asked_anew(bus: Client) -> None:
