@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import heapq
 import json
+import os
 import sys
 import tempfile
 import time
@@ -43,6 +44,7 @@ from mindbus.sql.migrations import upgrade
 from retrieval.embedding.selection import open_embedder
 
 DEFAULT_DATA = ("../shared/data/beam_dev_100k.json.gz", "../shared/data/beam_dev_1m.json.gz")
+_GIVEN = (os.environ["MINDBUS_BEAM"],) if "MINDBUS_BEAM" in os.environ else DEFAULT_DATA
 MILLION, FEW = 1_000_000, 2000
 _BATCH, _EMBEDDED_AT_ONCE = 500, 32
 _WORDS = 14
@@ -241,7 +243,7 @@ def main() -> None:
     options = parser.parse_args()
     configure_logs("ERROR", "console")
     try:
-        chats = [chat for path in options.data or map(Path, DEFAULT_DATA) for chat in chats_of(path, ())[0]]
+        chats = [chat for path in options.data or map(Path, _GIVEN) for chat in chats_of(path, ())[0]]
     except DatasetMissing as error:
         sys.exit(str(error))
     there = sum(len(messages_of(chat)) for chat in chats)

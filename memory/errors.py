@@ -85,7 +85,7 @@ class NoSuchEpisode(Rejected, code=Code.NOT_FOUND):
 
 
 class RawTurnsGone(Rejected, code=Code.NOT_FOUND):
-    """The artifact with the raw turns has expired or cannot be read: restore it, or see mindbus episodes show."""
+    """The artifact with the raw turns has expired or cannot be read: restore a backup, or see mindbus episodes show."""
 
 
 class MessageDiffers(Rejected, code=Code.CONFLICT):
