@@ -97,7 +97,8 @@ class Memory:
     ) -> FoundMemory:
         """Facts and passages that bear on a question: at most `limit` facts, passages of `words` words together.
 
-        The passages are best first, or the latest first, which is better for what may have changed.
+        The passages are best first, or the latest first, which is better for what may have changed. A question that
+        asks for an order, or for what holds now, has them as `FoundEpisodes` says.
         Raises ReplyError, BusUnavailable.
         """
         known = await self._bus.request(FindFacts(user_id=user, about=query, limit=limit))
