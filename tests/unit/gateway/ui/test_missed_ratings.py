@@ -1,10 +1,12 @@
 """Ratings that were given while the page heard nothing."""
 
+import asyncio
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-from nicegui import Client
+import pytest
+from nicegui import Client, core
 from nicegui.page import page
 
 from bus_schema.conversations import MessagePage
@@ -32,7 +34,8 @@ class Storage:
         return MessagePage(items=(rated(self.rating),), next_cursor=None)
 
 
-async def test_a_rating_that_was_missed_is_shown_once_the_page_catches_up() -> None:
+async def test_a_rating_that_was_missed_is_shown_once_the_page_catches_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "loop", asyncio.get_running_loop())  # a gateway of an earlier test leaves its own
     storage = Storage()
     backend: Any = SimpleNamespace(is_self=lambda _user: True, acting_as=lambda _user: storage)
     session: Any = SimpleNamespace(i18n=Localizer("en", UTC), backend=backend)
