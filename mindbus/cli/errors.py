@@ -10,6 +10,7 @@ from typing import overload
 
 import typer
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsError
 
 from bus_schema.codes import Code
@@ -91,6 +92,15 @@ def _is_field(name: str) -> bool:
     return name.removeprefix(_PREFIX).lower() in Settings.model_fields
 
 
+def _problem(kind: type[Settings], error: ErrorDetails) -> str:
+    """The variable with what is wrong; where it has a wrong form, with what it is, since nobody reads patterns."""
+    name, message = ".".join(map(str, error["loc"])), error["msg"].removeprefix("Value error, ")
+    field = kind.model_fields.get(name)
+    if error["type"] == "string_pattern_mismatch" and field is not None and field.description:
+        message = f"it has another form. {field.description.removesuffix('.')}"
+    return f"{_PREFIX}{name.upper()}: {message}"
+
+
 @overload
 def read_settings() -> Settings: ...
 @overload
@@ -100,10 +110,7 @@ def read_settings(kind: type[Settings] = Settings) -> Settings:
     try:
         return kind()
     except ValidationError as invalid:
-        problems = "; ".join(
-            f"{_PREFIX}{'.'.join(map(str, error['loc'])).upper()}: {error['msg'].removeprefix('Value error, ')}"
-            for error in invalid.errors()
-        )
+        problems = "; ".join(_problem(kind, error) for error in invalid.errors())
         raise UsageError(f"the environment is not usable: {problems}") from invalid
     except SettingsError as invalid:
         raise UsageError(f"the environment is not usable: {invalid}") from invalid

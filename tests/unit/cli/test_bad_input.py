@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from config.settings import FleetSettings
+from mindbus.cli.errors import UsageError, read_settings
 from mindbus.cli.main import app
 
 Invoke = Callable[..., Result]
@@ -86,3 +88,14 @@ def test_the_calls_of_a_run_that_is_not_recorded_are_not_promised(mindbus: Invok
     assert outcome.exit_code == 2
     assert "give --recorded as well" in json.loads(outcome.stdout)["error"]
     assert not (tmp_path / "data").exists()
+
+
+def test_a_setting_in_another_form_is_told_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINDBUS_EMBEDDING_MODEL", "/models/mine")
+
+    with pytest.raises(UsageError) as refused:
+        read_settings(FleetSettings)
+
+    assert "MINDBUS_EMBEDDING_MODEL: it has another form. Model that" in str(refused.value)
+    assert "a folder relative to the current one" in str(refused.value)
+    assert "pattern" not in str(refused.value)
