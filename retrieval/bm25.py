@@ -12,7 +12,7 @@ from typing import NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.segments import Scores, Segments
+from retrieval.segments import Scores, Segments, aligned
 from retrieval.snapshots import Arrays, Snapshot
 
 # The usual values: K1 is how soon repetitions of a term stop counting, B how much a long text is penalised.
@@ -75,8 +75,11 @@ _MAX_FREQUENCY = (1 << _FREQUENCY_BITS) - 1
 # Estimated memory of a term with its list, without the entries.
 _TERM_BYTES = 200
 
-# Positions of items, ascending, and the share of one term in the score of each.
-TermShares = tuple[NDArray[np.int64], Scores]
+# Of a term that a larger part of the items have, the shares of all are computed: that is faster than to choose some.
+_CHOSEN_PART = 1 / 16
+
+# Positions of items, ascending, or all of them, and the share of one term in the score of each.
+TermShares = tuple[NDArray[np.int64] | slice, Scores]
 
 
 class SequencePostings:
@@ -92,7 +95,7 @@ class SequencePostings:
         self._count = 0
         # Made when they are asked for; penalties anew once an item has been added.
         self._length_penalties: dict[tuple[int, ...], Scores] = {}
-        self._heard: dict[int, NDArray[np.bool_]] = {}
+        self._neighbours: dict[int, NDArray[np.bool_]] = {}
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -140,9 +143,18 @@ class SequencePostings:
 
     def shares(self, term: str, offsets: Sequence[int] = _ALONE) -> TermShares:
         """Share of a term in BM25 of the items that have it, themselves or at one of the `offsets`."""
-        positions, counts = self._postings(term) if offsets == _ALONE else self._in_context(term, offsets)
-        penalties = self._penalties(tuple(offsets))[positions]
-        return positions, idf(positions.size, len(self._lengths)) * term_share(counts, penalties)
+        total, penalties = len(self._lengths), self._penalties(tuple(offsets))
+        positions: NDArray[np.int64] | slice
+        if offsets == _ALONE:
+            positions, counts = self._frequencies(term)
+            having = len(counts)
+        else:
+            in_context = self._in_context(term, offsets)
+            is_having = in_context != 0
+            having = int(np.count_nonzero(is_having))
+            positions = slice(None) if having > _CHOSEN_PART * total else np.flatnonzero(is_having)
+            counts = in_context[positions]
+        return positions, idf(having, total) * term_share(counts.astype(np.float32), penalties[positions])
 
     def total(self, shares: Iterable[TermShares]) -> Scores:
         """BM25 of every item from the shares of its terms, shape (items,)."""
@@ -153,7 +165,7 @@ class SequencePostings:
 
     def positions(self, term: str) -> NDArray[np.int64]:
         """Positions of the items that have the term, ascending."""
-        return self._postings(term)[0]
+        return self._frequencies(term)[0]
 
     def idf(self, term: str) -> float:
         """Inverse document frequency of a term; the maximum for one that no item has."""
@@ -169,34 +181,31 @@ class SequencePostings:
             self._length_penalties[offsets] = length_penalty(lengths, max(mean, 1.0))
         return self._length_penalties[offsets]
 
-    def _is_heard(self, offset: int) -> NDArray[np.bool_]:
-        """Whether each item is the neighbour at `offset` of another one; what was known is completed."""
-        known = self._heard.get(offset, np.zeros(0, dtype=np.bool_))
+    def _has_neighbour(self, offset: int) -> NDArray[np.bool_]:
+        """Whether each item has a neighbour at `offset`; what was known is completed."""
+        known = self._neighbours.get(offset, np.zeros(0, dtype=np.bool_))
         if len(known) < len(self._lengths):
-            # The latest ones may have become neighbours of those that came since.
+            # The latest ones may have got neighbours since.
             since = max(0, len(known) - abs(offset))
-            added = self._segments.has_neighbour(np.arange(since, len(self._lengths)), -offset)
-            self._heard[offset] = known = np.concatenate([known[:since], added])
+            added = self._segments.has_neighbour(np.arange(since, len(self._lengths)), offset)
+            self._neighbours[offset] = known = np.concatenate([known[:since], added])
         return known
 
-    def _in_context(self, term: str, offsets: Sequence[int]) -> tuple[NDArray[np.int64], Scores]:
-        """Positions and term frequencies of the items that have the term themselves or in their context."""
-        positions, counts = self._postings(term)
-        total = len(self._lengths)
-        sums = np.zeros(total, dtype=np.float32)
+    def _in_context(self, term: str, offsets: Sequence[int]) -> NDArray[np.uint8]:
+        """Term frequency of every item with its neighbours, shape (items,): many small numbers are fast as bytes."""
+        own = np.zeros(len(self._lengths), dtype=np.uint8)
+        positions, frequencies = self._frequencies(term)
+        own[positions] = frequencies
+        counts = np.zeros_like(own)
         for offset in offsets:
-            if not offset:
-                sums[positions] += counts
-                continue
-            is_heard = self._is_heard(offset)[positions]
-            # Positions of one term are distinct, so fancy indexing loses no addition.
-            sums[positions[is_heard] - offset] += counts[is_heard]
-        having = np.flatnonzero(sums > 0)
-        return having, sums[having]
+            items, neighbours = aligned(offset, len(own))
+            counts[items] += own[neighbours] * self._has_neighbour(offset)[items]
+        return counts
 
-    def _postings(self, term: str) -> tuple[NDArray[np.int64], Scores]:
+    def _frequencies(self, term: str) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """Positions of the items that have the term themselves, ascending, and how often each has it."""
         packed = self._entries_of(term)
-        return (packed >> _FREQUENCY_BITS).astype(np.int64), (packed & _MAX_FREQUENCY).astype(np.float32)
+        return (packed >> _FREQUENCY_BITS).astype(np.int64), (packed & _MAX_FREQUENCY).astype(np.uint8)
 
     def _entries_of(self, term: str) -> NDArray[np.uint32]:
         begin, end = self._ranges.get(term, (0, 0))

@@ -18,6 +18,12 @@ Scores = NDArray[np.float32]
 _MAX_ITEMS = 50
 
 
+def aligned(offset: int, total: int) -> tuple[slice, slice]:
+    """Those of `total` items that have one at `offset` from them, and these others."""
+    before, behind = max(0, -offset), max(0, offset)
+    return slice(before, max(0, total - behind)), slice(behind, max(0, total - before))
+
+
 class Segments:
     """Times and segment numbers of the items of a sequence; only items of one segment are context of each other."""
 
@@ -75,8 +81,8 @@ class Segments:
         if not offset:
             return values
         shifted = np.zeros_like(values)
-        left, right = (slice(-offset), slice(offset, None)) if offset > 0 else (slice(-offset, None), slice(offset))
-        np.multiply(values[right], self._all[left] == self._all[right], out=shifted[left])
+        items, neighbours = aligned(offset, len(values))
+        np.multiply(values[neighbours], self._all[items] == self._all[neighbours], out=shifted[items])
         return shifted
 
     def maximum(self, values: Scores) -> Scores:
@@ -156,9 +162,8 @@ class ContextWindow:
         total = len(alone)
         cosines = np.zeros_like(alone)
         for offset, weights in self._weights.items():
-            targets = slice(max(0, -offset), total - max(0, offset))
-            sources = slice(max(0, offset), total - max(0, -offset))
-            cosines[targets] += weights[targets] * alone[sources]
+            items, neighbours = aligned(offset, total)
+            cosines[items] += weights[items] * alone[neighbours]
         return cosines
 
     def members(self, positions: NDArray[np.int64], total: int) -> NDArray[np.int64]:
