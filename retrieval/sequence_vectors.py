@@ -1,7 +1,7 @@
 """Vector matrix of a sequence: cosines of a query with every item, alone and in its context."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -45,6 +45,11 @@ class Similarities:
         """Standard scores of the cosines, alone and in context; 0, the average, for an item without a vector."""
         alone, in_context = self.moments
         return self._standardised(self.alone, *alone), self._standardised(self.in_context, *in_context)
+
+    def of(self, positions: NDArray[np.int64]) -> "Similarities":
+        """Those of some items."""
+        alone, in_context, known = self.alone[positions], self.in_context[positions], self.known[positions]
+        return replace(self, alone=alone, in_context=in_context, known=known)
 
     def maximum(self, allowed: NDArray[np.bool_]) -> float | None:
         """Highest cosine among the allowed items that have a vector."""
@@ -144,13 +149,14 @@ class SequenceVectors:
         )
         return Similarities(centred, alone, in_context, is_known, exact, is_approximate=prefilter is not None)
 
-    def refine(self, similarities: Similarities, positions: Sequence[int]) -> None:
-        """Replace the approximate cosines of these items by exact ones, in place."""
+    def refine(self, similarities: Similarities, positions: Sequence[int]) -> NDArray[np.int64]:
+        """Replace the approximate cosines of these items by exact ones, in place; all items that this has changed."""
         places = np.array(positions, dtype=np.int64)
         total = len(similarities.alone)
         members = self._context.members(places, total)
         similarities.alone[members] = self._cosines(similarities.query, members)
         similarities.in_context[places] = self._context.of(places, similarities.alone.__getitem__, total)
+        return members
 
     def _reset(self, dims: int) -> None:
         self._vectors: NDArray[np.float16] = np.zeros((0, dims), dtype=np.float16)

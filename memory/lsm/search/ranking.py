@@ -157,12 +157,15 @@ def rank(
     by_words = _weighted(matches.signals, weights, np.zeros(len(index), dtype=np.float32))
     if similarities is None:
         return Ranking(matches.signals, by_words, _order(by_words, matches, limit), matches.coverage, None, stems)
-    if similarities.is_approximate:
-        best = _order(_weighted(_meaning_signals(similarities), weights, by_words), matches, _REFINED)
-        with single_blas_thread():
-            index.vectors.refine(similarities, best)
     meaning = _meaning_signals(similarities)
     scores = _weighted(meaning, weights, by_words)
+    if similarities.is_approximate:
+        with single_blas_thread():
+            refined = index.vectors.refine(similarities, _order(scores, matches, _REFINED))
+        exact = _meaning_signals(similarities.of(refined))
+        for name, values in exact.items():
+            meaning[name][refined] = values
+        scores[refined] = _weighted(exact, weights, by_words[refined])
     order, similarity = _order(scores, matches, limit), similarities.maximum(matches.allowed)
     return Ranking({**matches.signals, **meaning}, scores, order, matches.coverage, similarity, stems)
 
@@ -224,7 +227,10 @@ def fit_budget(order: Iterable[int], words: NDArray[np.uint32], budget_words: in
 
 def _weighted(signals: Mapping[str, Scores], weights: Weights, scores: Scores) -> Scores:
     """The scores plus the weighted signals."""
-    return sum((weights.get(name, 0.0) * each for name, each in signals.items()), scores)
+    total = scores.copy()
+    for name, each in signals.items():
+        total += weights.get(name, 0.0) * each
+    return total
 
 
 def _order(scores: Scores, matches: WordMatches, limit: int) -> list[int]:
