@@ -184,3 +184,26 @@ SENTENCE_OPENERS = NEVER_NAMES | _listed(
     """
 )
 LATIN_WORDS = _listed("ok okay bug chat email fix hi lol online pdf please sorry thanks wow yes")
+
+# Sentences of these words, which begin with one of the verbs, say no more than how to answer.
+ANSWERING_VERBS = _listed(
+    """
+    answer be give include keep limit list mention name reply respond tell use write
+    будь будьте дай дайте напиши напишите назови назовите ограничься ограничьтесь ответь ответьте перечисли перечислите
+    пиши пишите упомяни упомяните уложись уложитесь
+    """
+)
+ANSWER_FORM_WORDS = ANSWERING_VERBS | _listed(
+    """
+    a about all an and at brief briefly bullet bullets but concise concisely detail detailed details do don't each
+    eight eleven every exactly example examples fewer five four in it item items its just least less line lines me more
+    most my nine no not of one only or order paragraph paragraphs per please point points possible response sentence
+    sentences seven short shortly simple simply six step steps ten than the them thing things this three to twelve two
+    up us with word words your
+    абзац абзаца абзаце без более больше в во восемь все два две двумя двух девять десять десяти до его и из или их
+    каждый коротко короток краток кратко лишь менее меньше мне на нам не ни но один одна одним одно одной одном ответ
+    по подробно подробностей пожалуйста порядке предложение предложением предложении предложений предложениями
+    предложения пример примера примеры просто пункт пункта пунктами пункты пунктов пяти пять ровно с свой семь сжато
+    слов слова словами слово список строк строка строки только три тремя трех трёх чем четыре шести шесть это
+    """
+)

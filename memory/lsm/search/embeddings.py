@@ -13,6 +13,7 @@ from sqlalchemy import delete, func, insert, select
 from memory.lsm.log_changes import LogListener
 from memory.lsm.rows import resettle
 from memory.lsm.search.index_cache import ChatIndexCache
+from memory.lsm.search.questions import without_form
 from memory.lsm.tables import TurnRow, TurnVectorRow, wants_vector
 from mindbus.logs import logger
 from mindbus.sdk.errors import StorageAway
@@ -44,7 +45,8 @@ class QueryEmbeddings:
         return None if self.embedder is None else self.embedder.space.model
 
     async def of(self, question: str) -> bytes | None:
-        """Vector of a question, little-endian float32; None if there is none in time."""
+        """Vector of what a question is about, little-endian float32; None if there is none in time."""
+        question = without_form(question)
         if self.embedder is None:
             return None
         if (cached := self._cache.get(question)) is not None or self._is_paused():

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bus_schema.episodes import NoteKind
 from language.dates.intervals import Interval, NamedTime, time_in
-from language.word_lists import SEARCH_STOP_WORDS
-from language.words import query_stems
+from language.word_lists import ANSWER_FORM_WORDS, ANSWERING_VERBS, SEARCH_STOP_WORDS
+from language.words import query_stems, words
 
 _CLAUSE_END = re.compile(r"[?;]\s+|,?\s+(?:and|or|as well as|but|и|или|а также|но)\s+", re.IGNORECASE)
 _MAX_CLAUSES = 4
@@ -25,6 +25,7 @@ _OVERVIEW = re.compile(
 
 _IN_ORDER = re.compile(
     r"\b(?:(?:in )?(?:what|which) (?:order|sequence)|(?:the )?order in which|chronological(?:ly)?|timeline of"
+    r"|in (?:(?:the|their|its|this) )?(?:right |correct |exact |proper )?(?:order|sequence)(?! (?:to|that|for|of)\b)"
     r"|в как(?:ом порядке|ой последовательности)|хронологи\w+|по порядку)\b",
     re.IGNORECASE,
 )
@@ -55,6 +56,14 @@ _ADVISED = re.compile(
     r"|раз в (?:час|день(?! рожд)|сутки|неделю|месяц|год))\b"
     r"|\b(?:(?:do|will|would) you|ты|вы)\b(?! (?:please )?(?:remember|recall|list|помни\w*|може\w*|смож\w*))"
     r".*\b(?:(?:every|each) time|каждый раз)\b",
+    re.IGNORECASE,
+)
+# What the assistant said, not what it would say.
+_OF_ASSISTANT = re.compile(
+    r"\b(?:did you|you(?: had| have|['’]ve)? (?:recommended|suggested|told|advised|explained|said|answered|gave|guided)"
+    r"|your (?:advice|answers?|recommendations?|suggestions?|explanations?)"
+    r"|(?:ты|вы) (?:мне |нам |тогда )*(?:(?:по)?советовал|предлагал|предложил|рекомендовал|сказал|говорил|ответил"
+    r"|отвечал|объяснил|объяснял)[аи]?|(?:тво|ваш)\w{1,2} (?:совет|ответ|рекомендаци|предложени|объяснени)\w*)\b",
     re.IGNORECASE,
 )
 # Kinds of notes by the words of the questions that ask for them.
@@ -130,46 +139,66 @@ _OF_COUNTING = frozenset(
         "рассказывал рассказывала обсуждали год year"
     )
 )
+# What a question for an overview or an order has besides its topic: that it is about what was talked of, and its form.
+_OF_COURSE = frozenset(
+    query_stems(
+        "order sequence chronological timeline discuss discussed discussions conversation conversations chat chats "
+        "talk talked bring brought up mention mentioned list aspect aspects topic topics item items evolve evolved "
+        "develop developed progress progressed shift shifted change changed unfold throughout overall different "
+        "various comprehensive detailed clear complete concise brief summary summarize summarise overview recap key "
+        "main entire across along way over time only focus give provide walk through tell show remind порядок "
+        "порядку последовательность хронология обсуждать обсуждали обсудили обсуждение разговор разговоры чат беседа "
+        "беседы говорить говорили упоминать упоминал упоминала упомянул список аспект аспекты тема темы пункт пункты "
+        "меняться менялось развиваться развивалось общий разный разные подробный полный краткий кратко вкратце итог "
+        "итоги резюме обзор основной ключевой весь время только дай дайте расскажи расскажите напомни"
+    )
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
     """Stems with their words, without the names of speakers; `clauses` are empty for a question of a single one.
 
-    One that `is_of_time` alone asks for what was said then, whatever it was about. `counted` are the stems of what
-    it asks how often it was; `notes` are the kinds of notes that it asks for.
+    One that `is_of_time` alone asks for what was said then, whatever it was about; one `of_assistant` for what that
+    has said. `counted` are the stems of what it asks how often it was, `notes` the kinds of notes that it asks for.
     """
 
     stems: Mapping[str, str]
     speakers: tuple[str, ...]
     clauses: tuple[Mapping[str, str], ...]
-    interval: Interval | None
+    interval: Interval | None = None
     is_of_time: bool = False
     counted: frozenset[str] = frozenset()
     notes: frozenset[NoteKind] = frozenset()
+    of_assistant: bool = False
 
 
 def parse_question(question: str, speakers: Sequence[str], at: datetime) -> ParsedQuestion:
     """Parse a question to a chat of these speakers; relative times count from `at`."""
+    question = without_form(question)
     stems_of = {name: set(query_stems(name)) for name in speakers}
     # Stems have no case; a name counts only where the question capitalises it.
     capitalised = {stem for word in _WORD.findall(question) if word[0].isupper() for stem in query_stems(word)}
     named = tuple(name for name, stems in stems_of.items() if stems & capitalised)
     name_stems = {stem for name in named for stem in stems_of[name]}
-    stems, time, notes = query_stems(question), time_in(question, at), note_kinds(question)
-    stems = {stem: word for stem, word in stems.items() if stem not in name_stems} or stems
+    time, notes = time_in(question, at), note_kinds(question)
+    of_course = _OF_COURSE if is_overview(question) or asks_for_order(question) else frozenset()
+    stems = _without(_without(query_stems(question), name_stems), of_course)
     rest = question if time is None else f"{question[: time.start]} {question[time.stop :]}"
     counted = frozenset[str]()
     if asks_how_often(question):
         thing = rest if time is not None and _is_surely_time(question, time) else question
         counted = frozenset(query_stems(thing)).difference(_OF_COUNTING, name_stems)
+    clauses, of_assistant = _clauses(rest, name_stems | of_course), _OF_ASSISTANT.search(question) is not None
+    parsed = ParsedQuestion(stems, named, clauses, counted=counted, notes=notes, of_assistant=of_assistant)
     if time is None:
-        return ParsedQuestion(stems, named, _clauses(question, name_stems), None, False, counted, notes)
+        return parsed
     is_of_time = _is_of_past(question, time, rest, at) and all(
         stem in _OF_EVENTS or stem in name_stems or word.lower() in SEARCH_STOP_WORDS
         for stem, word in query_stems(rest).items()
     )
-    return ParsedQuestion(stems, named, _clauses(rest, name_stems), time.interval, is_of_time, counted, notes)
+    return replace(parsed, interval=time.interval, is_of_time=is_of_time)
 
 
 def _is_of_past(question: str, time: NamedTime, rest: str, at: datetime) -> bool:
@@ -185,6 +214,18 @@ def _is_surely_time(question: str, time: NamedTime) -> bool:
     """Whether a named time is one by its words, or by what leads to it: June may be a name."""
     named, before = question[time.start : time.stop], question[: time.start]
     return _SURELY_TIME.search(named) is not None or _LEADS_TO_TIME.search(before) is not None
+
+
+def without_form(question: str) -> str:
+    """A question without the sentences, such as «Mention only five items.», that say no more than how to answer."""
+    kept = [sentence for sentence in _SENTENCE_END.split(question) if not _is_of_form(sentence)]
+    return " ".join(kept) if kept else question
+
+
+def _is_of_form(sentence: str) -> bool:
+    said = [word.lower() for word in words(sentence)]
+    verb = next((word for word in said if word not in ("please", "пожалуйста")), "")
+    return verb in ANSWERING_VERBS and all(word in ANSWER_FORM_WORDS or word.isdigit() for word in said)
 
 
 def is_overview(question: str) -> bool:
@@ -227,9 +268,15 @@ def note_kinds(question: str) -> frozenset[NoteKind]:
     return frozenset(kind for kind, pattern in _ASKS_FOR_NOTES if pattern.search(question))
 
 
-def _clauses(question: str, name_stems: set[str]) -> tuple[Mapping[str, str], ...]:
+def _without(stems: Mapping[str, str], ignored: Set[str]) -> Mapping[str, str]:
+    """The stems without those, unless they are all."""
+    return {stem: word for stem, word in stems.items() if stem not in ignored} or stems
+
+
+def _clauses(question: str, ignored: Set[str]) -> tuple[Mapping[str, str], ...]:
     texts = [clause for clause in _CLAUSE_END.split(question) if clause.strip()]
     if not 2 <= len(texts) <= _MAX_CLAUSES:
         return ()
-    clauses = [{stem: word for stem, word in query_stems(text).items() if stem not in name_stems} for text in texts]
-    return tuple(clauses) if all(clauses) else ()
+    stems = [{stem: word for stem, word in query_stems(text).items() if stem not in ignored} for text in texts]
+    clauses = tuple(filter(None, stems))
+    return clauses if len(clauses) > 1 else ()

@@ -119,7 +119,7 @@ def match_words(index: ChatIndex, question: ParsedQuestion, allowed: NDArray[np.
     shares = {stem: index.postings.shares(stem, CONTEXT) for stem in question.stems}
     signals, coverage = _word_signals(index, shares, mask)
     signals |= _speaker_signal(index, question)
-    if index.by_user is not None:
+    if index.by_user is not None and not question.of_assistant:
         # What a person has said is asked for more often than what an assistant made of it.
         signals["user"] = index.by_user.astype(np.float32)
     if question.interval is not None:
