@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ from benchmarks.locomo_baselines import baselines
 from benchmarks.locomo_data import CATEGORIES, Conversation, DatasetMissing, Question, conversations
 from benchmarks.servers.workers import workers_of
 from bus_schema.episodes import WarmContent
-from bus_schema.lsm import GetEpisode, RecordExchange
+from bus_schema.lsm import MAX_RECORDED, GetEpisode, RecordExchange, SaidMessage
 from bus_schema.lsm_search import FoundEpisodes, SearchEpisodes
 from bus_schema.lsm_statistics import GetEpisodeStats
 from bus_schema.packer import RunPacking
@@ -87,15 +87,21 @@ async def record(bus: Client, talks: Sequence[Conversation]) -> dict[str, str]:
     """The raw log's id of each message, once every turn has its vector."""
     ids: dict[str, str] = {}
     for talk in talks:
-        for session in talk.sessions:
-            recorded = await bus.request(RecordExchange(chat_id=talk.chat_id, messages=session), timeout_s=_PATIENCE_S)
-            for message, raw_log_id in zip(session, recorded.raw_log_ids, strict=True):
+        for said in (part for session in talk.sessions for part in parts_of(session)):
+            recorded = await bus.request(RecordExchange(chat_id=talk.chat_id, messages=said), timeout_s=_PATIENCE_S)
+            for message, raw_log_id in zip(said, recorded.raw_log_ids, strict=True):
                 ids[str(message.message_id)] = raw_log_id
     _say(f"{len(ids)} turns recorded")
     while waiting := (await bus.request(GetEpisodeStats(), timeout_s=_PATIENCE_S)).waiting_for_vectors:
         _say(f"{waiting} turns wait for their vectors")
         await asyncio.sleep(5)
     return ids
+
+
+def parts_of(session: Sequence[SaidMessage]) -> Iterator[Sequence[SaidMessage]]:
+    """A session in as many messages as are recorded at once."""
+    for begin in range(0, len(session), MAX_RECORDED):
+        yield session[begin : begin + MAX_RECORDED]
 
 
 async def pack(bus: Client, talks: Sequence[Conversation], after: timedelta) -> None:

@@ -1,7 +1,11 @@
-"""When a turn that is returned counts as found."""
+"""When a turn that is returned counts as found, and how sessions are recorded."""
+
+from datetime import UTC, datetime
 
 from benchmarks.evidence import judge, shares
+from benchmarks.locomo import parts_of
 from benchmarks.locomo_data import Question
+from bus_schema.lsm import RecordExchange, SaidMessage
 
 TEXTS = {
     "long": " ".join(f"word{n}" for n in range(500)),
@@ -43,3 +47,15 @@ def test_a_turn_that_is_not_returned_is_not_found() -> None:
 
     assert sum(verdict.enough) == 1
     assert shares([verdict]) == {"any": 100.0, "all": 0.0, "evidence": 33.3, "questions": 1}
+
+
+def test_a_session_of_any_length_is_recorded_in_parts_that_are_taken() -> None:
+    session = tuple(
+        SaidMessage(role="user", content=f"word {number}", time=datetime(2026, 3, 1, tzinfo=UTC))
+        for number in range(430)
+    )
+
+    parts = [RecordExchange(chat_id="anna", messages=part).messages for part in parts_of(session)]
+
+    assert list(map(len, parts)) == [200, 200, 30]
+    assert sum(parts, start=()) == session
