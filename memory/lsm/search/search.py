@@ -54,10 +54,10 @@ _EPISODE = (
 )
 # Packs are the largest part of a row; only summaries need them.
 _PACK = (EpisodeRow.content_warm, EpisodeRow.content_cold, EpisodeRow.model, EpisodeRow.embedding)
-# The links of so many of the best turns' episodes are followed where the answer is spread over the chat.
+# The links of so many of the best turns' episodes are followed for an overview, which is spread over the chat.
 _FOLLOWED = 2
-# Kinds of questions whose answer is spread over related episodes, and whose answer is a sequence.
-_SPREAD, _BY_TIME = frozenset({"overview", "order"}), frozenset({"order", "how often"})
+# Kinds of questions whose answer is a sequence.
+_BY_TIME = frozenset({"order", "how often"})
 # So many of the best episodes count as used.
 _TOUCHED = 3
 _MIB = 1 << 20
@@ -138,7 +138,7 @@ class EpisodeFinder:
             if matches is not None:
                 ranking = await asyncio.to_thread(rank_turns, index, query, matches, similarities, weights)
                 best = [index.ids[each] for each in ranking.order[:_FOLLOWED]]
-                if kinds & _SPREAD and (linked := await self._linked(best)):
+                if "overview" in kinds and (linked := await self._linked(best)):
                     matches = with_linked(index, matches, linked)
                     ranking = await asyncio.to_thread(rank_turns, index, query, matches, similarities, weights)
                 result = await asyncio.to_thread(choose_turns, index, query, matches, ranking, weights)
