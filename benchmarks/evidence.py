@@ -66,12 +66,16 @@ def _percent(values: Any) -> float:
 
 @dataclass
 class EvidenceReport:
-    """Verdicts by way and budget; `mindbus` is long-term memory over the bus, everything packed cold."""
+    """Verdicts by way and budget; `mindbus` is long-term memory over the bus, everything packed cold.
+
+    `degraded` is the number of its searches that went by words alone.
+    """
 
     verdicts: dict[str, dict[int, list[Verdict]]] = field(default_factory=lambda: defaultdict(dict))
     asked_ms: tuple[float, float] = (0.0, 0.0)
     import_s: float = 0.0
     index_mb: float = 0.0
+    degraded: int = 0
     confidences: list[tuple[bool, str]] = field(default_factory=list)
 
     def as_json(self, *, whole: bool = False) -> dict[str, Any]:
@@ -85,6 +89,7 @@ class EvidenceReport:
             "asked_ms": {"p50": self.asked_ms[0], "p99": self.asked_ms[1]},
             "import_s": self.import_s,
             "index_mb": self.index_mb,
+            "degraded": self.degraded,
         }
 
     @staticmethod
@@ -144,6 +149,7 @@ async def _ask(
                 began = time.perf_counter()
                 found = await ask(bus, chat, question.text, budget)
                 took.append(1000 * (time.perf_counter() - began))
+                report.degraded += found.is_degraded
                 turns = (turn for episode in found.episodes for turn in episode.turns)
                 returned = {message_ids[turn.raw_log_id]: turn.content for turn in turns}
                 verdicts.append(judge(question, returned, texts))
@@ -233,6 +239,8 @@ def as_text(report: EvidenceReport) -> str:
         lines.append(f"  {name:28}" + "".join(_cell(shares(each)) for each in of_category))
     lines.append("asked over the bus in {:.1f} ms (p50), {:.1f} ms (p99)".format(*report.asked_ms))
     lines.append(f"imported in {report.import_s} s, index {report.index_mb} MiB")
+    if report.degraded:
+        lines.append(f"{report.degraded} searches by words alone: the questions were embedded too late")
     return "\n".join(lines)
 
 
