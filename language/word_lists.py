@@ -195,10 +195,10 @@ ANSWERING_VERBS = _listed(
 )
 ANSWER_FORM_WORDS = ANSWERING_VERBS | _listed(
     """
-    a about all an and at brief briefly bullet bullets but concise concisely detail detailed details do don't each
+    a all an and at brief briefly bullet bullets but concise concisely detail detailed details do don't each
     eight eleven every exactly example examples fewer five four in it item items its just least less line lines me more
-    most my nine no not of one only or order paragraph paragraphs per please point points possible response sentence
-    sentences seven short shortly simple simply six step steps ten than the them thing things this three to twelve two
+    most nine no not of one only or paragraph paragraphs per please point points possible response sentence
+    sentences seven short shortly simple simply six ten than the them thing things this three to twelve two
     up us with word words your
     абзац абзаца абзаце без более больше в во восемь все два две двумя двух девять десять десяти до его и из или их
     каждый коротко короток краток кратко лишь менее меньше мне на нам не ни но один одна одним одно одной одном ответ

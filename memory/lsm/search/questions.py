@@ -8,7 +8,7 @@ from datetime import datetime
 from bus_schema.episodes import NoteKind
 from language.dates.intervals import Interval, NamedTime, time_in
 from language.word_lists import ANSWER_FORM_WORDS, ANSWERING_VERBS, SEARCH_STOP_WORDS
-from language.words import query_stems, words
+from language.words import query_stems, small_talk_stems, words
 
 _CLAUSE_END = re.compile(r"[?;]\s+|,?\s+(?:and|or|as well as|but|и|или|а также|но)\s+", re.IGNORECASE)
 _MAX_CLAUSES = 4
@@ -25,7 +25,8 @@ _OVERVIEW = re.compile(
 
 _IN_ORDER = re.compile(
     r"\b(?:(?:in )?(?:what|which) (?:order|sequence)|(?:the )?order in which|chronological(?:ly)?|timeline of"
-    r"|in (?:(?:the|their|its|this) )?(?:right |correct |exact |proper )?(?:order|sequence)(?! (?:to|that|for|of)\b)"
+    r"|in (?:the )?(?:right|correct|exact|proper) (?:order|sequence)"
+    r"|(?:how|list|tell|walk)\b[^?.!]* in order(?=[?.!]|$)"
     r"|в как(?:ом порядке|ой последовательности)|хронологи\w+|по порядку)\b",
     re.IGNORECASE,
 )
@@ -219,7 +220,8 @@ def _is_surely_time(question: str, time: NamedTime) -> bool:
 def without_form(question: str) -> str:
     """A question without the sentences, such as «Mention only five items.», that say no more than how to answer."""
     kept = [sentence for sentence in _SENTENCE_END.split(question) if not _is_of_form(sentence)]
-    return " ".join(kept) if kept else question
+    rest = " ".join(kept)
+    return rest if query_stems(rest).keys() - small_talk_stems() else question
 
 
 def _is_of_form(sentence: str) -> bool:

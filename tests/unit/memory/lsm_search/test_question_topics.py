@@ -28,6 +28,8 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
         ("Я еду в Осло. Перечисли, что взять.", None),
         ("Answer in one sentence.", None),
         ("Name three points.", None),
+        ("Hi! Tell me about my order.", None),
+        ("Привет! Напиши пример.", None),
     ],
 )
 def test_what_is_said_of_the_answer_alone_is_no_part_of_the_question(question: str, kept: str | None) -> None:
@@ -70,6 +72,8 @@ def test_elsewhere_the_same_words_are_a_topic() -> None:
         ("What did I buy in order to paint the boat?", False),
         ("What is in order for the audit?", False),
         ("Which books did I order?", False),
+        ("What did I put in the order from the shop?", False),
+        ("Is my visa in order?", False),
         ("List my friends in alphabetical order", False),
     ],
 )
