@@ -56,8 +56,9 @@ _EPISODE = (
 _PACK = (EpisodeRow.content_warm, EpisodeRow.content_cold, EpisodeRow.model, EpisodeRow.embedding)
 # The links of so many of the best turns' episodes are followed for an overview, which is spread over the chat.
 _FOLLOWED = 2
-# Kinds of questions whose answer is a sequence.
+# Kinds of questions whose answer is a sequence; those whose answer is sorted by time, all of it or what fits well.
 _BY_TIME = frozenset({"order", "how often"})
+_SORTED = _BY_TIME | {"current"}
 # So many of the best episodes count as used.
 _TOUCHED = 3
 _MIB = 1 << 20
@@ -141,7 +142,9 @@ class EpisodeFinder:
                 if "overview" in kinds and (linked := await self._linked(best)):
                     matches = with_linked(index, matches, linked)
                     ranking = await asyncio.to_thread(rank_turns, index, query, matches, similarities, weights)
-                result = await asyncio.to_thread(choose_turns, index, query, matches, ranking, weights)
+                result = await asyncio.to_thread(
+                    choose_turns, index, query, matches, ranking, weights, has_standing=not kinds & _SORTED
+                )
             is_covered = vector is not None and index.vectors.count >= _COVERED_SHARE * len(index)
         if result.confidence == "nothing" and query.doubtful_words is not None:
             words = min(query.budget_words, query.doubtful_words)

@@ -99,9 +99,15 @@ def rank_turns(
 
 
 def choose_turns(
-    index: ChatIndex, query: SearchEpisodes, matches: WordMatches, ranking: Ranking, weights: Weights
+    index: ChatIndex,
+    query: SearchEpisodes,
+    matches: WordMatches,
+    ranking: Ranking,
+    weights: Weights,
+    *,
+    has_standing: bool = True,
 ) -> ChatResult:
-    """Turns that fit the budget of words, best first."""
+    """Turns that fit the budget of words, best first; without standing ones where the answer is sorted by time."""
     question, allowed = matches.question, matches.allowed
     exact = _exact(index, question, ranking.order)
     clauses = [
@@ -111,8 +117,9 @@ def choose_turns(
     # Exact matches are kept whether they fit or not: those of hot episodes come first later on.
     order = occurrences(index, question.counted, ranking.order) if question.counted else ranking.order
     first, words = interleave(order, clauses), shown_words(index.words)
-    standing = fit_budget(_standing(index, matches, ranking.scores), words, int(_STANDING_SHARE * query.budget_words))
-    first[_BEFORE_STANDING:_BEFORE_STANDING] = standing
+    if has_standing:
+        told = _standing(index, matches, ranking.scores)
+        first[_BEFORE_STANDING:_BEFORE_STANDING] = fit_budget(told, words, int(_STANDING_SHARE * query.budget_words))
     fitting = fit_budget(dict.fromkeys(first), words, query.budget_words)
     chosen = list(dict.fromkeys([*fitting, *exact]))
     reasons = _explain(index, question, chosen, ranking, weights) if query.explain else {}

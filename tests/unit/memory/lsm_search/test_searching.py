@@ -19,7 +19,7 @@ from bus_schema.messages import Event
 from config.settings import FleetSettings
 from memory.errors import NoSuchSearch, NotFoundBySearch
 from memory.lsm.search.search import EpisodeSearch
-from memory.lsm.tables import EpisodeRow, SearchRow, inbox_tables
+from memory.lsm.tables import EpisodeRow, NoteRow, SearchRow, inbox_tables
 from mindbus.bus.claims import Claims
 from mindbus.bus.memory import MemoryBroker, MemoryTransport
 from mindbus.bus.sender import Sender
@@ -581,6 +581,28 @@ async def test_links_are_followed_for_an_overview(library: Library) -> None:
         found = await asked(question)
         assert "Olaf patched the roof above the attic." not in texts(found)
         assert not any("linked" in each.explain.signals for each in found.episodes if each.explain)
+
+
+async def test_instructions_are_among_what_is_found_unless_that_is_sorted_by_time(library: Library) -> None:
+    order = "Always write distances in miles."
+    told = await library.record(*talk(order, "All right.", begins=NOON + DAY))
+    for days in range(2, 14):
+        await library.record(*talk("The lake is behind the hill.", "So it is.", begins=NOON + days * DAY))
+
+    async def note() -> None:
+        library.database.session.add(
+            NoteRow(raw_log_id=told.raw_log_ids[0], chat_id=ANNA, kind="instruction", text=order)
+        )
+
+    await library.work(note)
+
+    async def has_order(question: str) -> bool:
+        return order in texts(await library.found(question, at=NOON + 50 * DAY, budget_words=60))
+
+    assert await has_order("Where is the lake behind the hill?")
+    assert not await has_order("In what order did I tell of the lake behind the hill?")
+    assert not await has_order("How often did I tell of the lake behind the hill?")
+    assert not await has_order("Is the lake still behind the hill?")
 
 
 @pytest.mark.parametrize(
