@@ -240,7 +240,7 @@ def as_text(report: EvidenceReport) -> str:
     lines.append("asked over the bus in {:.1f} ms (p50), {:.1f} ms (p99)".format(*report.asked_ms))
     lines.append(f"imported in {report.import_s} s, index {report.index_mb} MiB")
     if report.degraded:
-        lines.append(f"{report.degraded} searches by words alone: the questions were embedded too late")
+        lines.append(f"{report.degraded} searches by words alone: the vectors were missing, or late")
     return "\n".join(lines)
 
 

@@ -93,11 +93,11 @@ def _is_field(name: str) -> bool:
 
 
 def _problem(kind: type[Settings], error: ErrorDetails) -> str:
-    """The variable with what is wrong; where it has a wrong form, with what it is, since nobody reads patterns."""
+    """The variable with what is wrong; where it is written wrongly, with what it is, since nobody reads patterns."""
     name, message = ".".join(map(str, error["loc"])), error["msg"].removeprefix("Value error, ")
     field = kind.model_fields.get(name)
     if error["type"] == "string_pattern_mismatch" and field is not None and field.description:
-        message = f"it has another form. {field.description.removesuffix('.')}"
+        message = f"not written as expected. {field.description.removesuffix('.')}"
     return f"{_PREFIX}{name.upper()}: {message}"
 
 

@@ -96,6 +96,6 @@ def test_a_setting_in_another_form_is_told_what_it_is(monkeypatch: pytest.Monkey
     with pytest.raises(UsageError) as refused:
         read_settings(FleetSettings)
 
-    assert "MINDBUS_EMBEDDING_MODEL: it has another form. Model that" in str(refused.value)
+    assert "MINDBUS_EMBEDDING_MODEL: not written as expected. Model that" in str(refused.value)
     assert "a folder relative to the current one" in str(refused.value)
     assert "pattern" not in str(refused.value)
