@@ -202,8 +202,23 @@ ANSWER_FORM_WORDS = ANSWERING_VERBS | _listed(
     up us with word words your
     абзац абзаца абзаце без более больше в во восемь все два две двумя двух девять десять десяти до его и из или их
     каждый коротко короток краток кратко лишь менее меньше мне на нам не ни но один одна одним одно одной одном ответ
-    по подробно подробностей пожалуйста порядке предложение предложением предложении предложений предложениями
+    по подробно подробностей пожалуйста предложение предложением предложении предложений предложениями
     предложения пример примера примеры просто пункт пункта пунктами пункты пунктов пяти пять ровно с свой семь сжато
     слов слова словами слово список строк строка строки только три тремя трех трёх чем четыре шести шесть это
     """
 )
+# Words of questions for an overview, or an order, of what was talked of. These are forms, not stems: what has developed
+# is no development.
+OVERVIEW_WORDS = _listed(
+    """
+    across along aspect aspects bring brought brief changed clear complete comprehensive concise conversation
+    conversations detailed developed different discuss discussed discussing discussion discussions entire evolve evolved
+    give list mention mentioned over overall progressed provide shift shifted show talked tell through throughout time
+    unfolded up various walk way
+    аспект аспектах аспекты беседа беседе беседы говорили дай дайте краткий менялось обсуждали обсудили обсуждать
+    обсуждение обсуждений обсуждения подробный развивалось разговор разговора разговоре разговоров разговоры разных
+    разные расскажи расскажите темах упоминал упоминала упоминали упомянул упомянула
+    """
+)
+# Those of "How did my focus on … develop?", which are topics elsewhere.
+COURSE_WORDS = _listed("change develop focus progress")

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from bus_schema.episodes import NoteKind
 from language.dates.intervals import Interval, NamedTime, time_in
-from language.word_lists import ANSWER_FORM_WORDS, ANSWERING_VERBS, SEARCH_STOP_WORDS
+from language.word_lists import ANSWER_FORM_WORDS, ANSWERING_VERBS, COURSE_WORDS, OVERVIEW_WORDS, SEARCH_STOP_WORDS
 from language.words import query_stems, small_talk_stems, words
 
 _CLAUSE_END = re.compile(r"[?;]\s+|,?\s+(?:and|or|as well as|but|и|или|а также|но)\s+", re.IGNORECASE)
@@ -26,10 +26,12 @@ _OVERVIEW = re.compile(
 _IN_ORDER = re.compile(
     r"\b(?:(?:in )?(?:what|which) (?:order|sequence)|(?:the )?order in which|chronological(?:ly)?|timeline of"
     r"|in (?:the )?(?:right|correct|exact|proper) (?:order|sequence)"
-    r"|(?:how|list|tell|walk)\b[^?.!]* in order(?=[?.!]|$)"
+    r"|in order(?=\s*(?:[?.!]|$))"
     r"|в как(?:ом порядке|ой последовательности)|хронологи\w+|по порядку)\b",
     re.IGNORECASE,
 )
+# Ready, or allowed: «Is my visa in order?»
+_IS_IN_ORDER = re.compile(r"^\W*(?:is|are|was|were)\b[^,]* in order\W*$", re.IGNORECASE)
 _HOW_OFTEN = re.compile(
     r"\b(?:how (?:often|frequently|many times)|on how many occasions|(?:the )?number of times"
     r"|(?:every|each) time (?:i|we)|all the times|(?:как|насколько) часто|часто ли|(?:сколько|как много) раз"
@@ -59,12 +61,13 @@ _ADVISED = re.compile(
     r".*\b(?:(?:every|each) time|каждый раз)\b",
     re.IGNORECASE,
 )
-# What the assistant said, not what it would say.
+# What the assistant has said, as opposed to what it would say.
 _OF_ASSISTANT = re.compile(
-    r"\b(?:did you|you(?: had| have|['’]ve)? (?:recommended|suggested|told|advised|explained|said|answered|gave|guided)"
-    r"|your (?:advice|answers?|recommendations?|suggestions?|explanations?)"
-    r"|(?:ты|вы) (?:мне |нам |тогда )*(?:(?:по)?советовал|предлагал|предложил|рекомендовал|сказал|говорил|ответил"
-    r"|отвечал|объяснил|объяснял)[аи]?|(?:тво|ваш)\w{1,2} (?:совет|ответ|рекомендаци|предложени|объяснени)\w*)\b",
+    r"\b(?:did you (?:[\w']+ ){0,2}(?:recommend|suggest|tell|advise|explain|say|answer|give|guide|propose|describe)"
+    r"|you(?: had| have|['’]ve)? (?:recommended|suggested|told|advised|explained|said|answered|gave|guided|proposed)"
+    r"|your (?:advice|recommendations?|suggestions?|explanations?)"
+    r"|(?:ты|вы) (?:\w+ ){0,2}(?:(?:по)?(?:совето|рекомендо)вал|предлагал|предложил|сказал|говорил|ответил|отвечал"
+    r"|объяснил|объяснял)[аи]?|(?:тво|ваш)\w{0,3} (?:совет|ответ|рекомендаци|предложени|объяснени)\w*)\b",
     re.IGNORECASE,
 )
 # Kinds of notes by the words of the questions that ask for them.
@@ -140,20 +143,7 @@ _OF_COUNTING = frozenset(
         "рассказывал рассказывала обсуждали год year"
     )
 )
-# What a question for an overview or an order has besides its topic: that it is about what was talked of, and its form.
-_OF_COURSE = frozenset(
-    query_stems(
-        "order sequence chronological timeline discuss discussed discussions conversation conversations chat chats "
-        "talk talked bring brought up mention mentioned list aspect aspects topic topics item items evolve evolved "
-        "develop developed progress progressed shift shifted change changed unfold throughout overall different "
-        "various comprehensive detailed clear complete concise brief summary summarize summarise overview recap key "
-        "main entire across along way over time only focus give provide walk through tell show remind порядок "
-        "порядку последовательность хронология обсуждать обсуждали обсудили обсуждение разговор разговоры чат беседа "
-        "беседы говорить говорили упоминать упоминал упоминала упомянул список аспект аспекты тема темы пункт пункты "
-        "меняться менялось развиваться развивалось общий разный разные подробный полный краткий кратко вкратце итог "
-        "итоги резюме обзор основной ключевой весь время только дай дайте расскажи расскажите напомни"
-    )
-)
+_HOW_DID = re.compile(r"\bhow did\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -162,12 +152,14 @@ class ParsedQuestion:
     """Stems with their words, without the names of speakers; `clauses` are empty for a question of a single one.
 
     One that `is_of_time` alone asks for what was said then, whatever it was about; one `of_assistant` for what that
-    has said. `counted` are the stems of what it asks how often it was, `notes` the kinds of notes that it asks for.
+    has said. `counted` are the stems of what it asks how often it was, `notes` the kinds of notes that it asks for;
+    `length` is the number of its stems with those that are of course for an overview or an order.
     """
 
     stems: Mapping[str, str]
     speakers: tuple[str, ...]
     clauses: tuple[Mapping[str, str], ...]
+    length: int
     interval: Interval | None = None
     is_of_time: bool = False
     counted: frozenset[str] = frozenset()
@@ -184,15 +176,22 @@ def parse_question(question: str, speakers: Sequence[str], at: datetime) -> Pars
     named = tuple(name for name, stems in stems_of.items() if stems & capitalised)
     name_stems = {stem for name in named for stem in stems_of[name]}
     time, notes = time_in(question, at), note_kinds(question)
-    of_course = _OF_COURSE if is_overview(question) or asks_for_order(question) else frozenset()
-    stems = _without(_without(query_stems(question), name_stems), of_course)
+    said = _without(query_stems(question), name_stems)
+    ignored = name_stems | _of_course(question)
     rest = question if time is None else f"{question[: time.start]} {question[time.stop :]}"
     counted = frozenset[str]()
     if asks_how_often(question):
         thing = rest if time is not None and _is_surely_time(question, time) else question
         counted = frozenset(query_stems(thing)).difference(_OF_COUNTING, name_stems)
-    clauses, of_assistant = _clauses(rest, name_stems | of_course), _OF_ASSISTANT.search(question) is not None
-    parsed = ParsedQuestion(stems, named, clauses, counted=counted, notes=notes, of_assistant=of_assistant)
+    parsed = ParsedQuestion(
+        _without(said, ignored),
+        named,
+        _clauses(rest, ignored),
+        len(said),
+        counted=counted,
+        notes=notes,
+        of_assistant=_OF_ASSISTANT.search(question) is not None,
+    )
     if time is None:
         return parsed
     is_of_time = _is_of_past(question, time, rest, at) and all(
@@ -240,7 +239,7 @@ def is_overview(question: str) -> bool:
 
 def asks_for_order(question: str) -> bool:
     """Whether a question asks in what order things were."""
-    return _IN_ORDER.search(question) is not None
+    return _IN_ORDER.search(question) is not None and _IS_IN_ORDER.search(question) is None
 
 
 def asks_how_often(question: str) -> bool:
@@ -255,6 +254,7 @@ def asks_for_current(question: str) -> bool:
 
 def kinds_of(question: str) -> Set[str]:
     """Everything that a question asks for besides the most similar turns, in the order an explained search tells it."""
+    question = without_form(question)
     kinds = {
         "overview": is_overview(question),
         "order": asks_for_order(question),
@@ -268,6 +268,17 @@ def kinds_of(question: str) -> Set[str]:
 def note_kinds(question: str) -> frozenset[NoteKind]:
     """Kinds of notes that a question asks for."""
     return frozenset(kind for kind, pattern in _ASKS_FOR_NOTES if pattern.search(question))
+
+
+def _of_course(question: str) -> Set[str]:
+    """Stems of a question for an overview or an order by which it is known as such, and of words that go with them."""
+    if not (is_overview(question) or asks_for_order(question)):
+        return frozenset()
+    known = (each[0] for pattern in (_OVERVIEW, _IN_ORDER) for each in pattern.finditer(question))
+    said = OVERVIEW_WORDS.union(word.lower() for text in known for word in words(text))
+    if _HOW_DID.search(question):
+        said |= COURSE_WORDS
+    return {stem for stem, word in query_stems(question).items() if word.lower() in said}
 
 
 def _without(stems: Mapping[str, str], ignored: Set[str]) -> Mapping[str, str]:

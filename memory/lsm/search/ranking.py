@@ -84,7 +84,7 @@ class Ranking:
     """Signals and weighted scores of every turn, shape (turns,); `order` has the best positions, best first.
 
     `coverage` is the highest share of the question's IDF mass in one turn with its context; `similarity` the highest
-    cosine of the question with a turn, None without vectors; `stems` the number of the question's words.
+    cosine of the question with a turn, None without vectors; `length` the number of the question's stems.
     """
 
     signals: Mapping[str, Scores]
@@ -92,7 +92,7 @@ class Ranking:
     order: Sequence[int]
     coverage: float
     similarity: float | None
-    stems: int
+    length: int
 
     def confidence(self, *, has_exact: bool) -> Confidence:
         """`found` where a turn has every word of a longer question, else by similarity; without vectors by coverage."""
@@ -104,8 +104,9 @@ class Ranking:
             if not self.coverage:
                 return "nothing"
             return _confidence(_COVERAGE_ALONE * self.coverage + _INTERCEPT_ALONE, _FOUND_ALONE, _NOTHING_ALONE)
-        length = math.log(max(1, self.stems))
-        return _confidence(_SIMILARITY * self.similarity + _LENGTH * length + _INTERCEPT, _FOUND, _NOTHING)
+        return _confidence(
+            _SIMILARITY * self.similarity + _LENGTH * math.log(max(1, self.length)) + _INTERCEPT, _FOUND, _NOTHING
+        )
 
 
 def _confidence(logit: float, found: float, nothing: float) -> Confidence:
@@ -153,10 +154,10 @@ def rank(
     index: ChatIndex, matches: WordMatches, similarities: Similarities | None, weights: Weights, limit: int
 ) -> Ranking:
     """Rank the turns by their words and, if there are any, similarities; `order` has at most `limit` positions."""
-    stems = len(matches.question.stems)
+    length = matches.question.length
     by_words = _weighted(matches.signals, weights, np.zeros(len(index), dtype=np.float32))
     if similarities is None:
-        return Ranking(matches.signals, by_words, _order(by_words, matches, limit), matches.coverage, None, stems)
+        return Ranking(matches.signals, by_words, _order(by_words, matches, limit), matches.coverage, None, length)
     meaning = _meaning_signals(similarities)
     scores = _weighted(meaning, weights, by_words)
     if similarities.is_approximate:
@@ -167,7 +168,7 @@ def rank(
             meaning[name][refined] = values
         scores[refined] = _weighted(exact, weights, by_words[refined])
     order, similarity = _order(scores, matches, limit), similarities.maximum(matches.allowed)
-    return Ranking({**matches.signals, **meaning}, scores, order, matches.coverage, similarity, stems)
+    return Ranking({**matches.signals, **meaning}, scores, order, matches.coverage, similarity, length)
 
 
 def clause_order(

@@ -7,7 +7,7 @@ import pytest
 
 from language.words import query_stems
 from memory.lsm.search.chat_index import ChatIndex, IndexedTurn
-from memory.lsm.search.questions import asks_for_order, parse_question, without_form
+from memory.lsm.search.questions import asks_for_order, kinds_of, parse_question, without_form
 from memory.lsm.search.ranking import match_words
 from retrieval.segments import Scores
 
@@ -49,6 +49,10 @@ def test_the_form_of_the_answer_is_not_searched_for() -> None:
         ("Can you give me a comprehensive summary of how the greenhouse has progressed over time?", "greenhouse"),
         ("How did our discussions about bee hives evolve throughout our conversations, in order?", "bee hives"),
         ("Can you walk me through the order in which I brought up different aspects of welding?", "welding"),
+        ("How did my focus on bees progress, in order?", "bees"),
+        ("Summarize our conversation about the chat app", "chat app"),
+        ("Give a summary of my mental change and progress", "my mental change progress"),
+        ("Can you give me an overview of the development of my key rotation?", "development key rotation"),
         ("Вкратце: что мы обсуждали о теплице?", "теплице"),
         ("В каком порядке мы говорили о разных темах ремонта?", "ремонта"),
         # A question that has nothing else is about that.
@@ -57,6 +61,19 @@ def test_the_form_of_the_answer_is_not_searched_for() -> None:
 )
 def test_an_overview_or_an_order_is_of_its_topic(question: str, topic: str) -> None:
     assert set(parse_question(question, [], NOW).stems) == set(query_stems(topic))
+
+
+def test_what_goes_without_saying_counts_for_how_long_a_question_is() -> None:
+    overview = parse_question("Give me a comprehensive summary of our conversations about Python", [], NOW)
+
+    assert set(overview.stems) == {"python"}
+    assert overview.length == 5
+
+
+def test_how_to_answer_is_no_kind_of_question() -> None:
+    assert "overview" in kinds_of("Кратко: что мы решили о крыше?")
+    assert "overview" not in kinds_of("Какой у меня размер обуви? Ответь кратко.")
+    assert "order" in kinds_of("Which repairs were made? List them in order.")
 
 
 def test_elsewhere_the_same_words_are_a_topic() -> None:
@@ -73,7 +90,7 @@ def test_elsewhere_the_same_words_are_a_topic() -> None:
         ("What is in order for the audit?", False),
         ("Which books did I order?", False),
         ("What did I put in the order from the shop?", False),
-        ("Is my visa in order?", False),
+        ("Is my visa paperwork in order?", False),
         ("List my friends in alphabetical order", False),
     ],
 )
@@ -90,6 +107,11 @@ def test_an_order_is_asked_for_in_these_words(question: str, is_asked: bool) -> 
         ("Что ты посоветовал мне насчёт крыши?", True),
         ("Что ты тогда ответила про крышу?", True),
         ("В чём была твоя рекомендация?", True),
+        ("Что ты порекомендовал почитать?", True),
+        ("Какой был ваш совет?", True),
+        ("Напомни суть твоего ответа", True),
+        ("Did you know where I parked?", False),
+        ("What is my dog's name? Format your answer as JSON.", False),
         ("How would you suggest mending the roof?", False),
         ("Can you help me with the roof?", False),
         ("Что мне посоветовал кровельщик?", False),
