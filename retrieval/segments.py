@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval.similarity import EPSILON
-from retrieval.snapshots import Snapshot, padded, private_bytes
+from retrieval.snapshots import Arrays, Snapshot, padded, private_bytes
 
 # One value per item, shape (items,): float32 distinguishes items well enough at half the time of float64.
 Scores = NDArray[np.float32]
@@ -25,21 +25,30 @@ def aligned(offset: int, total: int) -> tuple[slice, slice]:
 
 
 class Segments:
-    """Times and segment numbers of the items of a sequence; only items of one segment are context of each other."""
+    """Times and segment numbers of the items of a sequence; only items of one segment are context of each other.
+
+    A reply, as an assistant's, belongs to what it answers: what is said after it is no context of it, nor it of that.
+    """
 
     def __init__(self, gap: timedelta) -> None:
         self._gap_s = gap.total_seconds()
         self._numbers: array[int] = array("I")
         self._times: array[float] = array("d")
         self._starts: array[int] = array("I")
+        self._replies = bytearray()
 
     def __len__(self) -> int:
         return len(self._numbers)
 
     def snapshot(self) -> Snapshot:
-        """Times and segments of all items."""
-        starts = np.frombuffer(self._starts, dtype=np.uint32)
-        return Snapshot({"numbers": self._all, "times": self.times, "starts": starts}, {"gap_s": self._gap_s})
+        """Times and segments of all items, and which are replies."""
+        arrays: Arrays = {
+            "numbers": self._all,
+            "times": self.times,
+            "starts": np.frombuffer(self._starts, dtype=np.uint32),
+            "replies": self._is_reply,
+        }
+        return Snapshot(arrays, {"gap_s": self._gap_s})
 
     @classmethod
     def of_snapshot(cls, snapshot: Snapshot, items: int) -> Self:
@@ -47,6 +56,7 @@ class Segments:
         found = cls(timedelta(seconds=snapshot.facts["gap_s"]))
         found._numbers = array("I", snapshot.arrays["numbers"][:items].tobytes())
         found._times = array("d", snapshot.arrays["times"][:items].tobytes())
+        found._replies = bytearray(snapshot.arrays["replies"][:items].tobytes())
         segments = found._numbers[-1] + 1 if items else 0
         found._starts = array("I", snapshot.arrays["starts"][:segments].tobytes())
         return found
@@ -56,7 +66,7 @@ class Segments:
         """Time of every item in seconds since the epoch, shape (items,)."""
         return np.frombuffer(self._times, dtype=np.float64)
 
-    def add(self, time: datetime) -> None:
+    def add(self, time: datetime, *, is_reply: bool = False) -> None:
         """Append an item, no earlier than the last; a pause or a full segment starts the next one."""
         seconds = time.timestamp()
         position = len(self._numbers)
@@ -64,25 +74,26 @@ class Segments:
             self._starts.append(position)
         self._numbers.append(len(self._starts) - 1)
         self._times.append(seconds)
+        self._replies.append(is_reply)
 
     def of(self, positions: NDArray[np.int64]) -> NDArray[np.uint32]:
         """Segment number of each of these items."""
         return self._all[positions]
 
     def has_neighbour(self, positions: NDArray[np.int64], offset: int) -> NDArray[np.bool_]:
-        """Whether the item at `offset` from each of these exists and is in the same segment."""
+        """Whether the item at `offset` from each of these exists and is context of it."""
         neighbours = positions + offset
         exists = (neighbours >= 0) & (neighbours < len(self))
-        exists[exists] = self.of(positions[exists]) == self.of(neighbours[exists])
+        exists[exists] = self._are_context(positions[exists], neighbours[exists], offset)
         return exists
 
     def shifted(self, values: Scores, offset: int) -> Scores:
-        """For every item the value of the item at `offset` from it, 0 where that is in another segment."""
+        """For every item the value of the item at `offset` from it, 0 where that is no context of it."""
         if not offset:
             return values
         shifted = np.zeros_like(values)
         items, neighbours = aligned(offset, len(values))
-        np.multiply(values[neighbours], self._all[items] == self._all[neighbours], out=shifted[items])
+        np.multiply(values[neighbours], self._are_context(items, neighbours, offset), out=shifted[items])
         return shifted
 
     def maximum(self, values: Scores) -> Scores:
@@ -92,9 +103,20 @@ class Segments:
         highest = np.maximum.reduceat(values, np.frombuffer(self._starts, dtype=np.uint32).astype(np.int64))
         return np.asarray(highest[self._all])
 
+    def _are_context(
+        self, items: NDArray[np.int64] | slice, neighbours: NDArray[np.int64] | slice, offset: int
+    ) -> NDArray[np.bool_]:
+        """Whether each item and its neighbour at `offset` are in one segment, and the earlier of them is no reply."""
+        is_closed = self._is_reply[neighbours if offset < 0 else items] if offset else np.uint8(0)
+        return np.asarray((self._all[items] == self._all[neighbours]) & (is_closed == 0))
+
     @property
     def _all(self) -> NDArray[np.uint32]:
         return np.frombuffer(self._numbers, dtype=np.uint32)
+
+    @property
+    def _is_reply(self) -> NDArray[np.uint8]:
+        return np.frombuffer(self._replies, dtype=np.uint8)
 
 
 Rows = NDArray[np.float32]

@@ -175,14 +175,15 @@ class ChatIndex:
         for turn in turns:
             self.ids.append(turn.raw_log_id)
             speaker = turn.speaker or self._prefix_of(turn.content)
-            self.segments.add(turn.time)
+            is_by_assistant = turn.role == "assistant" and turn.speaker is None
+            self.segments.add(turn.time, is_reply=is_by_assistant)
             # A prefix stays among the words: it may be no name.
             self.postings.add(list(stems(turn.content)))
             self._words.append(turn.words)
             self._questions.append(bool(_QUESTION_END.search(turn.content)))
             self._by_user.append(turn.role == "user")
             self._notes.append(0)
-            self._has_assistant |= turn.role == "assistant" and turn.speaker is None
+            self._has_assistant |= is_by_assistant
             self._speakers.append(self._speaker_numbers.setdefault(speaker, len(self._speaker_numbers)))
             self._turns_of[speaker] += 1
             self._names = None

@@ -18,7 +18,7 @@ from mindbus.sql.database import Database
 from retrieval.snapshots import Snapshot
 
 # Another number wherever stems or what is stored change: older files are deleted and their indexes built anew.
-_FORMAT = 2
+_FORMAT = 3
 _SUFFIX = ".index"
 # Building a smaller index takes a moment.
 _LEAST_TURNS = 20_000

@@ -14,6 +14,10 @@ OFTEN = (0.9, 0.5, 0.2, 0.03, 0.004)
 ALONE = (0,)
 
 
+def is_reply(item: int) -> bool:
+    return item % 3 == 1
+
+
 def sequence(items: int) -> tuple[list[list[str]], list[int]]:
     """Terms of each item, some of them repeated, and the number of the stretch that it is in."""
     drawn, stretch = random.Random(items), 0
@@ -27,10 +31,17 @@ def sequence(items: int) -> tuple[list[list[str]], list[int]]:
     return texts, stretches
 
 
+def is_open(item: int, other: int) -> bool:
+    return item == other or not is_reply(min(item, other))
+
+
 def as_worked_out(texts: list[list[str]], stretches: list[int], term: str, offsets: tuple[int, ...]) -> list[float]:
-    """The formula for every item, the words of its neighbours in the same stretch as its own."""
+    """The formula for every item, the words of its neighbours in the same stretch as its own, up to a reply."""
     items = range(len(texts))
-    heard = [[i + o for o in offsets if i + o in items and stretches[i + o] == stretches[i]] for i in items]
+    heard = [
+        [i + o for o in offsets if i + o in items and stretches[i + o] == stretches[i] and is_open(i, i + o)]
+        for i in items
+    ]
     lengths = [sum(len(texts[each]) for each in of) for of in heard]
     counts = [sum(texts[each].count(term) for each in of) for of in heard]
     having, mean = sum(map(bool, counts)), max(sum(lengths) / len(texts), 1.0)
@@ -49,7 +60,7 @@ def test_rare_and_common_words_score_as_the_formula_says(items: int, offsets: tu
     postings, began = SequencePostings(segments), datetime(2026, 3, 1, tzinfo=UTC)
 
     for added, text in enumerate(texts):
-        segments.add(began + timedelta(minutes=added, days=stretches[added]))
+        segments.add(began + timedelta(minutes=added, days=stretches[added]), is_reply=is_reply(added))
         postings.add(text)
         if added in (items // 2, items - 1):
             # Scores that were asked for earlier say nothing of what has come since.

@@ -26,12 +26,17 @@ def topics(turns: int, seed: int = 5) -> Rows:
     return (shared + mixed + 0.02 * chance.standard_normal((turns, DIMS))).astype("<f4")
 
 
+def is_reply(position: int) -> bool:
+    """Of every five turns two are an assistant's, one right behind the other."""
+    return position % 5 in (1, 2)
+
+
 def vectors_of(rows: Rows, without: frozenset[int] = frozenset(), pause_after: int = 7) -> SequenceVectors:
     """Vectors in segments of so many turns each."""
     segments = Segments(gap=HOUR)
     found = SequenceVectors(segments)
     for position, row in enumerate(rows):
-        segments.add(NOW + position * MINUTE + position // pause_after * 5 * HOUR)
+        segments.add(NOW + position * MINUTE + position // pause_after * 5 * HOUR, is_reply=is_reply(position))
         if position not in without:
             found.put(position, row.tobytes())
     return found
@@ -51,7 +56,8 @@ class Book:
         for here in range(len(rows)):
             for offset, share in SHARES.items():
                 there = here + offset
-                if 0 <= there < len(rows) and there // pause_after == here // pause_after:
+                is_answered = offset != 0 and is_reply(min(here, there))
+                if 0 <= there < len(rows) and there // pause_after == here // pause_after and not is_answered:
                     around[here] += share * own[there]
         self.own, self.blended = own, around / np.maximum(np.linalg.norm(around, axis=1, keepdims=True), 1e-6)
 
@@ -119,7 +125,7 @@ def test_what_is_said_later_is_compared_as_if_it_had_been_there_from_the_beginni
     segments = Segments(gap=HOUR)
     grown = SequenceVectors(segments)
     for position, row in enumerate(rows):
-        segments.add(NOW + position * MINUTE + position // 7 * 5 * HOUR)
+        segments.add(NOW + position * MINUTE + position // 7 * 5 * HOUR, is_reply=is_reply(position))
         grown.put(position, row.tobytes())
         if position % 500 == 0:
             similarities(grown, question)

@@ -38,6 +38,24 @@ def test_a_turn_has_the_words_of_those_before_it_unless_there_was_a_pause() -> N
     assert (apart > 0).tolist() == [True, False, False]
 
 
+def test_what_an_assistant_says_is_context_of_what_it_answers_and_of_nothing_else() -> None:
+    said = ("I bought a boat.", "Yachts need a berth.", "Where do I get paint?", "At a chandler's.", "And brushes?")
+    index = ChatIndex(gap=3 * HOUR)
+    for number, text in enumerate(said):
+        role = "assistant" if number % 2 else "user"
+        index.add([IndexedTurn(str(number), NOW + number * timedelta(minutes=1), role, None, text, 5)])
+
+    def heard(word: str) -> list[int]:
+        return [int(each) for each in np.flatnonzero(index.postings.scores(query_stems(word), CONTEXT))]
+
+    # The boat is in what it was answered with, and in what the person says next, which need not name it again.
+    assert heard("boat") == [0, 1, 2]
+    assert heard("berth") == [0, 1]
+    assert heard("chandler") == [2, 3]
+    # People who talk with each other go on from what was said.
+    assert np.flatnonzero(an_index(*said).postings.scores(["berth"], CONTEXT)).tolist() == [0, 1, 2, 3]
+
+
 def test_an_index_that_is_asked_while_it_grows_scores_like_one_that_was_built_at_once() -> None:
     said = [f"Anna: the key number {number}" if number % 3 else "Boris: nothing" for number in range(120)]
     times = [NOW + number * timedelta(minutes=1) + (number // 7) * 4 * HOUR for number in range(len(said))]
