@@ -45,6 +45,9 @@ SEARCH_STOP_WORDS = _listed(
     a about all am an and any are as at be been but by can could did do does for from had has have he her him his how
     i if in into is it its me my no not of on one or our she should so some than that the their them then there these
     they this those to up us was we were what when where which who whom whose why will with would you your
+    aren't can't couldn't didn't doesn't don't hasn't haven't he'd he's how's i'd i'll i'm i've isn't it's let's she'd
+    she's that's there's they'd they're they've wasn't we'd we'll we're we've weren't what's when's where's who's
+    why's won't wouldn't you'd you'll you're you've
     а без более будет будут бы был была были было быть в вам вас ведь во вот все всё вы где да для до его ее её ей если
     есть еще ещё же за зачем и из или им их к как какая какие каким какими каких какой каком какому какое какую ко когда
     кого кому которая которое которые который кто куда ли либо мне может можно мы на над нам нас не него нее неё нет ни
@@ -222,3 +225,22 @@ OVERVIEW_WORDS = _listed(
 )
 # Those of "How did my focus on … develop?", which are topics elsewhere.
 COURSE_WORDS = _listed("change develop focus progress")
+
+# Beside a time, they ask what was then: «What happened in May?»
+EVENT_WORDS = _listed(
+    """
+    happen happened happening event events occur occurred go going went on talk talked talking discuss discussed say
+    said speak spoke chat mention mentioned tell told new occupied busy with doing
+    произошло происходило случилось случалось делать делал делала делали сделал сделали говорить говорил говорила
+    говорили сказал обсуждать обсуждали обсудили событие события нового расскажи беседовали занимались занимался
+    """
+)
+# Those that ask how often something was, or was said.
+COUNTING_WORDS = _listed(
+    """
+    often frequently many times occasions number count every each mention mentioned bring brought refer referred talk
+    talked discuss discussed say said speak spoke spoken ever go goes going went gone
+    часто насколько много раз случаи каждый упоминать упоминал упоминала упоминали упомянул говорить говорил говорила
+    говорили рассказывал рассказывала обсуждали год year
+    """
+)

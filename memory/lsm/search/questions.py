@@ -7,7 +7,15 @@ from datetime import datetime
 
 from bus_schema.episodes import NoteKind
 from language.dates.intervals import Interval, NamedTime, time_in
-from language.word_lists import ANSWER_FORM_WORDS, ANSWERING_VERBS, COURSE_WORDS, OVERVIEW_WORDS, SEARCH_STOP_WORDS
+from language.word_lists import (
+    ANSWER_FORM_WORDS,
+    ANSWERING_VERBS,
+    COUNTING_WORDS,
+    COURSE_WORDS,
+    EVENT_WORDS,
+    OVERVIEW_WORDS,
+    SEARCH_STOP_WORDS,
+)
 from language.words import query_stems, small_talk_stems, words
 
 _CLAUSE_END = re.compile(r"[?;]\s+|,?\s+(?:and|or|as well as|but|и|или|а также|но)\s+", re.IGNORECASE)
@@ -125,23 +133,16 @@ _WILL_BE = re.compile(
     r"|буд\w+|надо|нужно|что можно|следует|должн\w*|делать|план\w*)\b",
     re.IGNORECASE,
 )
-# What a question about a time alone has besides the time.
-_OF_EVENTS = frozenset(
-    query_stems(
-        "happen happened happening event events occur occurred go going went on talk talked talking discuss discussed "
-        "say said speak spoke chat mention mentioned tell told new occupied busy with doing произошло происходило "
-        "случилось случалось делать делал делала делали сделал сделали говорить говорил говорила говорили сказал "
-        "обсуждать обсуждали обсудили событие события нового расскажи беседовали занимались занимался"
-    )
-)
-# What a question about how often something was said or done has besides that.
-_OF_COUNTING = frozenset(
-    query_stems(
-        "often frequently many times occasions number count every each mention mentioned bring brought refer referred "
-        "talk talked discuss discussed say said speak spoke spoken ever go goes going went gone часто насколько много "
-        "раз случаи каждый упоминать упоминал упоминала упоминали упомянул говорить говорил говорила говорили "
-        "рассказывал рассказывала обсуждали год year"
-    )
+# What a question about a time alone has besides the time; one about how often something was, besides that.
+_OF_EVENTS = frozenset(query_stems(" ".join(EVENT_WORDS)))
+_OF_COUNTING = frozenset(query_stems(" ".join(COUNTING_WORDS)))
+# What a person asks to have been told is no topic.
+_TELLING = re.compile(
+    r"\b(?:did|have|had|when|what|that) (?:i|we|you)(?: had| have|['’](?:ve|d))?"
+    r" (?:(?:\w+ly|first|ever|last|also|just) ){0,2}((?:mention|say|tell|ask|talk|discuss)\w*|said|told)\b"
+    r"|\b(?:я|мы|ты|вы) (?:\w+ ){0,2}((?:говори|сказа|рассказ[аы]ва|рассказа|упомина|упомяну|спрашива|спроси"
+    r"|обсужда|обсуди)л[аи]?)\b",
+    re.IGNORECASE,
 )
 _HOW_DID = re.compile(r"\bhow did\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
@@ -177,7 +178,7 @@ def parse_question(question: str, speakers: Sequence[str], at: datetime) -> Pars
     name_stems = {stem for name in named for stem in stems_of[name]}
     time, notes = time_in(question, at), note_kinds(question)
     said = _without(query_stems(question), name_stems)
-    ignored = name_stems | _of_course(question)
+    ignored = name_stems | _of_course(question) | _telling(question)
     rest = question if time is None else f"{question[: time.start]} {question[time.stop :]}"
     counted = frozenset[str]()
     if asks_how_often(question):
@@ -279,6 +280,10 @@ def _of_course(question: str) -> Set[str]:
     if _HOW_DID.search(question):
         said |= COURSE_WORDS
     return {stem for stem, word in query_stems(question).items() if word.lower() in said}
+
+
+def _telling(question: str) -> Set[str]:
+    return {stem for each in _TELLING.finditer(question) for stem in query_stems(each[1] or each[2])}
 
 
 def _without(stems: Mapping[str, str], ignored: Set[str]) -> Mapping[str, str]:

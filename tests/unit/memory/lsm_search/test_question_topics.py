@@ -63,6 +63,24 @@ def test_an_overview_or_an_order_is_of_its_topic(question: str, topic: str) -> N
     assert set(parse_question(question, [], NOW).stems) == set(query_stems(topic))
 
 
+@pytest.mark.parametrize(
+    ("question", "topic"),
+    [
+        ("What did I first tell you about the boat?", "first boat"),
+        ("Have I ever mentioned allergies?", "ever allergies"),
+        ("What was it that you've said of the roof?", "roof"),
+        ("Когда я рассказывал о теплице?", "теплице"),
+        ("Что мы вчера обсуждали про крышу?", "вчера крышу"),
+        # They are what somebody did.
+        ("What does Anna say about the roof?", "Anna say roof"),
+        ("Who was mentioned in the will?", "mentioned"),
+        ("Did I tell?", "tell"),
+    ],
+)
+def test_that_a_person_has_told_something_is_no_topic(question: str, topic: str) -> None:
+    assert set(parse_question(question, [], NOW).stems) == set(query_stems(topic))
+
+
 def test_what_goes_without_saying_counts_for_how_long_a_question_is() -> None:
     overview = parse_question("Give me a comprehensive summary of our conversations about Python", [], NOW)
 
