@@ -22,19 +22,19 @@ from retrieval.similarity import EPSILON, single_blas_thread, top
 Weights = Mapping[str, float]
 Confidence = Literal["found", "weak", "nothing"]
 
-# Fitted by logistic regression to questions about dialogues, judged by dialogues that were left out of the fitting; but
-# `asks` and `user` were chosen on ten chats with an assistant.
+# Fitted to questions about dialogues and about chats with an assistant, each of them judged by fits to the others, and
+# rounded: by regression on every turn, and on the turns that are just left out of a budget.
 DEFAULT_WEIGHTS: Weights = {
-    "words_in_context": 2.9,
-    "words": 1.7,
-    "speaker": 0.7,
-    "stretch": 0.95,
+    "words_in_context": 2.6,
+    "words": 1.65,
+    "speaker": 0.85,
+    "stretch": 0.9,
     "asks": -0.5,
-    "user": 2.0,
-    "meaning_in_context": 0.7,
-    "meaning": 0.4,
-    "time": 1.9,
-    "note": 0.6,
+    "user": 2.2,
+    "meaning_in_context": 0.5,
+    "meaning": 0.3,
+    "time": 2.0,
+    "note": 0.75,
     "linked": 1.0,
 }
 # Longer turns are shown by an excerpt: replies of assistants, whose 500 words would fill a search's budget.
