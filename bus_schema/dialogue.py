@@ -12,7 +12,7 @@ from bus_schema.history import HistoryToolCall
 from bus_schema.identities import KemId, UserId
 from bus_schema.ids import derived
 from bus_schema.message_parts import Attachments, DelegatedTask, MemoryAbsence, ModelUse, Rating, RecalledEpisodes
-from bus_schema.messages import Command, Event, Value
+from bus_schema.messages import Command, Event, Value, require_whole
 
 MAX_MESSAGE_CHARS = 32_000
 MAX_PREVIEW_CHARS = 280
@@ -27,10 +27,7 @@ def _sayable(text: str) -> str:
         raise ValueError(
             f"has {len(text)} characters, {MAX_MESSAGE_CHARS} at most; make it an artifact, then send its ref"
         )
-    if "\0" in text:
-        raise ValueError("contains a NUL character; remove it")
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError("contains half of a character; send whole ones")
+    require_whole(text)
     return text
 
 

@@ -1,6 +1,5 @@
 """Knowledge exchange media (KEMs): the units of knowledge that agents share (spec 000 §2)."""
 
-import re
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, JsonValue, StringConstraints, model_validator
@@ -9,16 +8,15 @@ from pydantic_core import PydanticSerializationError, to_json
 from bus_schema.artifacts import ArtifactRef, ContentType
 from bus_schema.embeddings import Embedding
 from bus_schema.identities import Identity, KemId, owner_of
-from bus_schema.messages import Event, Link, StrictValue
+from bus_schema.messages import Event, Link, StrictValue, require_whole
 
 MAX_CONTENT_BYTES = 64 * 1024
 MAX_METADATA_BYTES = 16 * 1024
 _EXACT = 2**53
-_HALVES = re.compile("[\ud800-\udfff]")
 
 
 def _storable(content: str) -> str:
-    _require_whole(content)
+    require_whole(content)
     size = len(content.encode())
     if size > MAX_CONTENT_BYTES:
         raise ValueError(f"takes {size} bytes, {MAX_CONTENT_BYTES} at most; make it an artifact, then give its ref")
@@ -173,10 +171,10 @@ class KemNotice(Event):
 def _require_plain(value: JsonValue) -> None:
     """Reject metadata that some JSON readers or databases would alter."""
     if isinstance(value, str):
-        _require_whole(value)
+        require_whole(value)
     elif isinstance(value, dict):
         for key, inner in value.items():
-            _require_whole(key)
+            require_whole(key)
             _require_plain(inner)
     elif isinstance(value, list):
         for inner in value:
@@ -184,10 +182,3 @@ def _require_plain(value: JsonValue) -> None:
     # Also false of NaN.
     elif value is not None and not -_EXACT <= value <= _EXACT:
         raise ValueError("contains a number that is none in JSON, or one beyond 2^53; write it as text")
-
-
-def _require_whole(text: str) -> None:
-    if "\0" in text:
-        raise ValueError("contains a NUL character; remove it")
-    if _HALVES.search(text):
-        raise ValueError("contains half of a character; send whole ones")

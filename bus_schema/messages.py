@@ -17,6 +17,7 @@ ResultT_co = TypeVar("ResultT_co", bound=BaseModel, covariant=True)
 ResultClass = type[BaseModel]
 
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_HALVES = re.compile("[\ud800-\udfff]")
 _SERVICE = re.compile(SERVICE_NAME)
 _known: "dict[str, type[Message]]" = {}
 
@@ -153,6 +154,14 @@ def message_class(wire_type: str) -> type[Message]:
         return _known[wire_type]
     except KeyError:
         raise UnknownType(wire_type) from None
+
+
+def require_whole(text: str) -> None:
+    """Raise ValueError for a text that no database and no JSON takes: with a NUL or half of a character."""
+    if "\0" in text:
+        raise ValueError("contains a NUL character; remove it")
+    if _HALVES.search(text):
+        raise ValueError("contains half of a character; send whole ones")
 
 
 def known_types() -> dict[str, type[Message]]:
