@@ -127,8 +127,7 @@ _IT_IS = _any_of(
     r"пусть (?:будет|так)|без вариантов|точка(?=\W*$)|(?:меня|нас) устраивает|(?:мне|нам) подходит",
     r"да(?:ли|л|ла|ю|[её]м) (?:отмашку|добро|зел[её]ный свет)",
 )
-_LIKELY_READING = 0.15
-_FEW_TERMS, _FEW_WORDS, _LONG_WORDS = 2, 5, 30
+_LIKELY_READING, _FEW_TERMS, _FEW_WORDS, _LONG_WORDS = 0.15, 2, 5, 30
 # "Then 10 October", «Значит, Салтанат»: so short, without a verb, with a figure or a name.
 _FIXED_WORDS = 8
 _FIGURE_OR_NAME = re.compile(r"\d|(?<=\s)[A-ZА-ЯЁ][a-zа-яё]")
@@ -150,15 +149,21 @@ BIAS = -4.5
 OWN = frozenset({"promises", "does", "orders", "lets"})
 
 
+def decides(sentence: str) -> bool:
+    """Whether a sentence has the cue `decides`, which most have not: the others are not looked for."""
+    text = sentence.replace("’", "'")
+    return not _CODE.search(text) and _says_decided(text, _verbs(text))
+
+
 @lru_cache(maxsize=4096)
 def cues_of(sentence: str) -> frozenset[str]:
     """Cues of a sentence by itself, by the names that they have in WEIGHTS."""
     text = sentence.replace("’", "'")
     if _CODE.search(text):
         return frozenset({"question"})
-    verbs = frozenset(_russian_verbs(text) if has_cyrillic(text) else _english_verbs(text))
+    verbs = _verbs(text)
     said = {
-        "decides": bool(_DECIDED.search(_OPEN.sub(" ", text))) or ("decides" in verbs and not _OPEN.search(text)),
+        "decides": _says_decided(text, verbs),
         "echo": bool(_IT_IS.search(text)) or any(stem(a)[:4] == stem(b)[:4] for a, b in _ECHO.findall(text)),
         "closes": bool(_CLOSES.search(text)),
         "changes": bool(_CHANGES.search(text)),
@@ -181,6 +186,14 @@ def cues_of(sentence: str) -> frozenset[str]:
     is_own = not found.isdisjoint(OWN)
     own = {"own_step"} if is_own and "step" in found else set()
     return frozenset(found | own) - (frozenset({"narrates"}) if is_own or "step" in found else frozenset())
+
+
+def _verbs(text: str) -> frozenset[str]:
+    return frozenset(_russian_verbs(text) if has_cyrillic(text) else _english_verbs(text))
+
+
+def _says_decided(text: str, verbs: frozenset[str]) -> bool:
+    return bool(_DECIDED.search(_OPEN.sub(" ", text))) or ("decides" in verbs and not _OPEN.search(text))
 
 
 def _fixes(text: str, cues: frozenset[str]) -> bool:
@@ -283,6 +296,5 @@ def _stems(verbs: frozenset[str]) -> frozenset[str]:
 
 
 _US = _listed("i we i'll we'll i'm we're i've we've let's both all everyone everybody team")
-# "Both booked."
-_ALL = (["both"], ["all"], ["everything"])
+_ALL = (["both"], ["all"], ["everything"])  # "Both booked."
 _BETWEEN = _listed("just also definitely probably not still then all only going to gonna")

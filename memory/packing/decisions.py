@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from bus_schema.episodes import Decision, RawTurn
 from language.words import small_talk_stems, stem_key
-from memory.packing.decision_cues import ACCEPTS, APPROVES, BIAS, OWN, PROPOSES, WEIGHTS, cues_of
+from memory.packing.decision_cues import ACCEPTS, APPROVES, BIAS, OWN, PROPOSES, WEIGHTS, cues_of, decides
 from memory.packing.sentences import TurnSentence, is_question, is_small_talk, sentences_of, without_filler
 
 # A request, as opposed to «I'll always remember our trip».
@@ -102,7 +102,7 @@ class _Found:
 
 
 class _Dialogue:
-    """Turns with their sentences and content words."""
+    """Turns with their sentences."""
 
     def __init__(self, turns: Sequence[RawTurn]) -> None:
         self._turns = turns
@@ -110,7 +110,6 @@ class _Dialogue:
         for sentence in sentences_of([turn.model_copy(update={"content": _without_code(turn)}) for turn in turns]):
             self._of_turn[sentence.turn].append(sentence)
         self._words = sum(each.words for sentences in self._of_turn for each in sentences)
-        self._content = [_content(sentences) for sentences in self._of_turn]
 
     def to_remember(self) -> Iterator[_Found]:
         """Sentences of requests to remember, or their neighbours in the turn where they say nothing else."""
@@ -143,11 +142,11 @@ class _Dialogue:
             yield last
 
     def _is_decided(self, number: int, place: int) -> bool:
-        turn, cues = self._turns[number], cues_of(self._of_turn[number][place].text)
-        is_of_assistant = turn.role == "assistant" and turn.speaker is None
-        if ("question" in cues and not self._is_accepted(number, place)) or (
-            is_of_assistant and not _is_for_both(cues, self._of_turn[number][place].text)
-        ):
+        turn, text = self._turns[number], self._of_turn[number][place].text
+        if turn.role == "assistant" and turn.speaker is None and not _is_for_both(text):
+            return False
+        cues = cues_of(text)
+        if "question" in cues and not self._is_accepted(number, place):
             return False
         if "lets" in cues and "decides" not in cues and self._is_open(number, place):
             return False
@@ -251,9 +250,9 @@ def _content(sentences: Sequence[TurnSentence]) -> frozenset[str]:
     return frozenset(term for sentence in sentences for term in sentence.content)
 
 
-def _is_for_both(cues: frozenset[str], text: str) -> bool:
+def _is_for_both(text: str) -> bool:
     """Whether an assistant states what was decided, as opposed to advice, which speaks of the other person."""
-    return "decides" in cues and "asks_for" not in cues and not _YOU.search(text)
+    return not _YOU.search(text) and decides(text) and "asks_for" not in cues_of(text)
 
 
 def _without_code(turn: RawTurn) -> str:
