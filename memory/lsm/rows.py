@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeGuard, cast
 
 from pydantic import TypeAdapter
 from sqlalchemy import Row, delete, select
@@ -24,6 +24,7 @@ from bus_schema.episodes import (
     NoteKind,
     RawTurn,
     Speaker,
+    WarmContent,
 )
 from memory.lsm.priority import LayerRules
 from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, NoteRow, TurnRow, TurnVectorRow, wants_vector
@@ -158,16 +159,21 @@ async def turns_after(session: AsyncSession, chat_id: str, time: datetime) -> Se
 
 def as_episode(read: ReadEpisode, rules: LayerRules, at: datetime) -> Episode:
     """An episode with the content of its layer; slow for a long hot one."""
-    row, turns, later = read.row, read.turns, list(map(as_turn, read.later))
-    content = with_superseded(as_hot(turns) if row.layer == Layer.HOT else pack_of(row), decisions_of(later))
+    row, turns = read.row, read.turns
+    content = as_hot(turns) if row.layer == Layer.HOT else pack_of(row)
+    if has_decisions(content):
+        content = with_superseded(content, decisions_of(list(map(as_turn, read.later))))
     kept = {"content": content, "raw_log_ids": tuple(turn.id for turn in turns), "notes": read.notes}
     return Episode.model_validate(_head(row, rules, at) | kept)
 
 
-def with_superseded(content: Content, later: Sequence[Decision]) -> Content:
+def has_decisions(content: Content) -> TypeGuard[HotContent | WarmContent]:
+    """Whether there are decisions that later ones may change: to look for these takes a while."""
+    return not isinstance(content, ColdContent) and bool(content.decisions)
+
+
+def with_superseded(content: HotContent | WarmContent, later: Sequence[Decision]) -> Content:
     """Content whose decisions tell which of these later ones, or of their own, seem to change them."""
-    if isinstance(content, ColdContent) or not content.decisions:
-        return content
     return content.model_copy(update={"decisions": superseded(content.decisions, later)})
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from bus_schema.episodes import Content, Layer, RawTurn
 from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, SearchEpisodes
 from config.settings import FleetSettings
-from memory.lsm.rows import as_turn, pack_of, turns_after, with_superseded
+from memory.lsm.rows import as_turn, has_decisions, pack_of, turns_after, with_superseded
 from memory.lsm.search.chat_index import ChatIndex
 from memory.lsm.search.embeddings import QueryEmbeddings, TurnBacklog
 from memory.lsm.search.index_cache import ChatIndexCache
@@ -271,10 +271,11 @@ def _ordered(episodes: Sequence[FoundEpisode], kinds: Set[str], *, newest: bool)
 
 def _marked_packs(rows: Mapping[str, Any], later: Sequence[RawTurn]) -> dict[str, Content]:
     """Packs of the episodes by id, decisions with what has superseded them since."""
+    packs = {episode_id: pack_of(row) for episode_id, row in rows.items()}
+    marked = {episode_id: pack for episode_id, pack in packs.items() if has_decisions(pack)}
     times = {turn.raw_log_id: turn.time for turn in later}
-    decisions = decisions_of(later)
-    packs: dict[str, Content] = {}
-    for episode_id, row in rows.items():
-        since = [each for each in decisions if times[each.raw_log_ids[0]] > row.ended_at]
-        packs[episode_id] = with_superseded(pack_of(row), since)
+    decisions = decisions_of(later) if marked else ()
+    for episode_id, pack in marked.items():
+        since = [each for each in decisions if times[each.raw_log_ids[0]] > rows[episode_id].ended_at]
+        packs[episode_id] = with_superseded(pack, since)
     return packs
