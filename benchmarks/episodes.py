@@ -26,6 +26,7 @@ from mindbus.bus.worker import utc_now
 from mindbus.logs import configure_logs
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
+from mindbus.worker_host import spare_collections
 from retrieval.embedding.selection import open_embedder
 
 CHAT = "bench"
@@ -253,6 +254,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="numbers for programs")
     options = parser.parse_args()
     configure_logs("ERROR", "console")
+    spare_collections()
     report = asyncio.run(measure(QUICK if options.quick else FULL))
     print(json.dumps(asdict(report)) if options.json else as_text(report))
 

@@ -41,6 +41,7 @@ from mindbus.bus.worker import utc_now
 from mindbus.logs import configure_logs
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
+from mindbus.worker_host import spare_collections
 from retrieval.embedding.selection import open_embedder
 
 DEFAULT_DATA = ("../shared/data/beam_dev_100k.json.gz", "../shared/data/beam_dev_1m.json.gz")
@@ -242,6 +243,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="numbers for programs")
     options = parser.parse_args()
     configure_logs("ERROR", "console")
+    spare_collections()
     try:
         chats = [chat for path in options.data or map(Path, _GIVEN) for chat in chats_of(path, ())[0]]
     except DatasetMissing as error:

@@ -25,6 +25,7 @@ from config.settings import FleetSettings
 from memory.glm.service import GlobalMemory
 from memory.glm.tables import KemRow
 from mindbus.logs import configure_logs
+from mindbus.worker_host import spare_collections
 
 _ROOT = Path(__file__).parents[1]
 
@@ -114,6 +115,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="numbers for programs")
     options = parser.parse_args()
     configure_logs("ERROR", "console")
+    spare_collections()
     extent = QUICK if options.quick else FULL
     if options.open is not None:
         print(json.dumps(asdict(asyncio.run(opening(options.open, extent)))))
