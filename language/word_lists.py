@@ -45,9 +45,6 @@ SEARCH_STOP_WORDS = _listed(
     a about all am an and any are as at be been but by can could did do does for from had has have he her him his how
     i if in into is it its me my no not of on one or our she should so some than that the their them then there these
     they this those to up us was we were what when where which who whom whose why will with would you your
-    aren't can't couldn't didn't doesn't don't hasn't haven't he'd he's how's i'd i'll i'm i've isn't it's let's she'd
-    she's that's there's they'd they're they've wasn't we'd we'll we're we've weren't what's when's where's who's
-    why's won't wouldn't you'd you'll you're you've
     а без более будет будут бы был была были было быть в вам вас ведь во вот все всё вы где да для до его ее её ей если
     есть еще ещё же за зачем и из или им их к как какая какие каким какими каких какой каком какому какое какую ко когда
     кого кому которая которое которые который кто куда ли либо мне может можно мы на над нам нас не него нее неё нет ни

@@ -111,7 +111,7 @@ def stems(text: str) -> Iterator[str]:
 def query_stems(text: str) -> dict[str, str]:
     """Index terms of a query with the words they come from, without stop words unless it has nothing else."""
     found = list(_indexed_words(text))
-    meaningful = [word for word in found if word.lower().replace("’", "'") not in SEARCH_STOP_WORDS]
+    meaningful = [word for word in found if word.lower() not in SEARCH_STOP_WORDS]
     forms: dict[str, str] = {}
     for word in meaningful or found:
         for form in _forms(word):

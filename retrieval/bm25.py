@@ -66,7 +66,7 @@ def lexical_scores(
     return scores
 
 
-# Neighbours whose words count as an item's own: the two before it and the one after it.
+# Neighbours whose words count as an item's own, where they are context of it: the two before it and the one after it.
 CONTEXT = (-2, -1, 0, 1)
 _ALONE = (0,)
 # An entry is a position with a term frequency in its lowest four bits; higher frequencies are capped.

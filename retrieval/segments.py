@@ -107,16 +107,17 @@ class Segments:
         self, items: NDArray[np.int64] | slice, neighbours: NDArray[np.int64] | slice, offset: int
     ) -> NDArray[np.bool_]:
         """Whether each item and its neighbour at `offset` are in one segment, and the earlier of them is no reply."""
-        is_closed = self._is_reply[neighbours if offset < 0 else items] if offset else np.uint8(0)
-        return np.asarray((self._all[items] == self._all[neighbours]) & (is_closed == 0))
+        is_same = self._all[items] == self._all[neighbours]
+        earlier = neighbours if offset < 0 else items
+        return np.asarray(is_same & ~self._is_reply[earlier] if offset else is_same)
 
     @property
     def _all(self) -> NDArray[np.uint32]:
         return np.frombuffer(self._numbers, dtype=np.uint32)
 
     @property
-    def _is_reply(self) -> NDArray[np.uint8]:
-        return np.frombuffer(self._replies, dtype=np.uint8)
+    def _is_reply(self) -> NDArray[np.bool_]:
+        return np.frombuffer(self._replies, dtype=np.bool_)
 
 
 Rows = NDArray[np.float32]

@@ -23,7 +23,7 @@ PACKAGES = (
     "workers",
 )
 MOST_LINES = 300
-MOST_MODULES = 679
+MOST_MODULES = 680
 # Gerunds that the field itself uses as nouns.
 FIELD_GERUNDS = {"embedding", "logging", "packing", "processing", "ranking", "routing", "testing", "tuning"}
 PICTURES = re.compile(r"(What|Who|Whoever|Whatever|The same|As in|Where)\b")

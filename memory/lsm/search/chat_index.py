@@ -22,6 +22,7 @@ _SPEAKER_PREFIX = re.compile(r"([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0
 _MIN_TURNS_OF_SPEAKER = 3
 _QUESTION_END = re.compile(r"\?[)\"'»”\s]*(?:\[[^\]]*\]\s*)?$")
 _NOTE_BITS: dict[NoteKind, int] = {kind: 1 << place for place, kind in enumerate(get_args(NoteKind))}
+_SHORT_WORDS = 60
 # Estimated memory of a turn beside its words and its vector.
 _TURN_BYTES = 120
 
@@ -176,11 +177,13 @@ class ChatIndex:
             self.ids.append(turn.raw_log_id)
             speaker = turn.speaker or self._prefix_of(turn.content)
             is_by_assistant = turn.role == "assistant" and turn.speaker is None
-            self.segments.add(turn.time, is_reply=is_by_assistant)
+            asks = bool(_QUESTION_END.search(turn.content))
+            # A short question is what the person answers next.
+            self.segments.add(turn.time, is_reply=is_by_assistant and not (asks and turn.words <= _SHORT_WORDS))
             # A prefix stays among the words: it may be no name.
             self.postings.add(list(stems(turn.content)))
             self._words.append(turn.words)
-            self._questions.append(bool(_QUESTION_END.search(turn.content)))
+            self._questions.append(asks)
             self._by_user.append(turn.role == "user")
             self._notes.append(0)
             self._has_assistant |= is_by_assistant

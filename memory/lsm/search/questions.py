@@ -1,4 +1,4 @@
-"""Questions to a chat: words, speakers, clauses, the time that they name, and what kind of answer they ask for."""
+"""Questions to a chat: their topic, speakers, clauses, and the time that they name."""
 
 import re
 from collections.abc import Mapping, Sequence, Set
@@ -17,58 +17,18 @@ from language.word_lists import (
     SEARCH_STOP_WORDS,
 )
 from language.words import query_stems, small_talk_stems, words
+from memory.lsm.search.question_kinds import (
+    asks_for_current,
+    asks_for_order,
+    asks_how_often,
+    is_overview,
+    note_kinds,
+    words_of_kind,
+)
 
 _CLAUSE_END = re.compile(r"[?;]\s+|,?\s+(?:and|or|as well as|but|и|или|а также|но)\s+", re.IGNORECASE)
 _MAX_CLAUSES = 4
 _WORD = re.compile(r"[^\W\d_][\w'’-]+")
-_OVERVIEW = re.compile(
-    r"\b(?:summar(?:y|ise|ize)|overview|recap|in general|what (?:have|did|were) we (?:talk|discuss|speak|decid)\w*"
-    r"|what (?:was|were|is|has been) (?:\w+ ){0,2}(?:discussed|decided|agreed)|remind me what we|tell me about our"
-    r"|о ч[её]м мы|что мы (?:обсуждали|решили|решали|выбрали)"
-    r"|на ч[её]м (?:мы )?(?:остановились|сошлись)|что было решено"
-    r"|кратко|вкратце|в общих чертах|итоги?|резюме|подытожь|напомни,? (?:о ч[её]м|что мы))\b",
-    re.IGNORECASE,
-)
-
-
-_IN_ORDER = re.compile(
-    r"\b(?:(?:in )?(?:what|which) (?:order|sequence)|(?:the )?order in which|chronological(?:ly)?|timeline of"
-    r"|in (?:the )?(?:right|correct|exact|proper) (?:order|sequence)"
-    r"|in order(?=\s*(?:[?.!]|$))"
-    r"|в как(?:ом порядке|ой последовательности)|хронологи\w+|по порядку)\b",
-    re.IGNORECASE,
-)
-# Ready, or allowed: «Is my visa in order?»
-_IS_IN_ORDER = re.compile(r"^\W*(?:is|are|was|were)\b[^,]* in order\W*$", re.IGNORECASE)
-_HOW_OFTEN = re.compile(
-    r"\b(?:how (?:often|frequently|many times)|on how many occasions|(?:the )?number of times"
-    r"|(?:every|each) time (?:i|we)|all the times|(?:как|насколько) часто|часто ли|(?:сколько|как много) раз"
-    r"|каждый раз,? когда|все случаи)\b",
-    re.IGNORECASE,
-)
-_CURRENT = re.compile(
-    r"\b(?:now|nowadays|current(?:ly)?|these days|latest|most recent(?:ly)?|at the moment|still|any ?more"
-    r"|(?:any|no) longer|up to date|(?:has|have|been|is|are|did|what) (?:[\w'’-]+ ){0,7}?changed"
-    r"|did (?:[\w'’-]+ ){1,7}?change(?=\s*(?:[?.!,;]|$|since|after|from|to|because|again))"
-    r"|сейчас|теперь|вс[её] ещ[её]|по-прежнему|до сих пор|(?:текущ|нынешн|актуальн)\w+"
-    r"|(?:измени|поменя|смени|передума)\w+|в итоге|больше не)\b",
-    re.IGNORECASE,
-)
-_OF_A_PAST_TIME = re.compile(
-    r"\b(?:(?:19|20)\d\d|ago|last (?:week|month|year|spring|summer|autumn|fall|winter)|back then"
-    r"|назад|прошл\w+|тогда)\b",
-    re.IGNORECASE,
-)
-# Advice, rates and habits: they are told once, as a rule.
-_ADVISED = re.compile(
-    r"\b(?:should|ought|must (?:i|we|you|one)|do(?:es)? (?:\w+ ){1,3}(?:need|have) to|supposed to"
-    r"|times (?:an?|per|each|every) (?:hour|day|night|week|month|year)"
-    r"|(?:надо|нужно|можно|следует|долж(?:ен|н\w+))(?! был)|стоит(?= \w+(?:ть|ться|ти|чь)\b)|на все случаи"
-    r"|раз в (?:час|день(?! рожд)|сутки|неделю|месяц|год))\b"
-    r"|\b(?:(?:do|will|would) you|ты|вы)\b(?! (?:please )?(?:remember|recall|list|помни\w*|може\w*|смож\w*))"
-    r".*\b(?:(?:every|each) time|каждый раз)\b",
-    re.IGNORECASE,
-)
 # What the assistant has said, as opposed to what it would say.
 _OF_ASSISTANT = re.compile(
     r"\b(?:did you (?:[\w']+ ){0,2}(?:recommend|suggest|tell|advise|explain|say|answer|give|guide|propose|describe)"
@@ -77,43 +37,6 @@ _OF_ASSISTANT = re.compile(
     r"|(?:ты|вы) (?:\w+ ){0,2}(?:(?:по)?(?:совето|рекомендо)вал|предлагал|предложил|сказал|говорил|ответил|отвечал"
     r"|объяснил|объяснял)[аи]?|(?:тво|ваш)\w{0,3} (?:совет|ответ|рекомендаци|предложени|объяснени)\w*)\b",
     re.IGNORECASE,
-)
-# Kinds of notes by the words of the questions that ask for them.
-_ASKS_FOR_NOTES: tuple[tuple[NoteKind, re.Pattern[str]], ...] = (
-    (
-        "event",
-        re.compile(
-            r"\b(?:did|has|have|had|was|were|when|когда|был[аои]?|[а-яё]{2,}(?:л|ла|ло|ли|лся|лась|лось|лись))\b",
-            re.IGNORECASE,
-        ),
-    ),
-    (
-        "preference",
-        re.compile(
-            r"\b(?:(?<!would )(?<!look )(?<!looks )like[sd]?|love[sd]?|enjoy\w*|prefer\w*|favou?rites?|allerg\w+|hates?"
-            r"|dislikes?|предпоч\w+|любим\w+|люб(?:лю|ит|ишь|ят|им)|нрав\w+|аллерги\w+|ненави\w+|терпеть не)\b",
-            re.IGNORECASE,
-        ),
-    ),
-    (
-        "instruction",
-        re.compile(
-            r"\b(?:i|we)(?:'ve| have)? (?:\w+ )?(?:ask|told|tell|instruct|request|want)(?:ed|s)? you\b"
-            r"|\bmy instructions?\b"
-            r"|\b(?:should|must) you\b|\byou supposed to\b|\bя (?:тебя |тебе )?(?:\w+ )?(?:прос\w+|велел\w*|наказ\w+)\b"
-            r"|\bмо[яиё]\w? (?:указани\w+|инструкци\w+|просьб\w+)\b",
-            re.IGNORECASE,
-        ),
-    ),
-    (
-        "number",
-        re.compile(
-            r"\b(?:how (?:many(?! times)|much|long|old|far|big|large|tall|heavy|fast)|сколько(?! раз)|почём"
-            r"|what (?:percent\w*|number|amount|age|price|cost|score|budget)|как(?:ая|ой|ую|ого) (?:сумм\w+|возраст\w*"
-            r"|бюджет\w*|процент\w*|цен\w+|стоимость|номер\w*))\b",
-            re.IGNORECASE,
-        ),
-    ),
 )
 _SURELY_TIME = re.compile(
     r"\d|\b(?:ago|last|past|previous|yesterday|today|morning|between|from|since|starting|after|before|назад|прошл\w+"
@@ -136,12 +59,19 @@ _WILL_BE = re.compile(
 # What a question about a time alone has besides the time; one about how often something was, besides that.
 _OF_EVENTS = frozenset(query_stems(" ".join(EVENT_WORDS)))
 _OF_COUNTING = frozenset(query_stems(" ".join(COUNTING_WORDS)))
-# What a person asks to have been told is no topic.
+_TOLD_RU = r"((?:говори|сказа|рассказ(?:ыв)?а|упомина|упомяну|спрашива|спроси|проси|обсужда|обсуди|разговарива)л[аи]?)"
+_SOON = r"(?:(?:\w+ly|already|even|first|ever|never|last|also|just) ){0,2}"
+# That a person was told something is no topic: the group is left out.
 _TELLING = re.compile(
-    r"\b(?:did|have|had|when|what|that) (?:i|we|you)(?: had| have|['’](?:ve|d))?"
-    r" (?:(?:\w+ly|first|ever|last|also|just) ){0,2}((?:mention|say|tell|ask|talk|discuss)\w*|said|told)\b"
-    r"|\b(?:я|мы|ты|вы) (?:\w+ ){0,2}((?:говори|сказа|рассказ[аы]ва|рассказа|упомина|упомяну|спрашива|спроси"
-    r"|обсужда|обсуди)л[аи]?)\b",
+    rf"\b(?:did|have|had|was|were) (?:i|we|you) {_SOON}((?:mention|tell|talk|discuss|say|ask)\w*|told|said)\b"
+    rf"|\b(?:i|we|you)(?: had| have|['’](?:ve|d))? {_SOON}(mentioned|told|talked|discussed|said|asked)\b"
+    rf"|\b(?:я|мы|ты|вы) (?:\w+ ){{0,2}}{_TOLD_RU}\b|\b{_TOLD_RU}(?: ли)? (?:я|мы|ты|вы)\b",
+    re.IGNORECASE,
+)
+# Their halves would be searched for as words.
+_CONTRACTED = re.compile(
+    r"\b(?:(?:i|you|he|she|it|we|they|that|there|here|who|what|where|when|how|why|let)['’](?:m|s|d|ll|re|ve)"
+    r"|(?:are|ca|could|did|does|do|had|has|have|is|must|should|was|were|wo|would)n['’]t)\b",
     re.IGNORECASE,
 )
 _HOW_DID = re.compile(r"\bhow did\b", re.IGNORECASE)
@@ -178,16 +108,16 @@ def parse_question(question: str, speakers: Sequence[str], at: datetime) -> Pars
     name_stems = {stem for name in named for stem in stems_of[name]}
     time, notes = time_in(question, at), note_kinds(question)
     said = _without(query_stems(question), name_stems)
-    ignored = name_stems | _of_course(question) | _telling(question)
+    ignored = name_stems | _of_course(question)
     rest = question if time is None else f"{question[: time.start]} {question[time.stop :]}"
     counted = frozenset[str]()
     if asks_how_often(question):
         thing = rest if time is not None and _is_surely_time(question, time) else question
-        counted = frozenset(query_stems(thing)).difference(_OF_COUNTING, name_stems)
+        counted = frozenset(query_stems(_topic(thing))).difference(_OF_COUNTING, name_stems)
     parsed = ParsedQuestion(
-        _without(said, ignored),
+        _without(_without(query_stems(_topic(question)), name_stems) or said, ignored),
         named,
-        _clauses(rest, ignored),
+        _clauses(_topic(rest), ignored),
         len(said),
         counted=counted,
         notes=notes,
@@ -230,29 +160,6 @@ def _is_of_form(sentence: str) -> bool:
     return verb in ANSWERING_VERBS and all(word in ANSWER_FORM_WORDS or word.isdigit() for word in said)
 
 
-def is_overview(question: str) -> bool:
-    """Whether a question asks for an overview, which packs answer, rather than for details, which turns answer.
-
-    Measured: packs alone answer a third of the questions for details, raw turns nearly all.
-    """
-    return _OVERVIEW.search(question) is not None
-
-
-def asks_for_order(question: str) -> bool:
-    """Whether a question asks in what order things were."""
-    return _IN_ORDER.search(question) is not None and _IS_IN_ORDER.search(question) is None
-
-
-def asks_how_often(question: str) -> bool:
-    """Whether a question asks how often something was, hence for every time that it was told of."""
-    return _HOW_OFTEN.search(question) is not None and _ADVISED.search(question) is None
-
-
-def asks_for_current(question: str) -> bool:
-    """Whether a question says itself that it asks how something stands now, or whether it has changed."""
-    return _CURRENT.search(question) is not None and _OF_A_PAST_TIME.search(question) is None
-
-
 def kinds_of(question: str) -> Set[str]:
     """Everything that a question asks for besides the most similar turns, in the order an explained search tells it."""
     question = without_form(question)
@@ -266,24 +173,25 @@ def kinds_of(question: str) -> Set[str]:
     return dict.fromkeys((*named, *sorted(note_kinds(question)))).keys()
 
 
-def note_kinds(question: str) -> frozenset[NoteKind]:
-    """Kinds of notes that a question asks for."""
-    return frozenset(kind for kind, pattern in _ASKS_FOR_NOTES if pattern.search(question))
-
-
 def _of_course(question: str) -> Set[str]:
     """Stems of a question for an overview or an order by which it is known as such, and of words that go with them."""
     if not (is_overview(question) or asks_for_order(question)):
         return frozenset()
-    known = (each[0] for pattern in (_OVERVIEW, _IN_ORDER) for each in pattern.finditer(question))
-    said = OVERVIEW_WORDS.union(word.lower() for text in known for word in words(text))
+    said = OVERVIEW_WORDS.union(word.lower() for text in words_of_kind(question) for word in words(text))
     if _HOW_DID.search(question):
         said |= COURSE_WORDS
     return {stem for stem, word in query_stems(question).items() if word.lower() in said}
 
 
-def _telling(question: str) -> Set[str]:
-    return {stem for each in _TELLING.finditer(question) for stem in query_stems(each[1] or each[2])}
+def _topic(text: str) -> str:
+    """A text without contractions, and without the verbs by which one asks what was told, unless it has no more."""
+    rest = _CONTRACTED.sub(" ", _TELLING.sub(_without_verb, text))
+    return text if all(word.lower() in SEARCH_STOP_WORDS for word in query_stems(rest).values()) else rest
+
+
+def _without_verb(telling: re.Match[str]) -> str:
+    begin, end = (each - telling.start() for each in telling.span(telling.lastindex or 0))
+    return f"{telling[0][:begin]} {telling[0][end:]}"
 
 
 def _without(stems: Mapping[str, str], ignored: Set[str]) -> Mapping[str, str]:

@@ -22,8 +22,7 @@ from retrieval.similarity import EPSILON, single_blas_thread, top
 Weights = Mapping[str, float]
 Confidence = Literal["found", "weak", "nothing"]
 
-# Fitted to questions about dialogues and about chats with an assistant, each of them judged by fits to the others, and
-# rounded: by regression on every turn, and on the turns that are just left out of a budget.
+# Chosen between fits to dialogues and fits to chats with an assistant, all of these in sight (decision 0014).
 DEFAULT_WEIGHTS: Weights = {
     "words_in_context": 2.6,
     "words": 1.65,

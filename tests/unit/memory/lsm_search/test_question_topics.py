@@ -7,7 +7,8 @@ import pytest
 
 from language.words import query_stems
 from memory.lsm.search.chat_index import ChatIndex, IndexedTurn
-from memory.lsm.search.questions import asks_for_order, kinds_of, parse_question, without_form
+from memory.lsm.search.question_kinds import asks_for_order
+from memory.lsm.search.questions import kinds_of, parse_question, without_form
 from memory.lsm.search.ranking import match_words
 from retrieval.segments import Scores
 
@@ -67,18 +68,41 @@ def test_an_overview_or_an_order_is_of_its_topic(question: str, topic: str) -> N
     ("question", "topic"),
     [
         ("What did I first tell you about the boat?", "first boat"),
-        ("Have I ever mentioned allergies?", "ever allergies"),
+        ("Have I already mentioned allergies?", "already allergies"),
         ("What was it that you've said of the roof?", "roof"),
+        ("The restaurant I told you about, where is it?", "restaurant"),
+        ("What was I saying about Riga?", "Riga"),
         ("Когда я рассказывал о теплице?", "теплице"),
         ("Что мы вчера обсуждали про крышу?", "вчера крышу"),
-        # They are what somebody did.
+        ("Упоминал ли я аллергию?", "аллергию"),
+        # Said once more, they are a topic.
+        ("When did I talk about my TED talk?", "TED talk"),
+        ("What did I ask about the asking price?", "asking price"),
+        # They are what somebody did, or does.
         ("What does Anna say about the roof?", "Anna say roof"),
         ("Who was mentioned in the will?", "mentioned"),
+        ("How do I ask for a refund?", "ask refund"),
+        # A question that has nothing else is about that.
         ("Did I tell?", "tell"),
+        ("What have you said?", "said"),
     ],
 )
 def test_that_a_person_has_told_something_is_no_topic(question: str, topic: str) -> None:
     assert set(parse_question(question, [], NOW).stems) == set(query_stems(topic))
+
+
+def test_the_halves_of_contractions_are_not_searched_for() -> None:
+    assert set(parse_question("What's the boat that I'd sell if she'll let me?", [], NOW).stems) == {
+        "boat",
+        "sell",
+        "let",
+    }
+    assert set(parse_question("Who’s Anna’s doctor?", [], NOW).stems) == {"anna", "s", "doctor"}
+
+
+def test_of_how_often_something_was_told_each_time_is_counted() -> None:
+    assert parse_question("How often have I told you about my knee?", [], NOW).counted == {"knee"}
+    assert parse_question("Сколько раз я рассказывал тебе о колене?", [], NOW).counted == {"теб", "колен"}
 
 
 def test_what_goes_without_saying_counts_for_how_long_a_question_is() -> None:

@@ -9,7 +9,8 @@ import pytest
 from bus_schema.lsm_search import SearchEpisodes
 from language.words import query_stems
 from memory.lsm.search.chat_index import ChatIndex, IndexedTurn
-from memory.lsm.search.questions import asks_for_current, asks_how_often, is_overview, parse_question
+from memory.lsm.search.question_kinds import asks_for_current, asks_how_often, is_overview
+from memory.lsm.search.questions import parse_question
 from memory.lsm.search.ranking import DEFAULT_WEIGHTS, compare, fit_budget, interleave, match_words, rank
 from memory.lsm.search.tuning import TrainingExample, fit_weights, mean_recall
 from retrieval.bm25 import CONTEXT
@@ -38,12 +39,18 @@ def test_a_turn_has_the_words_of_those_before_it_unless_there_was_a_pause() -> N
     assert (apart > 0).tolist() == [True, False, False]
 
 
-def test_what_an_assistant_says_is_context_of_what_it_answers_and_of_nothing_else() -> None:
-    said = ("I bought a boat.", "Yachts need a berth.", "Where do I get paint?", "At a chandler's.", "And brushes?")
+def chat_with_an_assistant(*said: str) -> ChatIndex:
+    """A person's messages and the replies in turn."""
     index = ChatIndex(gap=3 * HOUR)
     for number, text in enumerate(said):
-        role = "assistant" if number % 2 else "user"
-        index.add([IndexedTurn(str(number), NOW + number * timedelta(minutes=1), role, None, text, 5)])
+        role, words = "assistant" if number % 2 else "user", len(text.split())
+        index.add([IndexedTurn(str(number), NOW + number * timedelta(minutes=1), role, None, text, words)])
+    return index
+
+
+def test_what_an_assistant_says_is_context_of_what_it_answers_and_of_nothing_else() -> None:
+    said = ("I bought a boat.", "Yachts need a berth.", "Where do I get paint?", "At a chandler's.", "And brushes?")
+    index = chat_with_an_assistant(*said)
 
     def heard(word: str) -> list[int]:
         return [int(each) for each in np.flatnonzero(index.postings.scores(query_stems(word), CONTEXT))]
@@ -54,6 +61,14 @@ def test_what_an_assistant_says_is_context_of_what_it_answers_and_of_nothing_els
     assert heard("chandler") == [2, 3]
     # People who talk with each other go on from what was said.
     assert np.flatnonzero(an_index(*said).postings.scores(["berth"], CONTEXT)).tolist() == [0, 1, 2, 3]
+
+
+def test_the_question_of_an_assistant_is_context_of_its_answer_unless_a_long_reply_ends_with_it() -> None:
+    short = chat_with_an_assistant("Hello", "Which boat do you have now?", "A Bavaria 37.")
+    long = chat_with_an_assistant("Hello", f"{'Paint it twice. ' * 25} Do you want to know which boat is best?", "No.")
+
+    assert np.flatnonzero(short.postings.scores(["boat"], CONTEXT)).tolist() == [0, 1, 2]
+    assert np.flatnonzero(long.postings.scores(["boat"], CONTEXT)).tolist() == [0, 1]
 
 
 def test_an_index_that_is_asked_while_it_grows_scores_like_one_that_was_built_at_once() -> None:
