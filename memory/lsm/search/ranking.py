@@ -52,6 +52,8 @@ _MIN_SCALE = 0.25
 # With approximate cosines, so many of the best turns are compared exactly.
 _REFINED = 400
 _MIN_WORDS = 2
+# So many stems of a question are compared, the rarest: the others told nothing on any of 25 chats, and take long.
+_MOST_STEMS = 16
 # Logistic regression on the questions of six chats to their own chat, with and without an answer, and to the others.
 # Each chat judged by the other five: of 100 answerable questions 12 are `nothing`, of those without an answer 75, of
 # those to other chats 51. A short question is near to some turn by chance; beside that, shared words tell nothing.
@@ -68,7 +70,7 @@ _MIN_TURNS = 12
 class WordMatches:
     """Signals that need no vector, of every turn; `allowed` is the mask of turns that may be returned.
 
-    `shares` are those of the question's words in the score of each turn with its context.
+    `shares` are those of the question's rarest stems in the score of each turn with its context.
     """
 
     question: ParsedQuestion
@@ -116,7 +118,8 @@ def _confidence(logit: float, found: float, nothing: float) -> Confidence:
 def match_words(index: ChatIndex, question: ParsedQuestion, allowed: NDArray[np.bool_] | None = None) -> WordMatches:
     """Signals of words, speakers and times, computed while the question is being embedded."""
     mask = np.ones(len(index), dtype=np.bool_) if allowed is None else allowed
-    shares = {stem: index.postings.shares(stem, CONTEXT) for stem in question.stems}
+    rarest = sorted(question.stems, key=index.postings.idf, reverse=True)[:_MOST_STEMS]
+    shares = {stem: index.postings.shares(stem, CONTEXT) for stem in rarest}
     signals, coverage = _word_signals(index, shares, mask)
     signals |= _speaker_signal(index, question)
     if index.by_user is not None and not question.of_assistant:
@@ -174,8 +177,7 @@ def clause_order(
     index: ChatIndex, clause: Mapping[str, str], matches: WordMatches, scores: Scores, limit: int
 ) -> list[int]:
     """Positions of the turns that match a clause best; equal ones by their scores for the whole question."""
-    shares = (matches.shares.get(stem) or index.postings.shares(stem, CONTEXT) for stem in clause)
-    matching = index.postings.total(shares)
+    matching = index.postings.total(matches.shares[stem] for stem in clause if stem in matches.shares)
     positions = np.flatnonzero(matching)
     least = matching[positions][top(matching[positions], limit)].min(initial=np.inf)
     positions = positions[matching[positions] >= least]

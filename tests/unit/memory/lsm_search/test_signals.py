@@ -89,6 +89,17 @@ def test_an_index_that_is_asked_while_it_grows_scores_like_one_that_was_built_at
     assert growing.postings.scores(["key"], CONTEXT).tolist() == at_once.postings.scores(["key"], CONTEXT).tolist()
 
 
+def test_of_a_long_question_the_rarest_words_are_compared() -> None:
+    common = [f"common{number}" for number in range(30)]
+    index = an_index(*[" ".join(common)] * 5, "A quince stands by the lake.")
+
+    matches = match_words(index, parse_question(f"{' '.join(common)} quince and lake {common[0]}", [], NOW))
+
+    assert len(matches.shares) == 16
+    assert {"quinc", "lake"} <= set(matches.shares)
+    assert matches.signals["words"].argmax() == 5
+
+
 def test_words_that_nobody_has_many_of_count_for_little() -> None:
     index = an_index("We went to the lake.", "It rained.")
 
