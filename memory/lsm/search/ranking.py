@@ -137,13 +137,6 @@ def match_words(index: ChatIndex, question: ParsedQuestion, allowed: NDArray[np.
     return WordMatches(question, mask, signals, shares, coverage)
 
 
-def with_linked(index: ChatIndex, matches: WordMatches, raw_log_ids: Set[str]) -> WordMatches:
-    """The matches with a signal of 1 for these turns, whose episodes are linked to those of the best."""
-    linked = np.zeros(len(index), dtype=np.float32)
-    linked[list(index.ids.positions(raw_log_ids).values())] = 1
-    return replace(matches, signals={**matches.signals, "linked": linked})
-
-
 def compare(index: ChatIndex, vector: bytes | None) -> Similarities | None:
     """Compare a question's vector with those of the turns; None without one, or if they have none like it."""
     if vector is None:
@@ -171,6 +164,15 @@ def rank(
         scores[refined] = _weighted(exact, weights, by_words[refined])
     order, similarity = _order(scores, matches, limit), similarities.maximum(matches.allowed)
     return Ranking({**matches.signals, **meaning}, scores, order, matches.coverage, similarity, length)
+
+
+def with_linked(index: ChatIndex, matches: WordMatches, ranking: Ranking, ids: Set[str], weights: Weights) -> Ranking:
+    """The ranking with a signal of 1 for the turns of these ids, whose episodes are linked to those of the best."""
+    linked = np.zeros(len(index), dtype=np.float32)
+    linked[list(index.ids.positions(ids).values())] = 1
+    scores = _weighted({"linked": linked}, weights, ranking.scores)
+    order = _order(scores, matches, len(ranking.order))
+    return replace(ranking, signals={**ranking.signals, "linked": linked}, scores=scores, order=order)
 
 
 def clause_order(

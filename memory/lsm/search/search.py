@@ -140,8 +140,7 @@ class EpisodeFinder:
                 ranking = await asyncio.to_thread(rank_turns, index, query, matches, similarities, weights)
                 best = [index.ids[each] for each in ranking.order[:_FOLLOWED]]
                 if "overview" in kinds and (linked := await self._linked(best)):
-                    matches = with_linked(index, matches, linked)
-                    ranking = await asyncio.to_thread(rank_turns, index, query, matches, similarities, weights)
+                    ranking = await asyncio.to_thread(with_linked, index, matches, ranking, linked, weights)
                 result = await asyncio.to_thread(
                     choose_turns, index, query, matches, ranking, weights, has_standing=not kinds & _SORTED
                 )
