@@ -84,7 +84,7 @@ class ParsedQuestion:
 
     One that `is_of_time` alone asks for what was said then, whatever it was about; one `of_assistant` for what that
     has said. `counted` are the stems of what it asks how often it was, `notes` the kinds of notes that it asks for;
-    `length` is the number of its stems with those that are of course for an overview or an order.
+    `length` is the number of its stems with those that go without saying, to which the confidence was fitted.
     """
 
     stems: Mapping[str, str]

@@ -52,7 +52,7 @@ _MIN_SCALE = 0.25
 # With approximate cosines, so many of the best turns are compared exactly.
 _REFINED = 400
 _MIN_WORDS = 2
-# So many stems of a question are compared, the rarest: the others told nothing on any of 25 chats, and take long.
+# So many stems of a question are compared, the rarest: the others hardly change what is found, and take long.
 _MOST_STEMS = 16
 # Logistic regression on the questions of six chats to their own chat, with and without an answer, and to the others.
 # Each chat judged by the other five: of 100 answerable questions 12 are `nothing`, of those without an answer 75, of
